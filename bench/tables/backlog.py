@@ -12,7 +12,7 @@ from typing import Any
 from bench.tables.setting import Setting, bytes_written
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import newest_protocol, wal_head
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity
 from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep_runtime.scalars import Lsn
@@ -25,14 +25,14 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Measure a change for each row of three tables, in transactions of 166 to 333 changes."""
     for name in _NAMES:
         setting.make(name, setting.scale)
-    place = setting.folder / "backlog"
-    setting.once(place)
+    storage = setting.folder / "backlog"
+    setting.once(storage)
     changes = sum(_change(setting, name) for name in _NAMES)
-    received_in, rows = _received(setting, place)
+    received_in, rows = _received(setting, storage)
     if rows != changes:
         raise RuntimeError(f"{rows} changes were received, not {changes}")
-    before = bytes_written(place)
-    ran = setting.once(place)
+    before = bytes_written(storage)
+    ran = setting.once(storage)
     start_of_spark = _spark_seconds()
     yield {
         "measured": f"a backlog of {changes:,} changes of three tables of {setting.scale:,} rows",
@@ -41,7 +41,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         "seconds with the start of Spark": round(ran.seconds, 1),
         "seconds of that for the start": round(start_of_spark, 1),
         **ran.used.figures(changes, "changes"),
-        "MB written": round((bytes_written(place) - before) / 1e6, 1),
+        "MB written": round((bytes_written(storage) - before) / 1e6, 1),
     }
 
 
@@ -60,11 +60,11 @@ def _change(setting: Setting, name: str) -> int:
     return changes
 
 
-def _received(setting: Setting, place: Path) -> tuple[float, int]:
+def _received(setting: Setting, storage: Path) -> tuple[float, int]:
     """Receive what the slot has, and drop it. Returns the seconds and the number of changes."""
-    identity = Identity.read(Place(str(place)))
+    identity = Identity.read(Storage(str(storage)))
     if identity is None:
-        raise RuntimeError(f"{place} has no identity")
+        raise RuntimeError(f"{storage} has no identity")
     end, rows = wal_head(setting.connection), 0
     settings = ConnectionSettings(setting.server.dsn)
     with ChangeReceiver(
@@ -87,7 +87,7 @@ def _spark_seconds() -> float:
         "import threading\n"
         "from logicalrep.tables.delta.place import Place\n"
         "from logicalrep.tables.replicate.sessions import spark_tasks\n"
-        "with spark_tasks(Place('/tmp'), threading.Event()) as tasks: tasks.run(len, ['x'])\n"
+        "with spark_tasks(Storage('/tmp'), threading.Event()) as tasks: tasks.run(len, ['x'])\n"
     )
     began = time.monotonic()
     subprocess.run([sys.executable, "-c", program], check=True, stderr=subprocess.DEVNULL)

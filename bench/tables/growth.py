@@ -22,8 +22,8 @@ _ROUNDS = 5
 def of_batches(setting: Setting) -> Iterator[dict[str, Any]]:
     """Measure transactions of updates that are spread over a large table."""
     setting.make("large", setting.scale)
-    place = setting.folder / "batches"
-    setting.once(place)
+    storage = setting.folder / "batches"
+    setting.once(storage)
     for changes in _BATCHES:
         if changes > setting.scale:
             continue
@@ -35,7 +35,7 @@ def of_batches(setting: Setting) -> Iterator[dict[str, Any]]:
             return int(setting.connection.execute(statement).rowcount)
 
         yield {"measured": f"a transaction of {changes:,} updates of {setting.scale:,} rows"} | _measured(
-            setting, place, change, rounds
+            setting, storage, change, rounds
         )
 
 
@@ -46,8 +46,8 @@ def of_tables(setting: Setting) -> Iterator[dict[str, Any]]:
         rows = _ROWS // count
         for name in names:
             setting.make(name, rows)
-        place = setting.folder / f"tables{count}"
-        ran = setting.once(place)
+        storage = setting.folder / f"tables{count}"
+        ran = setting.once(storage)
         yield {
             "measured": f"first load of {_ROWS:,} rows in {count} tables",
             "seconds with the start of Spark": round(ran.seconds, 1),
@@ -62,24 +62,24 @@ def of_tables(setting: Setting) -> Iterator[dict[str, Any]]:
                 return changes * changed
 
             yield {"measured": f"a transaction of {_CHANGES:,} updates of {changed} of {count} tables"} | _measured(
-                setting, place, change, _ROUNDS
+                setting, storage, change, _ROUNDS
             )
         for name in names:
             setting.connection.execute(f"DROP TABLE {name}")
 
 
-def _measured(setting: Setting, place: Path, change: Callable[[], int], rounds: int) -> dict[str, Any]:
-    with setting.following(place) as usage:
+def _measured(setting: Setting, storage: Path, change: Callable[[], int], rounds: int) -> dict[str, Any]:
+    with setting.following(storage) as usage:
         # The first batch starts Spark's workers.
         change()
-        setting.wait(place)
-        before, seconds, changes = bytes_written(place), [], 0
+        setting.wait(storage)
+        before, seconds, changes = bytes_written(storage), [], 0
         for _ in range(rounds):
             changes += change()
             began = time.monotonic()
-            setting.wait(place)
+            setting.wait(storage)
             seconds.append(time.monotonic() - began)
-        written = bytes_written(place) - before
+        written = bytes_written(storage) - before
     return {
         "seconds to visible, median": round(statistics.median(seconds), 2),
         "MB written a batch": round(written / rounds / 1e6, 1),

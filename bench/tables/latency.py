@@ -1,4 +1,4 @@
-"""The seconds from a commit until the place's state names it."""
+"""The seconds from a commit until the destination's state names it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.tables.setting import Setting, bytes_written
 from logicalrep.postgres.slots import wal_head
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep_runtime.scalars import Lsn
 
@@ -28,30 +28,30 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Measure inserts, and updates spread over a small and over a large table."""
     for name, rows in (("small", _SMALL), ("large", setting.scale), ("log", 1)):
         setting.make(name, rows)
-    place = setting.folder / "latency"
-    setting.once(place)
+    storage = setting.folder / "latency"
+    setting.once(storage)
     update = "UPDATE {} SET abalance = {{next}} WHERE aid = ANY('{{{{{{{}}}}}}}')"
     for kind, statement in (
         ("inserts", "INSERT INTO log SELECT i, 1, 1, '' FROM generate_series({next}, {next} + {more}) AS i"),
         (f"updates spread over {_SMALL:,} rows", update.format("small", "of_small")),
         (f"updates spread over {setting.scale:,} rows", update.format("large", "of_large")),
     ):
-        with setting.following(place) as usage:
+        with setting.following(storage) as usage:
             # The first batches start Spark's workers.
-            _seconds_to_visible(setting, place, statement, 5, 10)
-            setting.wait(place)
-            before = bytes_written(place)
-            seconds = _seconds_to_visible(setting, place, statement, setting.seconds, 10**6)
+            _seconds_to_visible(setting, storage, statement, 5, 10)
+            setting.wait(storage)
+            before = bytes_written(storage)
+            seconds = _seconds_to_visible(setting, storage, statement, setting.seconds, 10**6)
         yield {
             "measured": f"seconds from commit to visible, {kind}, {_RATE:,} changes a second",
             "median": round(float(np.median(seconds)), 2),
             "99th percentile": round(float(np.percentile(seconds, 99)), 2),
-            "MB written a second": round((bytes_written(place) - before) / 1e6 / setting.seconds, 1),
+            "MB written a second": round((bytes_written(storage) - before) / 1e6 / setting.seconds, 1),
             **usage.used.figures(round((5 + setting.seconds) * _RATE), "changes"),
         }
 
 
-def _seconds_to_visible(setting: Setting, place: Path, statement: str, seconds: float, first: int) -> list[float]:
+def _seconds_to_visible(setting: Setting, storage: Path, statement: str, seconds: float, first: int) -> list[float]:
     """Return the time of each transaction that commits within some seconds."""
     connection = setting.connection
     commits: list[tuple[Lsn, float]] = []
@@ -59,7 +59,7 @@ def _seconds_to_visible(setting: Setting, place: Path, statement: str, seconds: 
     ended = threading.Event()
 
     def look() -> None:
-        there = Place(str(place))
+        there = Storage(str(storage))
         while not ended.is_set():
             lsn = State.read(there).lsn
             if not seen or lsn > seen[-1][0]:

@@ -22,9 +22,9 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     for _ in received(setting.connection):
         pass
     copy = time.monotonic() - began
-    place = setting.folder / "load"
-    ran = setting.once(place)
-    rows = DeltaTable(str(place / "public" / "accounts")).to_pyarrow_table()
+    storage = setting.folder / "load"
+    ran = setting.once(storage)
+    rows = DeltaTable(str(storage / "public" / "accounts")).to_pyarrow_table()
     began = time.monotonic()
     write_deltalake(str(setting.folder / "memory"), rows)
     memory = time.monotonic() - began

@@ -15,7 +15,7 @@ from typing import Any
 from bench.tables.usage import Usage, Used
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import wal_head
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep_runtime.scalars import Lsn
 
@@ -36,7 +36,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Setting:
-    """A server of a part's own, and a folder for places."""
+    """A server of a part's own, and a folder for destinations."""
 
     server: LocalServer
     connection: Any
@@ -51,12 +51,12 @@ class Setting:
         self.connection.execute(_TABLE.format(name))
         self.connection.execute(_ROWS.format(name, rows))
 
-    def once(self, place: Path) -> Ran:
+    def once(self, storage: Path) -> Ran:
         """Run the command with --once."""
-        log = self.folder / f"{place.name}.once.log"
+        log = self.folder / f"{storage.name}.once.log"
         began = time.monotonic()
         with log.open("wb") as output:
-            process = subprocess.Popen(self._command(place, "--once"), stdout=output, stderr=output)
+            process = subprocess.Popen(self._command(storage, "--once"), stdout=output, stderr=output)
             with Usage(process.pid, self.server_pid) as usage:
                 code = process.wait()
         said = log.read_text()
@@ -65,12 +65,12 @@ class Setting:
         return Ran(time.monotonic() - began, usage.used, said)
 
     @contextmanager
-    def following(self, place: Path) -> Iterator[Usage]:
+    def following(self, storage: Path) -> Iterator[Usage]:
         """Let the command follow as fast as it goes; it is up to date at first."""
-        with (self.folder / f"{place.name}.log").open("ab") as output:
-            process = subprocess.Popen(self._command(place, "--every", "0"), stdout=output, stderr=output)
+        with (self.folder / f"{storage.name}.log").open("ab") as output:
+            process = subprocess.Popen(self._command(storage, "--every", "0"), stdout=output, stderr=output)
         try:
-            self.wait(place)
+            self.wait(storage)
             with Usage(process.pid, self.server_pid) as usage:
                 yield usage
         finally:
@@ -82,28 +82,28 @@ class Setting:
         """The process id of the server."""
         return int((self.server.data / "postmaster.pid").read_text().split()[0])
 
-    def wait(self, place: Path) -> None:
-        """Wait until a place has all that has committed, and all its tables follow."""
+    def wait(self, storage: Path) -> None:
+        """Wait until a destination has all that has committed, and all its tables follow."""
         end, deadline = wal_head(self.connection), time.monotonic() + _LONGEST_WAIT
-        while not self._has(State.read(Place(str(place))), end):
+        while not self._has(State.read(Storage(str(storage))), end):
             if time.monotonic() > deadline:
-                raise RuntimeError((self.folder / f"{place.name}.log").read_text())
+                raise RuntimeError((self.folder / f"{storage.name}.log").read_text())
             time.sleep(0.01)
 
     @staticmethod
     def _has(state: State, end: Lsn) -> bool:
         return state.lsn >= end and all(table.state == "following" for table in state.tables.values())
 
-    def _command(self, place: Path, *more: str) -> list[str]:
+    def _command(self, storage: Path, *more: str) -> list[str]:
         command = [sys.executable, "-m", "logicalrep.cli.main", "replicate", "--dsn", self.server.dsn]
-        return [*command, "--to", str(place), *more]
+        return [*command, "--to", str(storage), *more]
 
 
-def bytes_written(place: Path) -> int:
+def bytes_written(storage: Path) -> int:
     """Return the bytes of data files that have been written, by the logs: some of the files may be gone."""
     return sum(
         json.loads(line).get("add", {}).get("size", 0)
-        for path in place.rglob("_delta_log/*.json")
+        for path in storage.rglob("_delta_log/*.json")
         for line in path.read_text().splitlines()
     )
 

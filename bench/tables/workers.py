@@ -58,8 +58,8 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         folder = setting.folder / f"cluster{workers}"
         folder.mkdir()
         with object_store() as store, cluster(folder, workers) as master:
-            place = f"s3://lake/shop{workers}"
-            done = submitted(master, program, setting.server.dsn, place, settings={}, environment=store.environment)
+            storage = f"s3://lake/shop{workers}"
+            done = submitted(master, program, setting.server.dsn, storage, settings={}, environment=store.environment)
             if done.returncode:
                 raise RuntimeError(done.stderr)
             found[workers] = slow, load, apply = json.loads(done.stdout.splitlines()[-1])

@@ -15,7 +15,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "CAPTURE_DAMAGED": (
         "A file is not a capture, or is damaged.",
-        "The text names the place. Record the capture again, or read the part before that place.",
+        "The text names the offset. Record the capture again, or read the part before that offset.",
     ),
     "CHANGES_NOT_TYPED": (
         "The rows given to `merged` or `changed_rows` are not those of a typed table.",
@@ -39,16 +39,16 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "COLUMN_VALUE": (
         "A value does not parse as its column's type, or the target type cannot hold it.",
-        "In a place of `replicate` correct the row and run `logicalrep resync` for the table, or choose another "
+        "In a destination of `replicate` correct the row and run `logicalrep resync` for the table, or choose another "
         "`--unrepresentable`. In a stream read the column as text with the option `text_columns`; leave out `binary` "
         "if it was sent in binary.",
     ),
     "CONFIG_INVALID": (
         "The file of `--config` has mistakes, or names a table that is not replicated, or a column that is not there.",
-        "Correct the places in the text; a table that may come later needs `optional: true`.",
+        "Correct the lines in the text; a table that may come later needs `optional: true`.",
     ),
     "CONFIG_MISSING": (
-        "Columns of tables at the place are masked or left out, and the command was given no settings by table.",
+        "Columns of tables at the destination are masked or left out, and the command was given no settings by table.",
         "Give `--config`, as before; a file without these tables does not write them in clear either.",
     ),
     "CONNECTION_REFUSED": (
@@ -67,6 +67,35 @@ CODES: dict[str, tuple[str, str]] = {
         "The bytes are not a message of the protocol version in the session's state.",
         "Check the version, `streaming` and `parallel`; the text names the field and the offset.",
     ),
+    "DESTINATION_DAMAGED": (
+        "A file at a destination is not what `replicate` wrote there, or names a path outside of the destination.",
+        "Restore the file that the text names, or replicate to another destination. A request, "
+        "`_logicalrep/requests/….json`, can be deleted and made again.",
+    ),
+    "DESTINATION_DIFFERS": (
+        "A destination belongs to another program, database, slot or publication.",
+        "The text names it. Use the same arguments as before, or another destination.",
+    ),
+    "DESTINATION_EMPTY": (
+        "Nothing is replicated to a destination.",
+        "Correct `--to`, or run `logicalrep replicate` first.",
+    ),
+    "DESTINATION_HAS_WRITER": (
+        "Another process writes to the same destination, or has written there while this one was stopped.",
+        "None, if the other one goes on; else stop one of the two.",
+    ),
+    "DESTINATION_INVALID": (
+        "A destination for tables that cannot be used at all.",
+        "Name a folder, or the URI of an object store that can refuse to replace a file.",
+    ),
+    "DESTINATION_NOT_SHARED": (
+        "The destination is a folder, but Spark's executors run on other machines.",
+        "Name the URI of an object store.",
+    ),
+    "DESTINATION_PAUSED": (
+        "The destination is paused, and `--once` would bring nothing into the tables.",
+        "Run `logicalrep resume` with the same `--dsn` and `--to`.",
+    ),
     "ENCODE_ERROR": (
         "A message cannot be written because an attribute does not fit its field.",
         "Correct the attribute in the text.",
@@ -75,6 +104,10 @@ CODES: dict[str, tuple[str, str]] = {
         "Python has no codec for a client_encoding.",
         "Use UTF8 for the session.",
     ),
+    "HISTORY_DAMAGED": (
+        "A data file of a table's history, or of its changes, is not there any more, or is damaged.",
+        "Restore it, or remove the folder that the text names; then run `logicalrep resync` for the table.",
+    ),
     "JAVA_ENDED": (
         "The Java of Spark that `replicate` had started has ended, several times within an hour.",
         "Look whether the machine has enough memory, as its kernel ends large processes; then start the command again.",
@@ -82,10 +115,6 @@ CODES: dict[str, tuple[str, str]] = {
     "JAVA_MISSING": (
         "Spark finds no Java.",
         "Install Java 17 or later, or `pip install 'logicalrep[java]'`.",
-    ),
-    "HISTORY_DAMAGED": (
-        "A data file of a table's history, or of its changes, is not there any more, or is damaged.",
-        "Restore it, or remove the folder that the text names; then run `logicalrep resync` for the table.",
     ),
     "KEYS_INVALID": (
         "The `keys` of `merged` or `changed_rows` are empty, or not columns of the table.",
@@ -104,6 +133,14 @@ CODES: dict[str, tuple[str, str]] = {
         "A changed row, or a row of a copy whose table was truncated, is NULL in a column of `keys`.",
         "Name the columns of the replica identity; delete such rows from the copy if its table was truncated.",
     ),
+    "LISTEN_ADDRESS": (
+        "The address for the page of `replicate`, or for metrics, is not one.",
+        "Write HOST:PORT, or a port alone, such as `--listen 8080`; the source's option `listen` is alike.",
+    ),
+    "LISTEN_REFUSED": (
+        "The page of `replicate`, or a stream's metrics, cannot be served: most often another process has the port.",
+        "Choose another port, or end the other process; port 0 is any free one. Each stream needs a port of its own.",
+    ),
     "LOADED_TOO_OFTEN": (
         "A replicated table had to be loaded again for the same reason three times within an hour.",
         "The text has the reason: find what changes the table so often. Then run `logicalrep resync` for the table, "
@@ -112,6 +149,10 @@ CODES: dict[str, tuple[str, str]] = {
     "LOGICALREP": (
         "The base class of all errors; no error has this code itself.",
         "Catch `LogicalRepError` to catch all of them.",
+    ),
+    "MASK_KEY": (
+        "The key that hashes columns is missing in `LOGICALREP_MASK_KEY`, is too short, or is not the one before.",
+        "Set it for every command that reads or writes the tables: the same one, of at least 16 characters.",
     ),
     "MESSAGE_OUT_OF_PLACE": (
         "A message came where it cannot come, such as a commit without its beginning.",
@@ -125,17 +166,14 @@ CODES: dict[str, tuple[str, str]] = {
         "The server is configured without walsenders.",
         "Run `ALTER SYSTEM SET max_wal_senders = 10` and restart the server, or use `mode = peek`.",
     ),
-    "MASK_KEY": (
-        "The key that hashes columns is missing in `LOGICALREP_MASK_KEY`, is too short, or is not the one before.",
-        "Set it for every command that reads or writes the tables: the same one, of at least 16 characters.",
-    ),
     "OPTION_INVALID": (
         "An option is unknown, is missing, has an invalid value, or has no effect together with the others.",
         "Correct the option in the text.",
     ),
     "OTHER_SERVER": (
-        "A place has the tables of another server, or of one that was upgraded or made anew.",
-        "Replicate to another place. If the server has taken the place of the one before, as after `pg_upgrade`, run "
+        "A destination has the tables of another server, or of one that was upgraded or made anew.",
+        "Replicate to another destination. If the server has taken the place of the one before, as after `pg_upgrade`, "
+        "run "
         "`logicalrep resync --all --new-server`.",
     ),
     "PACKAGE_MISSING": (
@@ -148,55 +186,15 @@ CODES: dict[str, tuple[str, str]] = {
         "Set the option `password`, or put it in `~/.pgpass` or the file in `PGPASSFILE`, for Spark's executors as "
         "well as for its driver.",
     ),
-    "LISTEN_ADDRESS": (
-        "The address for the page of `replicate`, or for metrics, is not one.",
-        "Write HOST:PORT, or a port alone, such as `--listen 8080`; the source's option `listen` is alike.",
-    ),
-    "LISTEN_REFUSED": (
-        "The page of `replicate`, or a stream's metrics, cannot be served: most often another process has the port.",
-        "Choose another port, or end the other process; port 0 is any free one. Each stream needs a port of its own.",
-    ),
-    "PLACE_DAMAGED": (
-        "A file at a place is not what `replicate` wrote there, or names a path outside of the place.",
-        "Restore the file that the text names, or replicate to another place. A request, "
-        "`_logicalrep/requests/….json`, can be deleted and made again.",
-    ),
-    "PLACE_DIFFERS": (
-        "A place belongs to another program, database, slot or publication.",
-        "The text names it. Use the same arguments as before, or another place.",
-    ),
-    "PLACE_EMPTY": (
-        "Nothing is replicated to a place.",
-        "Correct `--to`, or run `logicalrep replicate` first.",
-    ),
-    "PLACE_HAS_WRITER": (
-        "Another process writes to the same place, or has written there while this one was stopped.",
-        "None, if the other one goes on; else stop one of the two.",
-    ),
-    "PLACE_INVALID": (
-        "A place for tables that cannot be used at all.",
-        "Name a folder, or the URI of an object store that can refuse to replace a file.",
-    ),
-    "PLACE_PAUSED": (
-        "The place is paused, and `--once` would bring nothing into the tables.",
-        "Run `logicalrep resume` with the same `--dsn` and `--to`.",
-    ),
-    "PLACE_NOT_SHARED": (
-        "The place is a folder, but Spark's executors run on other machines.",
-        "Name the URI of an object store.",
-    ),
-    "PLACE_NOT_WRITABLE": (
-        "A place cannot be read or written, as its disk is full, or its store is away.",
-        "The text quotes the reason. The work goes on by itself once it is gone.",
-    ),
     "POSITION_PASSED": (
         "The slot is past the reader's position: another reader has acknowledged the changes in between.",
-        "Give each reader a slot of its own. Then run `logicalrep resync --all` for a place of `replicate`; for a "
+        "Give each reader a slot of its own. Then run `logicalrep resync --all` for a destination of `replicate`; for "
+        "a "
         "stream copy the tables again, and start with a new checkpoint.",
     ),
     "PUBLICATION_GONE": (
         "The publication did not exist when one of the changes to read was made.",
-        "Run `logicalrep resync --all` for a place of `replicate`. For a stream create a new slot after the "
+        "Run `logicalrep resync --all` for a destination of `replicate`. For a stream create a new slot after the "
         "publication, copy the tables again, and start with a new checkpoint.",
     ),
     "PUBLICATION_INCOMPLETE": (
@@ -265,21 +263,22 @@ CODES: dict[str, tuple[str, str]] = {
         "The server is older than PostgreSQL 10, which has no pgoutput.",
         "Upgrade the server.",
     ),
-    "SLOT_EXISTS": (
-        "The slot for a new snapshot exists already.",
-        "Name another slot, or drop it first if no query continues from it.",
-    ),
     "SKIP_REFUSED": (
         "A commit cannot be skipped: the table does not stand still at it, or its changes are not kept any more.",
         "Give the table and the LSN that `logicalrep status` shows; or load the table again with `logicalrep resync`.",
+    ),
+    "SLOT_EXISTS": (
+        "The slot for a new snapshot exists already.",
+        "Name another slot, or drop it first if no query continues from it.",
     ),
     "SLOT_IN_USE": (
         "Another process reads from the slot.",
         "Stop the reader that the text names, or give this one a slot of its own.",
     ),
     "SLOT_LOST": (
-        "The server has removed WAL that the slot needs, or the slot of a place is gone.",
-        "Run `logicalrep resync --all` for a place of `replicate`. For a stream drop the slot, create a new one, copy "
+        "The server has removed WAL that the slot needs, or the slot of a destination is gone.",
+        "Run `logicalrep resync --all` for a destination of `replicate`. For a stream drop the slot, create a new one, "
+        "copy "
         "the tables again, and start with a new checkpoint. A larger `max_slot_wal_keep_size` keeps slots longer.",
     ),
     "SLOT_MISSING": (
@@ -289,7 +288,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "SLOT_UNDECODABLE": (
         "The server cannot decode the slot's changes, as where the slot was made while a table was altered.",
-        "Run `logicalrep resync --all` for a place of `replicate`, which makes a new slot. For a stream drop the slot, "
+        "Run `logicalrep resync --all` for a destination of `replicate`, which makes a new slot. For a stream drop the "
+        "slot, "
         "create a new one, copy the tables again, and start with a new checkpoint.",
     ),
     "SLOT_UNUSABLE": (
@@ -319,6 +319,10 @@ CODES: dict[str, tuple[str, str]] = {
     "SPOOL_UNSAFE": (
         "The folder for the spool belongs to another user, can be written by others, or is a link.",
         "Remove it, close it to others, or name another in the option `spool`; run executors as the driver's user.",
+    ),
+    "STORAGE_NOT_WRITABLE": (
+        "A destination cannot be read or written, as its disk is full, or its store is away.",
+        "The text quotes the reason. The work goes on by itself once it is gone.",
     ),
     "SYNCHRONOUS_STANDBY": (
         "The server takes the reader for a synchronous standby, so that each COMMIT of the application waits for it.",
@@ -405,13 +409,14 @@ CODES: dict[str, tuple[str, str]] = {
         "`replicate`.",
     ),
     "VERIFY_IMPOSSIBLE": (
-        "The place has no such tables.",
+        "The destination has no such tables.",
         "Give `logicalrep verify` the same `--to` as `logicalrep replicate`, and tables that it replicates.",
     ),
     "WAL_DIVERGED": (
         "The server's WAL does not contain the reader's position: it is another server, was restored from a backup, or "
         "took over from a server that was ahead of it.",
-        "Run `logicalrep resync --all` for a place of `replicate`; for a stream copy the tables again, and start with "
+        "Run `logicalrep resync --all` for a destination of `replicate`; for a stream copy the tables again, and start "
+        "with "
         "a new checkpoint.",
     ),
     "WAL_LEVEL": (

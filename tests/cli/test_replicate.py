@@ -45,7 +45,11 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         (["--dsn", "dbname=x", "--to", "x", "--every", "-1"], 2, "--every"),
         (["--dsn", "dbname=x", "--to", "x", "--storage-option", "a"], 2, "write NAME=VALUE"),
         (["--dsn", "no such=parameter", "--to", "x"], 1, "[CONNECTION_SETTINGS]"),
-        (["--dsn", "dbname=x", "--to", "nope://x"], 1, "[PLACE_INVALID] nope://x is not a place for tables"),
+        (
+            ["--dsn", "dbname=x", "--to", "nope://x"],
+            1,
+            "[DESTINATION_INVALID] nope://x is not a destination for tables",
+        ),
     ],
 )
 def test_invalid_arguments(arguments: list[str], code: int, text: str) -> None:
@@ -111,7 +115,7 @@ def test_a_table_that_stands_still_and_a_pause_have_exit_codes_of_their_own(db18
     assert differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
     assert main(["pause", *there]) == 0
     paused = run(*there, "--once")
-    assert (paused.returncode, paused.stderr.splitlines()[-1][:14]) == (3, "[PLACE_PAUSED]"), paused.stderr
+    assert (paused.returncode, paused.stderr.splitlines()[-1][:14]) == (3, "[DESTINATION_PAUSED]"), paused.stderr
     assert main(["resume", *there]) == 0
     db18.execute("DROP TABLE bad", "INSERT INTO good VALUES (2)")
     done = run(*there, "--once")

@@ -1,4 +1,4 @@
-"""A place and checkpoints as a release writes them, kept so that later releases are tested with them.
+"""A destination and checkpoints as a release writes them, kept so that later releases are tested with them.
 
     python -m tests.compatibility.releases
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from logicalrep.spark import session
 from logicalrep.tables.config.config import Config, Entry
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.requests import pause, request_resync
@@ -45,11 +45,11 @@ CONFIG = Config({name: Entry(str(name), settings) for name, settings in _SETTING
 """The settings of tables that have some of their own."""
 
 
-def replicate(database: Database, place: Path) -> None:
-    """Bring all that has committed into the tables of a place."""
+def replicate(database: Database, storage: Path) -> None:
+    """Bring all that has committed into the tables of a destination."""
     settings = ReplicateSettings(
         connection=database.settings,
-        to=str(place),
+        to=str(storage),
         publication="p",
         slot="lake",
         once=True,
@@ -74,11 +74,11 @@ def query(spark: Any, database: Database, name: str, folder: Path) -> list[Any]:
 
 
 def _write(folder: Path) -> None:
-    """Write a place, and the checkpoints of queries, into a folder."""
-    lake, place = folder / "lake", Place(str(folder / "lake"))
+    """Write a destination, and the checkpoints of queries, into a folder."""
+    lake, storage = folder / "lake", Storage(str(folder / "lake"))
     spark = session("local[2]")
     with server() as database:
-        # The place makes its slot itself.
+        # The destination makes its slot itself.
         database.execute("SELECT pg_drop_replication_slot('lake')")
         replicate(database, lake)
         database.execute(*CHANGES.split(";\n"))
@@ -89,7 +89,7 @@ def _write(folder: Path) -> None:
         replicate(database, lake)
         for name in QUERIES:
             query(spark, database, name, folder / name)
-        resync(database.settings, place, [TableName("public", "loading")])
+        resync(database.settings, storage, [TableName("public", "loading")])
         # The load of one table waits for a transaction that has written.
         with database.writer() as other:
             other.execute("BEGIN")
@@ -99,8 +99,8 @@ def _write(folder: Path) -> None:
             with following(database, lake, **options):
                 eventually(lambda: list((lake / "_logicalrep" / "kept").rglob("*.parquet")) != [])
             other.execute("ROLLBACK")
-    pause(place)
-    request_resync(place, [TableName("public", "toasted")])
+    pause(storage)
+    request_resync(storage, [TableName("public", "toasted")])
     spark.stop()
 
 

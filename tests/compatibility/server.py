@@ -1,6 +1,6 @@
-"""The server of an earlier release's place and checkpoints, made again.
+"""The server of an earlier release's destination and checkpoints, made again.
 
-A place and a checkpoint go on only with their own server: its system identifier, the OIDs and files of its tables, and
+A destination and a checkpoint go on only with their own server: its system identifier, the OIDs and files of its tables, and
 a slot that is not past their position. A new server gets the same identifier; the same statements give the same OIDs.
 """
 
@@ -16,7 +16,7 @@ from tests.postgres.servers import Database, installation, writer
 
 SYSTEM_IDENTIFIER = 7_500_000_000_000_000_000
 SLOTS = ["lake", "feed", "typed", "walsender"]
-"""The slots: that of the place, and those of the streams."""
+"""The slots: that of the destination, and those of the streams."""
 SETUP = """
 CREATE TABLE plain (id int PRIMARY KEY, v text, n numeric(10,2), at timestamptz);
 CREATE TABLE whole (a int, v text);

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.operate.status import status
 from logicalrep.tables.replicate.requests import PausedError, resume
@@ -42,7 +42,7 @@ def later(release: Path) -> Iterator[Database]:
         database.execute(*CHANGES.split(";\n"))
         ends = [Lsn(json.loads(offsets.read_text().splitlines()[-1])["lsn"]) for offsets in _offsets(release)]
         ends += [Lsn(int(path.stem, 16)) for path in (release / "lake/_logicalrep/kept").rglob("*.parquet")]
-        first = min(State.read(Place(str(release / "lake"))).lsn, *ends)
+        first = min(State.read(Storage(str(release / "lake"))).lsn, *ends)
         assert head(database) < first
         advance(database, max(*ends, first))
         database.execute(*LATER.split(";\n"))
@@ -51,9 +51,9 @@ def later(release: Path) -> Iterator[Database]:
 
 def test_a_place_goes_on(release: Path, later: Database) -> None:
     lake = release / "lake"
-    place = Place(str(lake))
-    before = State.read(place)
-    found = status(later.settings, place)
+    storage = Storage(str(lake))
+    before = State.read(storage)
+    found = status(later.settings, storage)
     assert found.paused_since is not None
     assert found.lost is None
     assert {name: table["state"] for name, table in found.tables.items()} == {
@@ -61,9 +61,9 @@ def test_a_place_goes_on(release: Path, later: Database) -> None:
     }
     with pytest.raises(PausedError):
         replicate(later, lake)
-    resume(place)
+    resume(storage)
     replicate(later, lake)
-    after = State.read(place)
+    after = State.read(storage)
     assert {name for name, table in after.tables.items() if table.load != before.tables[name].load} == {
         "public.toasted",  # This was asked for.
         "public.loading",

@@ -20,7 +20,7 @@ from logicalrep.postgres.connection import (
 )
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -83,9 +83,9 @@ def test_each_mode_below_verify_full_is_warned_of(mode: str, monkeypatch: pytest
 def test_the_warning_comes_before_anything_is_sent(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A place that is known, or a connection that is made, would come first otherwise."""
-    place = Place(str(tmp_path))
-    Identity.claim(place, slot="s", publication="p", system_identifier=1, database="d")
+    """A destination that is known, or a connection that is made, would come first otherwise."""
+    storage = Storage(str(tmp_path))
+    Identity.claim(storage, slot="s", publication="p", system_identifier=1, database="d")
     shown: list[str] = []
 
     def connect(settings: ConnectionSettings, **options: object) -> None:

@@ -15,7 +15,7 @@ from psycopg import sql
 
 def differences(
     dsn: str,
-    place: str,
+    storage: str,
     tables: Iterable[str],
     storage_options: dict[str, str] | None = None,
     *,
@@ -26,9 +26,9 @@ def differences(
 
     Args:
         dsn: the server.
-        place: the place.
+        storage: the destination.
         tables: the tables.
-        storage_options: those of the place.
+        storage_options: those of the destination.
         beside: the end of the folders' names.
         there_now: the condition of the rows that are compared, of which the server's columns are; None for all.
     """
@@ -39,7 +39,7 @@ def differences(
         for table in tables:
             schema, _, name = table.partition(".")
             source = source_rows(connection, schema, name)
-            uri = f"{place}/{schema}/{name}{beside}"
+            uri = f"{storage}/{schema}/{name}{beside}"
             if there_now is None:
                 there = delta_rows(uri, storage_options)
             else:

@@ -19,7 +19,7 @@ from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog, WriterError
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.tasks import Here, LocalTasks, SparkTasks
 from logicalrep_runtime.scalars import Lsn
@@ -29,9 +29,9 @@ APP = "logicalrep/1/1/x"
 KEYS = [("id",), ("b", "id"), None]
 
 
-def new_log(place: Place, key: tuple[str, ...] | None, folder: str = "public/t") -> DeltaLog:
+def new_log(storage: Storage, key: tuple[str, ...] | None, folder: str = "public/t") -> DeltaLog:
     return DeltaLog.replace(
-        place,
+        storage,
         folder,
         table(key),
         [],
@@ -39,7 +39,7 @@ def new_log(place: Place, key: tuple[str, ...] | None, folder: str = "public/t")
         Lsn(999),
         load="x",
         keep_hours=24,
-        before=DeltaLog.open(place, folder),
+        before=DeltaLog.open(storage, folder),
     )
 
 
@@ -56,7 +56,7 @@ class PicklingTasks:
         return nullcontext(Here(value))
 
 
-def rows_at(place: Place) -> Counter[Row]:
+def rows_at(storage: Storage) -> Counter[Row]:
     """Read the table with another program, and return its rows as PostgreSQL's texts."""
 
     def text(value: Any) -> str | None:
@@ -66,7 +66,7 @@ def rows_at(place: Place) -> Counter[Row]:
             return {"nan": "NaN", "inf": "Infinity", "-0.0": "-0"}.get(repr(value), repr(value))
         return str(value)
 
-    reader = DeltaTable(place.uri_of("public/t"), storage_options=dict(place.storage_options))
+    reader = DeltaTable(storage.uri_of("public/t"), storage_options=dict(storage.storage_options))
     columns = reader.to_pyarrow_table().to_pydict().values()
     return Counter(tuple(map(text, row)) for row in zip(*columns, strict=True))
 
@@ -75,8 +75,8 @@ def rows_at(place: Place) -> Counter[Row]:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_histories(tmp_path: Path, key: tuple[str, ...] | None, seed: int) -> None:
     chance = random.Random(seed)
-    place = Place(str(tmp_path))
-    log = new_log(place, key)
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, key)
     history = History(key, chance)
     kept: list[pa.Table] = []
     for _ in range(25):
@@ -88,12 +88,12 @@ def test_random_histories(tmp_path: Path, key: tuple[str, ...] | None, seed: int
         assert log.table.columns
         apply(log, again, Lsn(history.lsn - 1), APP, PicklingTasks())
         if chance.random() < 0.3:
-            reopened = DeltaLog.open(place, "public/t")
+            reopened = DeltaLog.open(storage, "public/t")
             assert reopened is not None
             assert (reopened.version, reopened.table) == (log.version, log.table)
             assert reopened.files.keys() == log.files.keys()
             log = reopened
-    assert rows_at(place) == history.truth()
+    assert rows_at(storage) == history.truth()
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
@@ -103,8 +103,8 @@ def test_many_files_are_rewritten_in_many_tasks(
     monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
     monkeypatch.setattr(data_files, "MOST_ROWS", 7)
     monkeypatch.setattr(applying, "_SMALL", 1)
-    place = Place(str(tmp_path))
-    log = new_log(place, key)
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, key)
     history = History(key, random.Random(7))
     most = 0
     for _ in range(20):
@@ -112,25 +112,25 @@ def test_many_files_are_rewritten_in_many_tasks(
             history.step()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
         most = max(most, len(log.files))
-        assert rows_at(place) == history.truth()
+        assert rows_at(storage) == history.truth()
     assert most > 3
 
 
 def test_a_row_moves_many_times_and_keeps_its_large_value(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     history.rows.append(("1", "a", None, "the large value"))
     history._change("insert", None, history.rows[0], ())
     apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
     history.move(2000)
     apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
-    assert rows_at(place) == Counter([("1001999", "a", None, "the large value")])
+    assert rows_at(storage) == Counter([("1001999", "a", None, "the large value")])
 
 
 def test_changes_that_the_table_has_make_no_commit(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     for _ in range(20):
         history.step()
@@ -144,7 +144,7 @@ def test_changes_that_the_table_has_make_no_commit(tmp_path: Path) -> None:
 
 
 def test_a_row_that_must_be_there_and_is_not_needs_a_resync(tmp_path: Path) -> None:
-    log = new_log(Place(str(tmp_path)), ("id",))
+    log = new_log(Storage(str(tmp_path)), ("id",))
     history = History(("id",), random.Random(1))
     history._change("delete", ("5", "a", None, None), None, ())
     version = log.version
@@ -154,8 +154,8 @@ def test_a_row_that_must_be_there_and_is_not_needs_a_resync(tmp_path: Path) -> N
 
 
 def test_files_of_a_kill_before_the_commit_are_in_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     for _ in range(30):
         history.step()
@@ -165,16 +165,16 @@ def test_files_of_a_kill_before_the_commit_are_in_no_version(tmp_path: Path, mon
         with pytest.raises(KeyboardInterrupt):
             apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
     assert len(list((tmp_path / "public" / "t").glob("*.parquet"))) == 1
-    again = DeltaLog.open(place, "public/t")
+    again = DeltaLog.open(storage, "public/t")
     assert again is not None
     apply(again, changes, Lsn(history.lsn - 1), APP, LocalTasks())
-    assert rows_at(place) == history.truth()
+    assert rows_at(storage) == history.truth()
 
 
 def test_a_second_writer_is_found(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
-    other = DeltaLog.open(place, "public/t")
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
+    other = DeltaLog.open(storage, "public/t")
     assert other is not None
     log.commit([], [], APP, Lsn(2000))
     with pytest.raises(WriterError, match="another process"):
@@ -182,21 +182,21 @@ def test_a_second_writer_is_found(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(3))
     for _ in range(30):
         history.insert()
     apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
     version = log.version
     rows = pa.table({"id": [1], "b": ["new"], "v": [None], "big": [None]}, schema=log.table.schema)
-    files = write_rows(place, "public/t", rows)
+    files = write_rows(storage, "public/t", rows)
     replaced = DeltaLog.replace(
-        place, "public/t", log.table, files, "logicalrep/1/1/y", Lsn(5000), load="y", keep_hours=24, before=log
+        storage, "public/t", log.table, files, "logicalrep/1/1/y", Lsn(5000), load="y", keep_hours=24, before=log
     )
-    assert rows_at(place) == Counter([("1", "new", None, None)])
+    assert rows_at(storage) == Counter([("1", "new", None, None)])
     assert replaced.applied("logicalrep/1/1/y") == 5000
-    assert DeltaTable(place.uri_of("public/t"), version=version).to_pyarrow_table().num_rows == len(history.rows)
+    assert DeltaTable(storage.uri_of("public/t"), version=version).to_pyarrow_table().num_rows == len(history.rows)
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
@@ -204,8 +204,8 @@ def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: 
 def test_a_large_batch_is_applied_in_parts_and_one_commit(
     tmp_path: Path, key: tuple[str, ...] | None, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, key)
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, key)
     history = History(key, random.Random(seed))
     for _ in range(5):
         for _ in range(150):
@@ -218,15 +218,15 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
         version = log.version
         apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
         assert log.version == version + 1
-        assert rows_at(place) == history.truth()
+        assert rows_at(storage) == history.truth()
     # Files between the parts are in no version, and gone.
     there = {path.name for path in tmp_path.rglob("part-*.parquet")}
     assert there == log.files.keys() | {file.path for file in log.removed}
 
 
 def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(5))
     kept = []
     for _ in range(4):
@@ -235,7 +235,7 @@ def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: 
         kept.append(history.take())
         monkeypatch.setattr(applying, "_MOST_BYTES", kept[-1].nbytes // 3)
         apply(log, pa.concat_tables(kept), Lsn(history.lsn - 1), APP, LocalTasks())
-        assert rows_at(place) == history.truth()
+        assert rows_at(storage) == history.truth()
 
 
 @pytest.mark.spark
@@ -243,8 +243,8 @@ def test_executors_rewrite_many_files_of_one_table(tmp_path: Path, spark: Any, m
     monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
     monkeypatch.setattr(data_files, "MOST_ROWS", 7)
     monkeypatch.setattr(applying, "_SMALL", 1)
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(7))
     for number in range(4):
         for _ in range(60):
@@ -252,4 +252,4 @@ def test_executors_rewrite_many_files_of_one_table(tmp_path: Path, spark: Any, m
         # Executors have modules of their own: the first batch makes the files.
         tasks = LocalTasks() if number == 0 else SparkTasks(spark)
         apply(log, history.take(), Lsn(history.lsn - 1), APP, tasks)
-        assert rows_at(place) == history.truth()
+        assert rows_at(storage) == history.truth()

@@ -77,7 +77,7 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
             shop.execute("UPDATE orders SET id = -id WHERE id % 5 = 0", f"INSERT INTO users VALUES {users[-1]}")
         refused = replicate(str(tmp_path / "lake"))
     assert refused.returncode
-    assert "PLACE_NOT_SHARED" in refused.stdout + refused.stderr
+    assert "DESTINATION_NOT_SHARED" in refused.stdout + refused.stderr
     ends = [json.loads(line) for path in events.iterdir() for line in path.read_text().splitlines()]
     ran = {event["Task Info"]["Executor ID"] for event in ends if event["Event"] == "SparkListenerTaskEnd"}
     assert ran == {"0", "1"}

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from logicalrep.tables.config.config import read_config
 from logicalrep.tables.config.nodes import ConfigError
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.verify.verifying import verify
@@ -105,7 +105,7 @@ def test_tables_have_their_own_settings_and_one_whose_settings_change_is_loaded_
     tables: dict[str, dict[str, Any]] = {"orders": {"history": True}, "customer": {"deletes": "soft"}}
     tables["later"] = {"optional": True, "append": True}
     once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
-    before = State.read(Place(str(lake))).tables
+    before = State.read(Storage(str(lake))).tables
     assert {name: set(table.beside) for name, table in before.items()} == {
         "public.audit": set(),
         "public.customer": set(),
@@ -118,7 +118,7 @@ def test_tables_have_their_own_settings_and_one_whose_settings_change_is_loaded_
     )
     del tables["orders"]["history"]
     once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
-    after = State.read(Place(str(lake))).tables
+    after = State.read(Storage(str(lake))).tables
     assert {name: table.rows for name, table in after.items()} == {
         "public.audit": 10,
         "public.customer": 1000,
@@ -176,10 +176,10 @@ def test_a_key_of_its_own(shop: Database, tmp_path: Path) -> None:
         ("y", 3, False),
         ("z", 2, False),
     ]
-    assert {each.result for each in verify(shop.settings, Place(str(tmp_path)))} == {"equal"}
+    assert {each.result for each in verify(shop.settings, Storage(str(tmp_path)))} == {"equal"}
     with following(shop, tmp_path, config=config) as caught_up:
         shop.execute("UPDATE full_rows SET v = 4 WHERE b = 'z'")
         caught_up()
         shop.execute("DROP INDEX by_both")
-        eventually(lambda: State.read(Place(str(tmp_path))).tables["public.full_rows"].state == "stopped")
-    assert "[KEY_NOT_UNIQUE]" in str(State.read(Place(str(tmp_path))).tables["public.full_rows"].error)
+        eventually(lambda: State.read(Storage(str(tmp_path))).tables["public.full_rows"].state == "stopped")
+    assert "[KEY_NOT_UNIQUE]" in str(State.read(Storage(str(tmp_path))).tables["public.full_rows"].error)

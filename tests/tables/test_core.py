@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.operate.status import status
 from logicalrep.tables.verify.verifying import verify
@@ -57,7 +57,7 @@ def test_many_tables_are_loaded_while_others_write_and_equal_then(
     for name in names:
         db.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v int)", f"INSERT INTO {name} VALUES (1, 0), (2, 0)")
     tables = [*OF_WORKLOAD, *OF_PGBENCH, *(f"public.{name}" for name in names)]
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     with closing(db.writer()) as writer, following(db, tmp_path) as caught_up:
         with pgbench(db):
             for number, name in enumerate(names):
@@ -66,20 +66,20 @@ def test_many_tables_are_loaded_while_others_write_and_equal_then(
                     workload.run(writer, number, 5)
             known = {name if name != OF_WORKLOAD[-1] else 'public."Odd ""Näme"' for name in tables}
             # Those that got their identity after the start are published by a later look.
-            eventually(lambda: State.read(place).tables.keys() == known)
+            eventually(lambda: State.read(storage).tables.keys() == known)
             caught_up()
-            versions = {name: table["version"] for name, table in status(db.settings, place).tables.items()}
+            versions = {name: table["version"] for name, table in status(db.settings, storage).tables.items()}
             for number in range(5):
                 db.execute(f"INSERT INTO t0 VALUES ({3 + number})", f"UPDATE t1 SET v = {number}")
                 caught_up()
         caught_up()
-        there = status(db.settings, place)
+        there = status(db.settings, storage)
         assert there.is_running
         # A table without changes gets no commit.
         assert {
             name for name in names[2:] if there.tables[f"public.{name}"]["version"] != versions[f"public.{name}"]
         } == set()
-        assert [verdict for verdict in verify(db.settings, place) if verdict.result != "equal"] == []
+        assert [verdict for verdict in verify(db.settings, storage) if verdict.result != "equal"] == []
     assert differences(db.dsn, str(tmp_path), tables) == {}
 
 

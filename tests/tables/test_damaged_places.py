@@ -1,6 +1,6 @@
-"""Files of a place that somebody changed: each is an error with its name, and none leads out of the place.
+"""Files of a destination that somebody changed: each is an error with its name, and none leads out of the destination.
 
-A new place is for its owner alone."""
+A new destination is for its owner alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 from logicalrep.cli.main import main
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import maintain
-from logicalrep.tables.delta.place import MalformedFileError, Place, below
+from logicalrep.tables.delta.place import MalformedFileError, Storage, below
 from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import Kept
 from logicalrep.tables.follow.state import Identity, State
@@ -31,7 +31,7 @@ from tests.tables.test_replicate import once, shop
 __all__ = ["shop"]
 
 _STATE = '{"format": 1, "lsn": "0/1", "commit_timestamp": null, "tables": {"a.b": {"folder": %s}}}'
-FILES: dict[str, tuple[str, Callable[[Place], object], tuple[str, ...]]] = {
+FILES: dict[str, tuple[str, Callable[[Storage], object], tuple[str, ...]]] = {
     "the state": (
         "_logicalrep/state.json",
         State.read,
@@ -66,17 +66,17 @@ FILES: dict[str, tuple[str, Callable[[Place], object], tuple[str, ...]]] = {
     ),
     "a pending load": (
         "_logicalrep/loads/public/t/load.json",
-        lambda place: Kept(place).marks(),
+        lambda storage: Kept(storage).marks(),
         ("[", "[]", '{"folder": "../t", "replaces": null, "reason": ""}'),
     ),
     "buffered changes": (
         "_logicalrep/kept/public/t/0000000000000001.parquet",
-        lambda place: list(Kept(place).changes("public/t")),
+        lambda storage: list(Kept(storage).changes("public/t")),
         ("", "PAR1"),
     ),
     "a name of buffered changes": (
         "_logicalrep/kept/public/t/none.parquet",
-        lambda place: list(Kept(place).changes("public/t")),
+        lambda storage: list(Kept(storage).changes("public/t")),
         ("",),
     ),
 }
@@ -84,30 +84,30 @@ FILES: dict[str, tuple[str, Callable[[Place], object], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("path", "read", "contents"), FILES.values(), ids=FILES)
 def test_a_malformed_file_is_an_error_with_its_name(
-    tmp_path: Path, path: str, read: Callable[[Place], object], contents: tuple[str, ...]
+    tmp_path: Path, path: str, read: Callable[[Storage], object], contents: tuple[str, ...]
 ) -> None:
     file = tmp_path / path
     file.parent.mkdir(parents=True)
     for content in contents:
         file.write_text(content)
-        with pytest.raises(MalformedFileError, match=rf"\[PLACE_DAMAGED\] .*{path} is damaged: ."):
-            read(Place(str(tmp_path)))
+        with pytest.raises(MalformedFileError, match=rf"\[DESTINATION_DAMAGED\] .*{path} is damaged: ."):
+            read(Storage(str(tmp_path)))
 
 
 def test_a_request_is_read(tmp_path: Path) -> None:
-    place, table = Place(str(tmp_path)), TableName("public", "t")
-    request_resync(place, [table])
-    request_skip(place, table, Lsn("1/2"))
-    found = {request for _, request in take_requests(place)}
+    storage, table = Storage(str(tmp_path)), TableName("public", "t")
+    request_resync(storage, [table])
+    request_skip(storage, table, Lsn("1/2"))
+    found = {request for _, request in take_requests(storage)}
     assert found == {Request(resync=(table,)), Request(skip=(table, Lsn("1/2")))}
 
 
 @pytest.mark.parametrize("part", ["", "/etc/passwd", "..", "a/../b", "a//b", "./a", "a/..", "a\0b"])
 def test_no_path_leads_out_of_a_place(tmp_path: Path, part: str) -> None:
-    place = Place(str(tmp_path / "lake"))
-    for use in (place.read, place.delete, place.uri_of, lambda path: place.write(path, b""), place.times):
+    storage = Storage(str(tmp_path / "lake"))
+    for use in (storage.read, storage.delete, storage.uri_of, lambda path: storage.write(path, b""), storage.times):
         if part:
-            with pytest.raises(MalformedFileError, match="is not a path below a place"):
+            with pytest.raises(MalformedFileError, match="is not a path below a destination"):
                 use(part)
     with pytest.raises(MalformedFileError):
         below("public/t", part)
@@ -116,34 +116,34 @@ def test_no_path_leads_out_of_a_place(tmp_path: Path, part: str) -> None:
 
 @pytest.mark.parametrize("path", ["../../outside.parquet", "/outside.parquet"])
 def test_upkeep_deletes_no_file_that_a_changed_log_names(tmp_path: Path, path: str) -> None:
-    place, outside = Place(str(tmp_path / "lake")), tmp_path / "outside.parquet"
+    storage, outside = Storage(str(tmp_path / "lake")), tmp_path / "outside.parquet"
     outside.write_text("mine")
-    log = new_log(place, ("id",))
+    log = new_log(storage, ("id",))
     stats = json.dumps({"numRecords": 1})
     added = {"path": path, "partitionValues": {}, "size": 4, "modificationTime": 0, "dataChange": True, "stats": stats}
     removed = {"path": path, "deletionTimestamp": 0, "dataChange": True, "size": 4}
     folder = tmp_path / "lake/public/t"
     # A file that was removed is forgotten; one that is there makes the table unreadable.
     (folder / "_delta_log" / f"{log.version + 1:020}.json").write_text(json.dumps({"remove": removed}) + "\n")
-    opened = DeltaLog.open(place, "public/t")
+    opened = DeltaLog.open(storage, "public/t")
     assert opened is not None
     maintain(opened, 0, LocalTasks())
     (folder / "_delta_log" / f"{log.version + 2:020}.json").write_text(json.dumps({"add": added}) + "\n")
     with pytest.raises(MalformedFileError, match=r"public/t/_delta_log is damaged: .*outside\.parquet"):
-        DeltaLog.open(place, "public/t")
+        DeltaLog.open(storage, "public/t")
     assert outside.read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", ["_last_checkpoint", "_removed.json"])
 def test_a_malformed_file_of_a_table_is_an_error_with_its_name(tmp_path: Path, name: str) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     log.write_checkpoint()
     (file,) = tmp_path.rglob(name)
     file.write_text("[")
 
     def use() -> None:
-        opened = DeltaLog.open(place, "public/t")
+        opened = DeltaLog.open(storage, "public/t")
         assert opened is not None
         maintain(opened, 24, LocalTasks())
 
@@ -174,6 +174,6 @@ def test_a_new_place_is_for_its_owner_alone_and_an_old_one_stays_as_it_is(tmp_pa
     old.mkdir()
     old.chmod(0o755)
     for folder in (old, new):
-        Place(str(folder)).write("public/t/part", b"")
+        Storage(str(folder)).write("public/t/part", b"")
     assert [stat.S_IMODE(folder.stat().st_mode) for folder in (old, new)] == [0o755, 0o700]
     assert (tmp_path / "above").stat().st_mode & 0o077

@@ -17,7 +17,7 @@ from logicalrep.tables.apply import applying
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
@@ -29,9 +29,9 @@ KEYS = [("id",), ("b", "id"), None]
 MARKED = TableSettings(deletes="soft")
 
 
-def new_log(place: Place, description: ReplicatedTable) -> DeltaLog:
+def new_log(storage: Storage, description: ReplicatedTable) -> DeltaLog:
     return DeltaLog.replace(
-        place, "public/t", description, [], APP, Lsn(999), load="x", keep_hours=24, before=None
+        storage, "public/t", description, [], APP, Lsn(999), load="x", keep_hours=24, before=None
     )  # fmt: skip
 
 
@@ -98,8 +98,8 @@ def applied_randomly(
     tmp_path: Path, key: tuple[str, ...] | None, description: ReplicatedTable, seed: int
 ) -> list[dict[str, Any]]:
     """Apply a random history in batches that are cut anywhere; return all its changes."""
-    place, chance = Place(str(tmp_path)), random.Random(seed)
-    log = new_log(place, description)
+    storage, chance = Storage(str(tmp_path)), random.Random(seed)
+    log = new_log(storage, description)
     history = History(key, chance)
     batches: list[pa.Table] = []
     for _ in range(12):
@@ -111,7 +111,7 @@ def applied_randomly(
         again = pa.concat_tables(batches[-chance.randrange(1, 4) :])
         apply(log, again, Lsn(history.lsn - 1), APP, LocalTasks())
         if chance.random() < 0.3:
-            reopened = DeltaLog.open(place, "public/t")
+            reopened = DeltaLog.open(storage, "public/t")
             assert reopened is not None
             assert reopened.table == log.table
             log = reopened

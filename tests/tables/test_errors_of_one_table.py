@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from logicalrep.postgres.connection import ConnectError
-from logicalrep.tables.delta.place import Place, PlaceError
+from logicalrep.tables.delta.place import Storage, StorageError
 from logicalrep.tables.follow.tries import MOST_TRIES, Tries
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
@@ -29,25 +29,25 @@ from tests.waiting import eventually
 BAD = TableName("public", "bad")
 
 
-def stops(db: Database, place: Path, reason: str, tasks: LocalTasks | None = None, *, is_kept: bool = False) -> None:
+def stops(db: Database, storage: Path, reason: str, tasks: LocalTasks | None = None, *, is_kept: bool = False) -> None:
     """Replicate twice: `bad` alone stands still, `good` has what came meanwhile."""
     for number in range(2):
         db.execute(f"INSERT INTO good VALUES ({1000 + number})")
         with pytest.raises(TablesStoppedError, match=reason) as raised:
-            replicate_with(settings(db, place, once=True), Report(), tasks=tasks or LocalTasks())
+            replicate_with(settings(db, storage, once=True), Report(), tasks=tasks or LocalTasks())
         assert "public.good" not in str(raised.value)
         changes = "its changes from that commit on are kept" if is_kept else "its changes are not kept"
         assert changes in str(raised.value)
         assert "run logicalrep resync public.bad " in str(raised.value)
-        assert differences(db.dsn, str(place), ["public.good"]) == {}
+        assert differences(db.dsn, str(storage), ["public.good"]) == {}
         db.execute("DELETE FROM good WHERE id >= 1000")
 
 
-def goes_on(db: Database, place: Path) -> None:
+def goes_on(db: Database, storage: Path) -> None:
     """Load the table again once its error is mended."""
-    resync(db.settings, Place(str(place)), [BAD])
-    once(db, place)
-    assert differences(f"{db.dsn} client_encoding=utf8", str(place), ["public.good", "public.bad"]) == {}
+    resync(db.settings, Storage(str(storage)), [BAD])
+    once(db, storage)
+    assert differences(f"{db.dsn} client_encoding=utf8", str(storage), ["public.good", "public.bad"]) == {}
 
 
 def prepare(db: Database) -> None:
@@ -107,7 +107,7 @@ def test_a_byte_that_is_no_text_stops_its_table_alone(tmp_path: Path, is_there_b
 def test_a_folder_of_another_program_stops_its_table_alone(db18: Database, tmp_path: Path) -> None:
     prepare(db18)
     write_deltalake(str(tmp_path / "public" / "bad"), pa.table({"a": [1]}))
-    stops(db18, tmp_path, r"public\.bad: \[PLACE_DIFFERS\].*is a Delta table of another program")
+    stops(db18, tmp_path, r"public\.bad: \[DESTINATION_DIFFERS\].*is a Delta table of another program")
     (tmp_path / "public" / "bad").rename(tmp_path / "theirs")
     goes_on(db18, tmp_path)
 
@@ -172,7 +172,7 @@ def test_a_table_that_loads_can_be_asked_for_again(
     with following(db18, tmp_path, Heard(), load_rate=10_000.0, load_sessions=1) as caught_up:
         eventually(lambda: "bad" in begun)
         for number in range(2):
-            assert resync(db18.settings, Place(str(tmp_path)), [BAD])
+            assert resync(db18.settings, Storage(str(tmp_path)), [BAD])
             eventually(lambda wanted=number + 2: begun.count("bad") >= wanted)  # type: ignore[misc]
         db18.execute("UPDATE bad SET v = 'changed' WHERE id < 10")
         caught_up()
@@ -191,7 +191,7 @@ ERRORS = {
     "a broken connection": (psycopg.OperationalError("server closed the connection"), False),
     "credentials": (psycopg.errors.InvalidPassword(), False),
     "no connection": (ConnectError("no"), False),
-    "the destination": (PlaceError("away"), False),
+    "the destination": (StorageError("away"), False),
     "this machine's disk": (OSError(28, "No space left on device"), False),
     "a defect": (KeyError("v"), True),
 }

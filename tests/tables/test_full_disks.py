@@ -12,7 +12,7 @@ import pytest
 
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.maintenance import maintain
-from logicalrep.tables.delta.place import DamagedError, Place, PlaceError
+from logicalrep.tables.delta.place import DamagedError, Storage, StorageError
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import LocalTasks
@@ -64,42 +64,42 @@ def fill(disk: Path) -> Path:
 
 
 def test_a_full_disk_leaves_the_last_version_and_no_rests(disk: Path) -> None:
-    place = Place(str(disk))
-    log = new_log(place, ("id",))
+    storage = Storage(str(disk))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     for _ in range(30):
         history.insert()
     apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
-    there = rows_at(place)
+    there = rows_at(storage)
     filling = fill(disk)
     names = set(disk.rglob("*"))
     history.update()
     changes = history.take()
     for _ in range(3):
-        with pytest.raises(PlaceError, match="No space left"):
+        with pytest.raises(StorageError, match="No space left"):
             apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
     assert set(disk.rglob("*")) == names
-    assert rows_at(place) == there
+    assert rows_at(storage) == there
     filling.unlink()
     apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
-    assert rows_at(place) == history.truth()
+    assert rows_at(storage) == history.truth()
 
 
 def test_a_read_only_disk_is_one_error(disk: Path) -> None:
-    place = Place(str(disk))
-    log = new_log(place, ("id",))
+    storage = Storage(str(disk))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     history.insert()
     changes = history.take()
-    with read_only(disk), pytest.raises(PlaceError, match="Read-only"):
+    with read_only(disk), pytest.raises(StorageError, match="Read-only"):
         apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
     apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
-    assert rows_at(place) == history.truth()
+    assert rows_at(storage) == history.truth()
 
 
 def test_a_data_file_that_is_gone_or_cut_is_damage(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     for _ in range(9):
         history.insert()
@@ -131,14 +131,14 @@ def test_the_loop_waits_for_a_disk_and_goes_on(shop: Database, disk: Path, troub
     lines = Lines()
     with following(shop, disk / "lake", lines) as caught_up:
         caught_up()
-        before = State.read(Place(str(disk / "lake"))).lsn
+        before = State.read(Storage(str(disk / "lake"))).lsn
         with read_only(disk) if trouble == "read-only" else contextlib.nullcontext():
             filling = fill(disk) if trouble == "full" else None
             shop.execute("UPDATE customer SET city = 'Fulda' WHERE id < 100", "DELETE FROM orders WHERE id % 2 = 0")
             eventually(lambda: any("WAL" in line for line in lines.waited))
-            assert State.read(Place(str(disk / "lake"))).lsn == before or trouble == "full"
+            assert State.read(Storage(str(disk / "lake"))).lsn == before or trouble == "full"
             confirmed = shop.value("SELECT confirmed_flush_lsn FROM pg_replication_slots")
-            assert Lsn(str(confirmed)) <= State.read(Place(str(disk / "lake"))).lsn
+            assert Lsn(str(confirmed)) <= State.read(Storage(str(disk / "lake"))).lsn
             if filling is not None:
                 filling.unlink()
         caught_up()

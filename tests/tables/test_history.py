@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow import writing
 from logicalrep.tables.history import matching
 from logicalrep.tables.operate.dropping import drop
@@ -25,8 +25,8 @@ ALL = TableSettings(deletes="soft", history=True, append=True)
 BIG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 500) AS i)"
 
 
-def rows(place: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    found = DeltaTable(str(place / "public" / table)).to_pyarrow_table().to_pylist()
+def rows(storage: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    found = DeltaTable(str(storage / "public" / table)).to_pyarrow_table().to_pylist()
     return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
 
 
@@ -92,10 +92,10 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         (3, "unseen", True),
         (4, "first", False),
     ]
-    place, connection = Place(str(tmp_path)), ConnectionSettings(db18.dsn)
-    assert [(str(each.table), each.result) for each in verify(connection, place)] == [("public.t", "equal")]
-    assert resync(connection, place, []) is False
-    assert known_settings(place).of(TableName("public", "t")) == ALL
+    storage, connection = Storage(str(tmp_path)), ConnectionSettings(db18.dsn)
+    assert [(str(each.table), each.result) for each in verify(connection, storage)] == [("public.t", "equal")]
+    assert resync(connection, storage, []) is False
+    assert known_settings(storage).of(TableName("public", "t")) == ALL
     before = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
     once(db18, tmp_path, **tables)
@@ -103,7 +103,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     after = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     assert len(after) == len(before) + 1
     assert next(row for row in after if row[3] is None)[:2] == (1, "new")
-    drop(connection, place, deletes_tables=True)
+    drop(connection, storage, deletes_tables=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

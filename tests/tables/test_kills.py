@@ -38,9 +38,9 @@ TABLES += [f"public.{table}" for table in ALTERED]
 class Command:
     """The command in processes of its own."""
 
-    def __init__(self, db: Database, place: Path, log: Path) -> None:
+    def __init__(self, db: Database, storage: Path, log: Path) -> None:
         self._arguments = [sys.executable, "-m", "logicalrep.cli.main", "replicate"]
-        self._arguments += ["--dsn", db.dsn, "--to", str(place)]
+        self._arguments += ["--dsn", db.dsn, "--to", str(storage)]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -21,7 +21,7 @@ from logicalrep.tables.apply import applying
 from logicalrep.tables.apply.applying import _First, _parts
 from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.data_files import write_rows
-from logicalrep.tables.delta.place import MalformedFileError, Place
+from logicalrep.tables.delta.place import MalformedFileError, Storage
 from logicalrep.tables.follow import kept as buffered
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.split import by_table
@@ -50,7 +50,7 @@ def feed(sizes: list[int], oid: int = 7, names: tuple[str, ...] = ("id", "v")) -
 def test_a_part_is_sent_without_what_it_is_a_slice_of() -> None:
     batch = feed([10_000] * 1000)
     part = pa.Table.from_batches([batch.slice(500, 3)])
-    work = _First(Place("/nowhere"), "t", None, (), part)  # type: ignore[arg-type]
+    work = _First(Storage("/nowhere"), "t", None, (), part)  # type: ignore[arg-type]
     sent = pickle.dumps(work)
     assert len(sent) < 50_000
     assert pickle.loads(sent).changes.equals(part)
@@ -69,8 +69,8 @@ def test_data_files_are_bounded_by_bytes_where_large_rows_are_neighbours(
 ) -> None:
     monkeypatch.setattr(data_files, "MOST_BYTES", 100_000)
     rows = pa.table({"v": ["x"] * 5000 + ["y" * 40_000] * 50 + ["z"] * 5000})
-    files = write_rows(Place(str(tmp_path)), "t", rows)
-    parts = [data_files.read_rows(Place(str(tmp_path)), "t", file, rows.schema, ["v"]) for file in files]
+    files = write_rows(Storage(str(tmp_path)), "t", rows)
+    parts = [data_files.read_rows(Storage(str(tmp_path)), "t", file, rows.schema, ["v"]) for file in files]
     assert max(part.nbytes for part in parts) <= 200_000
     assert pa.concat_tables(parts).combine_chunks().equals(rows.combine_chunks())
 
@@ -101,7 +101,7 @@ def test_relation_messages_are_taken_out_of_a_large_transaction_without_a_copy()
 
 def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffered, "_AT_ONCE", 100_000)
-    kept = buffered.Kept(Place(str(tmp_path)))
+    kept = buffered.Kept(Storage(str(tmp_path)))
     rows = pa.Table.from_batches([feed([10] * 50 + [60_000] * 5 + [300_000]), feed([10] * 5)])
     folder = tmp_path / "_logicalrep/kept/public/t"
     kept.keep("public/t", rows, Lsn(5000))
@@ -125,8 +125,8 @@ def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path, mo
 
 
 def _at(rows: pa.RecordBatch, lsn: int) -> pa.RecordBatch:
-    place = rows.schema.get_field_index("commit_lsn")
-    return rows.set_column(place, rows.schema.field(place), pa.array([lsn] * rows.num_rows, pa.int64()))
+    storage = rows.schema.get_field_index("commit_lsn")
+    return rows.set_column(storage, rows.schema.field(storage), pa.array([lsn] * rows.num_rows, pa.int64()))
 
 
 def _size(item: bytes) -> int:

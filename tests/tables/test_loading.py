@@ -19,7 +19,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import published_relation
 from logicalrep.postgres.snapshots import Snapshot, temporary_snapshot
 from logicalrep.postgres.table_rows.parts import table_parts
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.load.copying import _limit_rate
 from logicalrep.tables.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
@@ -63,17 +63,17 @@ class Before(LocalTasks):
 
 
 def loading(
-    db: Database, place: Path, *, dsn: str = "", tasks: LocalTasks | None = None, report: Report | None = None,
+    db: Database, storage: Path, *, dsn: str = "", tasks: LocalTasks | None = None, report: Report | None = None,
     stop: threading.Event | None = None, **options: Any,
 ) -> Loading:  # fmt: skip
-    given = ReplicateSettings(connection=ConnectionSettings(dsn or db.dsn), to=str(place), **options)
+    given = ReplicateSettings(connection=ConnectionSettings(dsn or db.dsn), to=str(storage), **options)
     return Loading(
-        given, Place(str(place), {}), ("p",), tasks or LocalTasks(), report or Report(), stop or threading.Event()
+        given, Storage(str(storage), {}), ("p",), tasks or LocalTasks(), report or Report(), stop or threading.Event()
     )
 
 
-def load(db: Database, place: Path, *names: str, **options: Any) -> list[LoadedTable | NotLoaded]:
-    made = loading(db, place, **options)
+def load(db: Database, storage: Path, *names: str, **options: Any) -> list[LoadedTable | NotLoaded]:
+    made = loading(db, storage, **options)
     oids = dict(db.connection.execute("SELECT relname, oid::bigint FROM pg_class").fetchall())
     wanted = [WantedLoad(f"t{number}", oids.get(name, 0)) for number, name in enumerate(names)]
     try:
@@ -82,9 +82,9 @@ def load(db: Database, place: Path, *names: str, **options: Any) -> list[LoadedT
         made.close()
 
 
-def rows_of(place: Path, loaded: LoadedTable | NotLoaded, folder: str = "t0") -> Counter[tuple[Any, ...]]:
+def rows_of(storage: Path, loaded: LoadedTable | NotLoaded, folder: str = "t0") -> Counter[tuple[Any, ...]]:
     assert isinstance(loaded, LoadedTable), loaded
-    tables = [pq.read_table(place / folder / file.path).to_pydict().values() for file in loaded.files]
+    tables = [pq.read_table(storage / folder / file.path).to_pydict().values() for file in loaded.files]
     return Counter(row for columns in tables for row in zip(*columns, strict=True))
 
 
@@ -152,7 +152,7 @@ def test_a_load_has_the_published_rows(db: Database, tmp_path: Path, name: str, 
 def test_a_server_without_ranges_of_places_is_read_in_parts_too(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before PostgreSQL 14 a range would read the whole file: rows are looked up by their places."""
+    """Before PostgreSQL 14 a range would read the whole file: rows are looked up by their destinations."""
     monkeypatch.setattr("logicalrep.postgres.table_rows.parts.server_major", lambda connection: 13)
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
@@ -418,7 +418,7 @@ def test_changes_during_a_load_are_there_once(
             if changes and is_ahead:
                 # The slot has passed them before the copy begins.
                 end = Lsn(str(db18.value("SELECT pg_current_wal_insert_lsn()")))
-                eventually(lambda: State.read(Place(str(tmp_path), {})).lsn >= end)
+                eventually(lambda: State.read(Storage(str(tmp_path), {})).lsn >= end)
                 assert len(list(tmp_path.glob("_logicalrep/kept/**/*.parquet"))) >= 2
             yield snapshot
 

@@ -17,7 +17,7 @@ from logicalrep.tables.delta import data_files, delta_log, maintenance
 from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import is_due, maintain, needs_checkpoint
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
@@ -35,8 +35,8 @@ def size_of(folder: Path) -> int:
 
 def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "_LEAST_RETAINED", 0)
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     for number in range(500):
         history.step()
@@ -45,13 +45,13 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
         if is_due(log, 24):
             maintain(log, 24, LocalTasks())
         if number == 250:
-            old, rows_then = DeltaTable(place.uri_of("public/t")), len(history.rows)
+            old, rows_then = DeltaTable(storage.uri_of("public/t")), len(history.rows)
             opened = old.to_pyarrow_table()
-    assert rows_at(place) == history.truth()
+    assert rows_at(storage) == history.truth()
     there = sum(file.size for file in log.files.values())
     assert size_of(tmp_path) <= (maintenance.MOST_RETAINED + 2) * there
     assert opened.num_rows == rows_then
-    reopened = DeltaLog.open(place, "public/t")
+    reopened = DeltaLog.open(storage, "public/t")
     assert reopened is not None
     assert reopened.applied(APP) == log.applied(APP)
     assert (reopened.version, reopened.load, reopened.table) == (log.version, "x", log.table)
@@ -69,7 +69,7 @@ def test_old_files_go_while_there_are_always_changes(
         for number in range(20):
             db18.execute(f"UPDATE t SET v = '{number}' WHERE id = {number}")
             caught_up()
-        log = DeltaLog.open(Place(str(tmp_path)), "public/t")
+        log = DeltaLog.open(Storage(str(tmp_path)), "public/t")
         assert log is not None
         there = sum(file.size for file in log.files.values())
         eventually(lambda: size_of(tmp_path) <= 5 * there)
@@ -78,8 +78,8 @@ def test_old_files_go_while_there_are_always_changes(
 
 def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applying, "_SMALL", 0)
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(2))
     while len(log.files) < 12:
         history.insert()
@@ -88,7 +88,7 @@ def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     maintain(log, 24, LocalTasks())
     assert len(log.files) == 2
     assert log.applied(APP) == applied
-    assert rows_at(place) == history.truth()
+    assert rows_at(storage) == history.truth()
 
 
 TABLES = {
@@ -110,7 +110,7 @@ def test_merging_comes_to_rest(
     """Also where files are small on the disk, and cannot be fewer."""
     monkeypatch.setattr(data_files, "MOST_ROWS", 1000)
     monkeypatch.setattr(data_files, "MOST_BYTES", 100_000)
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     made = table(("id",))
 
     def part(number: int) -> pa.Table:
@@ -119,8 +119,8 @@ def test_merging_comes_to_rest(
         arrays = [columns.get(field.name, pa.nulls(rows)).cast(field.type) for field in made.stored]
         return pa.table(arrays, schema=made.stored)
 
-    first = [file for number in range(files) for file in write_rows(place, "public/t", part(number))]
-    log = DeltaLog.replace(place, "public/t", made, first, APP, Lsn(9), load="x", keep_hours=24, before=None)
+    first = [file for number in range(files) for file in write_rows(storage, "public/t", part(number))]
+    log = DeltaLog.replace(storage, "public/t", made, first, APP, Lsn(9), load="x", keep_hours=24, before=None)
     there = sum(file.size for file in first)
     steps = 0
     while is_due(log, 24):
@@ -129,33 +129,33 @@ def test_merging_comes_to_rest(
         assert steps <= len(first)
     # A row is written about twice at most.
     assert size_of(tmp_path) <= 3 * there + 100_000
-    assert DeltaTable(place.uri_of("public/t")).to_pyarrow_table().num_rows == files * rows
-    again = reopened(place)
+    assert DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().num_rows == files * rows
+    again = reopened(storage)
     maintain(again, 24, LocalTasks())
     assert again.files.keys() == log.files.keys()
 
 
 def test_another_program_keeps_the_old_versions_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     now = delta_log._now()
     monkeypatch.setattr(delta_log, "_now", lambda: now - 2 * 3600 * 1000)
-    some_commits(place, log, History(("id",), random.Random(1)), 3)
-    DeltaTable(place.uri_of("public/t")).vacuum(dry_run=False)
-    for version in range(reopened(place).version):
-        DeltaTable(place.uri_of("public/t"), version=version).to_pyarrow_table()
-    log = reopened(place)
+    some_commits(storage, log, History(("id",), random.Random(1)), 3)
+    DeltaTable(storage.uri_of("public/t")).vacuum(dry_run=False)
+    for version in range(reopened(storage).version):
+        DeltaTable(storage.uri_of("public/t"), version=version).to_pyarrow_table()
+    log = reopened(storage)
     log.keep_for(1)
     version = log.version
     log.keep_for(1)
     assert log.version == version
-    DeltaTable(place.uri_of("public/t")).vacuum(dry_run=False)
+    DeltaTable(storage.uri_of("public/t")).vacuum(dry_run=False)
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
 
 
 def test_without_keeping_old_files_go_at_once(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(2))
     for _ in range(5):
         history.insert()
@@ -164,15 +164,15 @@ def test_without_keeping_old_files_go_at_once(tmp_path: Path) -> None:
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
 
 
-def some_commits(place: Place, log: DeltaLog, history: History, number: int) -> None:
+def some_commits(storage: Storage, log: DeltaLog, history: History, number: int) -> None:
     for _ in range(number):
         history.insert()
         history.update()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
 
 
-def reopened(place: Place) -> DeltaLog:
-    log = DeltaLog.open(place, "public/t")
+def reopened(storage: Storage) -> DeltaLog:
+    log = DeltaLog.open(storage, "public/t")
     assert log is not None
     return log
 
@@ -181,63 +181,63 @@ def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance, "CHECKPOINT_EVERY", 5)
-    place = Place(str(tmp_path))
-    new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     checkpoints = set()
     for _ in range(8):
-        log = reopened(place)
-        some_commits(place, log, history, 3)
+        log = reopened(storage)
+        some_commits(storage, log, history, 3)
         if needs_checkpoint(log):
             maintain(log, 24, LocalTasks())
             checkpoints.add(log.checkpoint)
     assert len(checkpoints) == 4
     # All old versions can be read, also those whose files the last checkpoint knows nothing of.
-    for version in range(reopened(place).version):
-        DeltaTable(place.uri_of("public/t"), version=version).to_pyarrow_table()
-    log = reopened(place)
+    for version in range(reopened(storage).version):
+        DeltaTable(storage.uri_of("public/t"), version=version).to_pyarrow_table()
+    log = reopened(storage)
     assert not log.removed.is_complete
     maintain(log, 24, LocalTasks())
     assert len(log.removed) + len(log.files) == len(list(tmp_path.rglob("part-*.parquet"))) > 5
     maintain(log, 0, LocalTasks())
     assert len(log.removed) == 0
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
-    assert rows_at(place) == history.truth()
+    assert rows_at(storage) == history.truth()
 
 
 def test_files_of_commits_that_were_never_made_go_once_they_are_old(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
-    some_commits(place, log, history, 2)
+    some_commits(storage, log, history, 2)
     for name, hours in {"part-old.parquet": 30, ".part-old.parquet.1.2": 30, "part-new.parquet": 0.1}.items():
-        place.write(f"public/t/{name}", b"x")
+        storage.write(f"public/t/{name}", b"x")
         at = time.time() - hours * 3600
         os.utime(tmp_path / "public" / "t" / name, (at, at))
     for path in log.files:
         os.utime(tmp_path / "public" / "t" / path, (1, 1))
-    maintain(reopened(place), 24, LocalTasks())
+    maintain(reopened(storage), 24, LocalTasks())
     names = {path.name for path in (tmp_path / "public" / "t").iterdir()}
     assert "part-new.parquet" in names
     assert not names & {"part-old.parquet", ".part-old.parquet.1.2"}
-    assert rows_at(place) == history.truth()
+    assert rows_at(storage) == history.truth()
 
 
 def test_a_table_that_stands_still_loses_its_old_files_too(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
-    some_commits(place, log, History(("id",), random.Random(1)), 3)
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
+    some_commits(storage, log, History(("id",), random.Random(1)), 3)
     maintain(log, 24, LocalTasks())
     assert not is_due(log, 24)
     assert is_due(log, 0)
 
 
 def test_the_files_of_a_load_that_is_replaced_are_remembered(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    log = new_log(place, ("id",))
-    some_commits(place, log, History(("id",), random.Random(1)), 3)
+    storage = Storage(str(tmp_path))
+    log = new_log(storage, ("id",))
+    some_commits(storage, log, History(("id",), random.Random(1)), 3)
     before = len(log.removed) + len(log.files)
     new = DeltaLog.replace(
-        place, "public/t", log.table, [], "logicalrep/1/1/y", Lsn(9000), load="y", keep_hours=24, before=log
+        storage, "public/t", log.table, [], "logicalrep/1/1/y", Lsn(9000), load="y", keep_hours=24, before=log
     )
     assert len(new.removed) == before

@@ -18,7 +18,7 @@ from logicalrep.cli.main import main
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.config.config import Config, read_config
 from logicalrep.tables.config.nodes import ConfigError
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.follow.state import State, StateError, TableState
 from logicalrep.tables.masks.mask_key import MaskKey, MaskKeyError
@@ -60,21 +60,21 @@ def hashed(text: str) -> str:
     return hmac.digest(KEY.encode(), text.encode(), "sha256").hex()
 
 
-def rows(place: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    found = DeltaTable(str(place / "public" / table)).to_pyarrow_table().to_pylist()
+def rows(storage: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    found = DeltaTable(str(storage / "public" / table)).to_pyarrow_table().to_pylist()
     return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
 
 
-def clear_files(place: Path) -> list[str]:
-    """The files of a place that have a value in clear, or an `infinity`, which only the nulled column has."""
+def clear_files(storage: Path) -> list[str]:
+    """The files of a destination that have a value in clear, or an `infinity`, which only the nulled column has."""
     found = []
-    for path in place.rglob("*"):
+    for path in storage.rglob("*"):
         if path.is_file():
             text = path.read_bytes().decode("latin-1")
             if path.suffix == ".parquet":
                 text = str(pq.read_table(path).to_pylist())
             if "sesame" in text or "infinity" in text:
-                found.append(str(path.relative_to(place)))
+                found.append(str(path.relative_to(storage)))
     return found
 
 
@@ -120,11 +120,11 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
     assert ("update_postimage", 1, hashed("sesame1"), None) in rows(
         tmp_path, "users~changes", "_change_type", "id", "email", "phone"
     )
-    assert [each.result for each in verify(db18.settings, Place(str(tmp_path)), with_values=True)] == ["equal"]
+    assert [each.result for each in verify(db18.settings, Storage(str(tmp_path)), with_values=True)] == ["equal"]
 
     # As `resync` does it, which gets no file.
-    assert resync(db18.settings, Place(str(tmp_path)), [USERS]) is False
-    once(db18, tmp_path, config=Config.of(known_settings(Place(str(tmp_path))).tables))
+    assert resync(db18.settings, Storage(str(tmp_path)), [USERS]) is False
+    once(db18, tmp_path, config=Config.of(known_settings(Storage(str(tmp_path))).tables))
     assert main(["status", "--dsn", db18.dsn, "--to", str(tmp_path)]) == 0
     assert "sesame" not in capsys.readouterr().out
     assert clear_files(tmp_path) == []
@@ -161,7 +161,7 @@ def test_a_key_of_hashes_and_rows_without_a_key(db18: Database, tmp_path: Path) 
     }
     assert rows(tmp_path, "log", "who", "at") == sorted([(hashed("sesame0"), None)] + [(hashed("sesame1"), None)] * 3)
     assert clear_files(tmp_path) == []
-    assert {each.result for each in verify(db18.settings, Place(str(tmp_path)))} == {"equal"}
+    assert {each.result for each in verify(db18.settings, Storage(str(tmp_path)))} == {"equal"}
     log = next(path for path in (tmp_path / "public/users").glob("*.parquet"))
     damaged = pq.read_table(log)
     assert damaged.num_rows
@@ -171,14 +171,14 @@ def test_a_key_of_hashes_and_rows_without_a_key(db18: Database, tmp_path: Path) 
         "UPDATE users SET n = 11 WHERE email = 'sesame1'",
         f"ALTER PUBLICATION {db18.value('SELECT pubname FROM pg_publication')} SET (publish = 'insert, update, delete, truncate')",
     )
-    (verdict,) = verify(db18.settings, Place(str(tmp_path)), [USERS], patience=10)
+    (verdict,) = verify(db18.settings, Storage(str(tmp_path)), [USERS], patience=10)
     assert (verdict.result, [each.key for each in verdict.examples]) == ("different", [{"email": hashed("sesame1")}])
 
 
-def stopped(db: Database, place: Path, **options: Any) -> str:
+def stopped(db: Database, storage: Path, **options: Any) -> str:
     with pytest.raises(TablesStoppedError) as raised:
-        once(db, place, **options)
-    assert clear_files(place) == []
+        once(db, storage, **options)
+    assert clear_files(storage) == []
     return str(raised.value)
 
 
@@ -192,7 +192,7 @@ def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> Non
         db18.execute("UPDATE users SET city = 'another'")
         caught_up()
         db18.execute("ALTER TABLE users RENAME email TO mail", insert.format("mail", 50))
-        eventually(lambda: State.read(Place(str(tmp_path))).tables["public.users"].state == "stopped")
+        eventually(lambda: State.read(Storage(str(tmp_path))).tables["public.users"].state == "stopped")
         assert clear_files(tmp_path) == []
     with pytest.raises(ConfigError, match=r"config: public\.users has no published column email; did you mean mail\?"):
         once(db18, tmp_path, config=config())
@@ -204,7 +204,7 @@ def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> Non
         db18, tmp_path, config=config()
     )
     masks = {"masked": {**MASKS["masked"], "mail": "hashed"}}
-    resync(ConnectionSettings(db18.dsn), Place(str(tmp_path)), [USERS])
+    resync(ConnectionSettings(db18.dsn), Storage(str(tmp_path)), [USERS])
     once(db18, tmp_path, config=config(**masks))
     assert (51, hashed("sesame"), hashed("sesame")) in rows(tmp_path, "users", "id", "mail", "email")
     assert clear_files(tmp_path) == []
@@ -220,8 +220,8 @@ def test_a_renamed_table_stands_still_until_the_settings_name_it(db18: Database,
         text = stopped(db18, tmp_path, config=optional)
         assert "it was public.users, or a partition of it, with columns that are masked or left out" in text
     # As `resync` does it, which gets no file.
-    resync(db18.settings, Place(str(tmp_path)), [TableName("public", "people")])
-    stopped(db18, tmp_path, config=Config.of(known_settings(Place(str(tmp_path))).tables))
+    resync(db18.settings, Storage(str(tmp_path)), [TableName("public", "people")])
+    stopped(db18, tmp_path, config=Config.of(known_settings(Storage(str(tmp_path))).tables))
     assert "and the settings by table do not name public.people" in stopped(
         db18, tmp_path, config=read_config({"tables": {}}, TableSettings())
     )
@@ -255,13 +255,13 @@ def test_columns_that_exchange_names_stop_their_table(db18: Database, tmp_path: 
             eventually(lambda: any((tmp_path / "_logicalrep/loads").rglob("load.json")))
         db18.execute(EXCHANGED % 100)
         # The next catalog refresh is seconds away.
-        eventually(lambda: State.read(Place(str(tmp_path))).tables.get("public.users", NONE).state == "stopped")
+        eventually(lambda: State.read(Storage(str(tmp_path))).tables.get("public.users", NONE).state == "stopped")
         assert clear_files(tmp_path) == []
     assert "[COLUMN_PROTECTED] public.users has another column email than before" in stopped(
         db18, tmp_path, config=options["config"]
     )
     # Once somebody has asked for it, the columns are taken as the settings name them.
-    assert resync(db18.settings, Place(str(tmp_path)), [USERS]) is False
+    assert resync(db18.settings, Storage(str(tmp_path)), [USERS]) is False
     masks = {"masked": {**MASKS["masked"], "city": "hashed"}}
     once(db18, tmp_path, config=config(**masks))
     assert (100, hashed("city"), hashed("sesame")) in rows(tmp_path, "users", "id", "email", "city")
@@ -279,7 +279,7 @@ def test_a_detached_partition_stands_still_until_the_settings_name_it(db18: Data
     with following(db18, tmp_path, config=config()) as caught_up:
         caught_up()
         db18.execute("ALTER TABLE users DETACH PARTITION many", "UPDATE many SET email = 'sesame'")
-        eventually(lambda: State.read(Place(str(tmp_path))).tables.get("public.many", NONE).state == "stopped")
+        eventually(lambda: State.read(Storage(str(tmp_path))).tables.get("public.many", NONE).state == "stopped")
     # A sub-partitioned one, and its leaf, in another run.
     db18.execute("ALTER TABLE users DETACH PARTITION few", "ALTER TABLE few DETACH PARTITION leaf")
     text = stopped(db18, tmp_path, config=config())
@@ -310,7 +310,7 @@ def test_other_masks_and_another_key_load_the_table_again(
 ) -> None:
     for statement in TABLE:
         db18.execute(statement)
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     once(db18, tmp_path, config=config(history=True, masked={"big": "hashed", "phone": "nulled"}))
     assert (1, "sesame1") in rows(tmp_path, "users~history", "id", "email")
     once(db18, tmp_path, config=config(history=True))
@@ -319,11 +319,11 @@ def test_other_masks_and_another_key_load_the_table_again(
         (False, None),
         *((True, hashed(f"sesame{i}")) for i in range(1, 10)),
     }
-    load = State.read(place).tables["public.users"].load
+    load = State.read(storage).tables["public.users"].load
     with monkeypatch.context() as other:
         other.setenv("LOGICALREP_MASK_KEY", KEY + ", changed")
         with pytest.raises(MaskKeyError, match="is not the one that values were hashed with"):
-            list(verify(db18.settings, place))
+            list(verify(db18.settings, storage))
         once(db18, tmp_path, config=config(history=True))
         other.delenv("LOGICALREP_MASK_KEY")
         with pytest.raises(MaskKeyError, match="no key is in the environment variable LOGICALREP_MASK_KEY"):
@@ -331,7 +331,7 @@ def test_other_masks_and_another_key_load_the_table_again(
         other.setenv("LOGICALREP_MASK_KEY", "short")
         with pytest.raises(MaskKeyError, match="too short a key"):
             config()
-    assert State.read(place).tables["public.users"].load != load
+    assert State.read(storage).tables["public.users"].load != load
     assert (1, hashed("sesame1")) not in rows(tmp_path, "users", "id", "email")
 
 

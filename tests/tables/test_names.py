@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.names import column_names, table_folder
-from logicalrep.tables.delta.place import NoSuchPlaceError, Place
+from logicalrep.tables.delta.place import InvalidDestinationError, Storage
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -58,27 +58,27 @@ def test_folders_stay_within_the_place_and_differ() -> None:
 
 @pytest.mark.parametrize("name", ODD)
 def test_tables_with_odd_names_are_read_back(tmp_path: Path, name: str) -> None:
-    place = Place(str(tmp_path / "a place"))
+    storage = Storage(str(tmp_path / "a destination"))
     folder = table_folder(TableName("Odd Schema", name))
-    log = new_log(place, ("id",), folder)
+    log = new_log(storage, ("id",), folder)
     history = History(("id",), random.Random(1))
     for _ in range(4):
         history.insert()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
     log.write_checkpoint()
-    found = DeltaLog.open(place, folder)
+    found = DeltaLog.open(storage, folder)
     assert found is not None
     assert found.files.keys() == log.files.keys()
-    assert DeltaTable(tmp_path / "a place" / folder).to_pyarrow_table().num_rows == len(history.rows)
-    assert [path.name for path in tmp_path.iterdir()] == ["a place"]
+    assert DeltaTable(tmp_path / "a destination" / folder).to_pyarrow_table().num_rows == len(history.rows)
+    assert [path.name for path in tmp_path.iterdir()] == ["a destination"]
 
 
 @pytest.mark.parametrize("path", ["a%20b", "x/%2e"])
 def test_a_place_that_readers_take_for_another_is_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(NoSuchPlaceError, match="another character"):
-        Place(str(tmp_path / path))
-    with pytest.raises(NoSuchPlaceError, match="another character"):
-        Place(f"s3://lake/{path.replace('%', '%25')}")
+    with pytest.raises(InvalidDestinationError, match="another character"):
+        Storage(str(tmp_path / path))
+    with pytest.raises(InvalidDestinationError, match="another character"):
+        Storage(f"s3://lake/{path.replace('%', '%25')}")
 
 
 def test_columns_that_readers_refuse_are_changed() -> None:

@@ -14,11 +14,11 @@ pytest.importorskip("moto")
 from deltalake import DeltaTable
 
 from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta import maintenance, place
+from logicalrep.tables.delta import maintenance
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import maintain
 from logicalrep.tables.delta.names import table_folder
-from logicalrep.tables.delta.place import DamagedError, NoSuchPlaceError, Place, PlaceError
+from logicalrep.tables.delta.place import DamagedError, InvalidDestinationError, Storage, StorageError
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
@@ -41,29 +41,29 @@ def store() -> Iterator[Store]:
 
 
 def test_a_place_reads_what_it_wrote(store: Store) -> None:
-    place = Place("s3://lake/shop/", store.options)
-    assert place.read("a/b") is None
-    assert place.list("a") == []
-    assert place.create("a/b", b"1")
-    assert not place.create("a/b", b"2")
-    assert place.read("a/b") == b"1"
-    place.write("a/b", b"3")
-    place.copy("a/b", "A b/~c")
-    assert place.read("A b/~c") == b"3"
-    place.delete("A b/~c")
-    assert place.list("a") == ["a/b"]
-    with place.open("a/b", 1) as opened:
+    storage = Storage("s3://lake/shop/", store.options)
+    assert storage.read("a/b") is None
+    assert storage.list("a") == []
+    assert storage.create("a/b", b"1")
+    assert not storage.create("a/b", b"2")
+    assert storage.read("a/b") == b"1"
+    storage.write("a/b", b"3")
+    storage.copy("a/b", "A b/~c")
+    assert storage.read("A b/~c") == b"3"
+    storage.delete("A b/~c")
+    assert storage.list("a") == ["a/b"]
+    with storage.open("a/b", 1) as opened:
         assert opened.read() == b"3"
-    with pytest.raises(DamagedError), place.open("a/c", 1):
+    with pytest.raises(DamagedError), storage.open("a/c", 1):
         pass
-    place.delete("a/b")
-    place.delete("a/b")
-    assert place.list("") == []
+    storage.delete("a/b")
+    storage.delete("a/b")
+    assert storage.list("") == []
 
 
 def test_a_large_file_is_read_in_ranges(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "_READ_WHOLE", 1)
-    where = Place("s3://lake/shop", store.options)
+    monkeypatch.setattr("logicalrep.tables.delta.place._READ_WHOLE", 1)
+    where = Storage("s3://lake/shop", store.options)
     data = random.Random(1).randbytes(100_000)
     where.write("f", data)
     with where.open("f", len(data)) as opened:
@@ -75,21 +75,21 @@ def test_a_large_file_is_read_in_ranges(store: Store, monkeypatch: pytest.Monkey
         assert opened.read() == data
 
 
-@pytest.mark.parametrize("root", ["s3://lake/shop", "s3://lake/odd place", "s3://lake/odd%20place"])
+@pytest.mark.parametrize("root", ["s3://lake/shop", "s3://lake/odd destination", "s3://lake/odd%20place"])
 def test_odd_names_are_one_key_to_all(store: Store, root: str) -> None:
-    place = Place(root, store.options)
+    storage = Storage(root, store.options)
     for name in ODD:
         folder = table_folder(TableName("Sch ema", name))
-        log = new_log(place, ("id",), folder)
+        log = new_log(storage, ("id",), folder)
         history = History(("id",), random.Random(1))
         history.insert()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
-        found = DeltaLog.open(place, folder)
+        found = DeltaLog.open(storage, folder)
         assert found is not None, name
         assert found.files.keys() == log.files.keys()
         assert found.applied(APP) == log.applied(APP)
         log.write_checkpoint()
-        assert len([path for path in place.list(folder) if ".checkpoint." in path]) == 1, name
+        assert len([path for path in storage.list(folder) if ".checkpoint." in path]) == 1, name
         for path in log.files:
             assert f"{unquote(root).removeprefix('s3://lake/')}/{folder}/{path}" in set(store.keys())
     names = {key.split("/")[2] for key in store.keys()}  # noqa: SIM118
@@ -98,9 +98,9 @@ def test_odd_names_are_one_key_to_all(store: Store, root: str) -> None:
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_names_are_read_by_others(store: Store, name: str) -> None:
-    place = Place("s3://lake/shop", store.options)
+    storage = Storage("s3://lake/shop", store.options)
     folder = table_folder(TableName("Sch ema", name))
-    log = new_log(place, ("id",), folder)
+    log = new_log(storage, ("id",), folder)
     history = History(("id",), random.Random(1))
     history.insert()
     apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
@@ -127,9 +127,9 @@ class Troubles:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "_RETRIES", {"max_retries": 1})
+    monkeypatch.setattr("logicalrep.tables.delta.place._RETRIES", {"max_retries": 1})
     monkeypatch.setattr(maintenance, "CHECKPOINT_EVERY", 5)
-    where = Place("s3://lake/shop", store.options)
+    where = Storage("s3://lake/shop", store.options)
     log = new_log(where, ("id",))
     history = History(("id",), random.Random(seed))
     store.trouble = troubles = Troubles(seed, ["late", "fail", "fail", "lose", "lose", "lose"], 0.3)
@@ -143,7 +143,7 @@ def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, m
                 apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
                 maintain(log, 24, LocalTasks())
                 break
-            except PlaceError:
+            except StorageError:
                 errors += 1
         else:
             pytest.fail("no try was successful")
@@ -157,18 +157,18 @@ def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, m
 
 
 def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "_RETRIES", {"max_retries": 0})
-    where = Place("s3://lake/shop", store.options)
+    monkeypatch.setattr("logicalrep.tables.delta.place._RETRIES", {"max_retries": 0})
+    where = Storage("s3://lake/shop", store.options)
     log = new_log(where, ("id",))
     history = History(("id",), random.Random(1))
     for _ in range(20):
         history.step()
     changes = history.take()
     store.trouble = lambda method, path: "lose" if method == "PUT" and path.endswith(".json") else None
-    with pytest.raises(PlaceError):
+    with pytest.raises(StorageError):
         apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
     store.trouble = lambda method, path: None
-    with pytest.raises(PlaceError, match="was lost"):
+    with pytest.raises(StorageError, match="was lost"):
         apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
     assert apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks()) is None
     assert rows_at(where) == history.truth()
@@ -176,10 +176,10 @@ def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, monk
 
 
 def test_a_load_whose_answer_is_lost_is_there(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "_RETRIES", {"max_retries": 0})
-    where = Place("s3://lake/shop", store.options)
+    monkeypatch.setattr("logicalrep.tables.delta.place._RETRIES", {"max_retries": 0})
+    where = Storage("s3://lake/shop", store.options)
     store.trouble = lambda method, path: "lose" if method == "PUT" and path.endswith(".json") else None
-    with pytest.raises(PlaceError):
+    with pytest.raises(StorageError):
         new_log(where, ("id",))
     store.trouble = lambda method, path: None
     log = new_log(where, ("id",))
@@ -187,18 +187,18 @@ def test_a_load_whose_answer_is_lost_is_there(store: Store, monkeypatch: pytest.
 
 
 def test_a_store_that_is_away_is_one_sentence(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "_RETRIES", {"max_retries": 0})
-    away = Place("s3://lake/x", store.options | {"aws_endpoint": "http://127.0.0.1:1", "timeout": "1s"})
-    with pytest.raises(PlaceError) as error:
+    monkeypatch.setattr("logicalrep.tables.delta.place._RETRIES", {"max_retries": 0})
+    away = Storage("s3://lake/x", store.options | {"aws_endpoint": "http://127.0.0.1:1", "timeout": "1s"})
+    with pytest.raises(StorageError) as error:
         away.read("a")
     assert "\n" not in str(error.value)
 
 
 def test_secrets_are_in_no_text(store: Store) -> None:
-    place = Place("s3://nowhere/shop", store.options)
-    assert "secret" not in repr(place)
-    with pytest.raises(PlaceError) as caught:
-        place.write("a", b"")
+    storage = Storage("s3://nowhere/shop", store.options)
+    assert "secret" not in repr(storage)
+    with pytest.raises(StorageError) as caught:
+        storage.write("a", b"")
     assert "secret" not in str(caught.value)
     assert "s3://nowhere/shop/a" in str(caught.value)
 
@@ -206,7 +206,7 @@ def test_secrets_are_in_no_text(store: Store) -> None:
 def test_the_environment_goes_with_the_place(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in store.options.items():
         monkeypatch.setenv(name.upper().replace("AWS_ENDPOINT", "AWS_ENDPOINT_URL"), value)
-    dumped = pickle.dumps(Place("s3://lake/shop"))
+    dumped = pickle.dumps(Storage("s3://lake/shop"))
     for name in store.options:
         monkeypatch.delenv(name.upper().replace("AWS_ENDPOINT", "AWS_ENDPOINT_URL"))
     elsewhere = pickle.loads(dumped)
@@ -216,13 +216,13 @@ def test_the_environment_goes_with_the_place(store: Store, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("uri", ["http://host/x", "s3://", "s3://lake/a?b", "memory:///", "az://c/x", "s3://lake/a#b"])
 def test_other_uris_are_refused(uri: str) -> None:
-    with pytest.raises(NoSuchPlaceError, match="not a place for tables"):
-        Place(uri)
+    with pytest.raises(InvalidDestinationError, match="not a destination for tables"):
+        Storage(uri)
 
 
 def test_unknown_options_are_refused(store: Store) -> None:
-    with pytest.raises(NoSuchPlaceError, match="colour"):
-        Place("s3://lake/shop", store.options | {"aws_colour": "red"}).read("a")
+    with pytest.raises(InvalidDestinationError, match="colour"):
+        Storage("s3://lake/shop", store.options | {"aws_colour": "red"}).read("a")
 
 
 def test_a_database_is_replicated_into_a_store_with_troubles(shop: Database, store: Store) -> None:
@@ -241,7 +241,7 @@ def test_a_database_is_replicated_into_a_store_with_troubles(shop: Database, sto
         store.trouble = lambda method, path: None
         caught_up()
     assert differences(shop.dsn, uri, TABLES, store.options) == {}
-    place = Place(uri, store.options)
-    assert {verdict.result for verdict in verify(shop.settings, place)} == {"equal"}
+    storage = Storage(uri, store.options)
+    assert {verdict.result for verdict in verify(shop.settings, storage)} == {"equal"}
     for key in store.keys():  # noqa: SIM118
         assert b"the secret" not in store.client.get_object(Bucket="lake", Key=key)["Body"].read()

@@ -165,7 +165,7 @@ def test_the_log_of_replicate(shop: Database, tmp_path: Path, caplog: pytest.Log
         replicate_with(settings(shop, tmp_path, slot="another"), Report())
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("logicalrep.replicate", "ERROR")
-    assert record.getMessage().startswith("[PLACE_DIFFERS] this place is replicated with the slot")
+    assert record.getMessage().startswith("[DESTINATION_DIFFERS] this destination is replicated with the slot")
 
 
 def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`status`, `pause`, `resync` and `drop`: of a place that is replicated, and of one where a process is replicating."""
+"""`status`, `pause`, `resync` and `drop`: of a destination that is replicated, and of one where a process is replicating."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from logicalrep.observe.figures import LoadProgress
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.slots import SlotError, drop_slot
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State, StateError, States
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import resync
@@ -41,32 +41,34 @@ ORDERS = TableName("public", "orders")
 
 
 def test_a_table_is_loaded_again_by_the_process_that_runs(shop: Database, tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     with following(shop, tmp_path) as caught_up:
         caught_up()
-        load = State.read(place).tables["public.orders"].load
-        assert resync(shop.settings, place, [ORDERS])
+        load = State.read(storage).tables["public.orders"].load
+        assert resync(shop.settings, storage, [ORDERS])
         shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
-        eventually(lambda: State.read(place).tables["public.orders"].load != load)
+        eventually(lambda: State.read(storage).tables["public.orders"].load != load)
         caught_up()
-        found = status(shop.settings, place)
+        found = status(shop.settings, storage)
         assert found.is_running
         with pytest.raises(SlotError, match="in use by process"):
-            drop(shop.settings, place, deletes_tables=False)
+            drop(shop.settings, storage, deletes_tables=False)
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     once(shop, tmp_path)
-    loads = {name: table.load for name, table in State.read(place).tables.items()}
-    assert not resync(shop.settings, place, [ORDERS])
+    loads = {name: table.load for name, table in State.read(storage).tables.items()}
+    assert not resync(shop.settings, storage, [ORDERS])
     shop.execute("DELETE FROM orders WHERE id < 100")
     once(shop, tmp_path)
-    assert [name for name, table in State.read(place).tables.items() if table.load != loads[name]] == ["public.orders"]
+    assert [name for name, table in State.read(storage).tables.items() if table.load != loads[name]] == [
+        "public.orders"
+    ]
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
     with pytest.raises(StateError, match=r"has no table public\.nope; it has public\.audit, public\.customer"):
-        resync(shop.settings, place, [TableName("public", "nope")])
+        resync(shop.settings, storage, [TableName("public", "nope")])
 
 
 def test_no_other_table_comes_to_those_that_are_loaded_again(
@@ -75,7 +77,7 @@ def test_no_other_table_comes_to_those_that_are_loaded_again(
     monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
     once(shop, tmp_path, tables=(ORDERS,))
     assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
-    assert list(State.read(Place(str(tmp_path))).tables) == ["public.orders"]
+    assert list(State.read(Storage(str(tmp_path))).tables) == ["public.orders"]
 
 
 def test_no_warning_tells_of_defaults_that_are_filled_in(db18: Database, tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
         replicate_with(as_role, Report(), tasks=LocalTasks())
         with db18.writer() as other, other.transaction():
             other.execute("INSERT INTO t VALUES (2)")
-            found = status(as_role.connection, Place(str(tmp_path)))
+            found = status(as_role.connection, Storage(str(tmp_path)))
             assert found.oldest_transaction is not None
             assert found.oldest_transaction.startswith(f"process {other.info.backend_pid}")
             assert found.oldest_transaction_since is None
@@ -122,11 +124,11 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
         with pytest.raises(TablesStoppedError, match=r"denied for table t_2: let the owner run GRANT SELECT .* resync"):
             replicate_with(as_role, Report(), tasks=LocalTasks())
         db18.execute(f"GRANT SELECT ON t_2 TO {role}")
-        resync(as_role.connection, Place(str(tmp_path)), [TableName("public", "t")])
+        resync(as_role.connection, Storage(str(tmp_path)), [TableName("public", "t")])
         replicate_with(as_role, Report(), tasks=LocalTasks())
         assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
         # The publication is its owner's.
-        *_, stays, deleted = drop(as_role.connection, Place(str(tmp_path)), deletes_tables=True)
+        *_, stays, deleted = drop(as_role.connection, Storage(str(tmp_path)), deletes_tables=True)
         assert (stays, deleted) == (
             'the publication p stays: let its owner run DROP PUBLICATION "p"',
             "deleted the table public.t",
@@ -141,7 +143,7 @@ def test_a_table_is_removed_and_comes_back(shop: Database, tmp_path: Path) -> No
     shop.execute("DELETE FROM orders WHERE id < 100", "DELETE FROM customer WHERE id < 100")
     others = [TableName("public", "customer"), TableName("public", "audit")]
     once(shop, tmp_path, tables=tuple(others))
-    assert list(State.read(Place(str(tmp_path))).tables) == ["public.audit", "public.customer"]
+    assert list(State.read(Storage(str(tmp_path))).tables) == ["public.audit", "public.customer"]
     assert differences(shop.dsn, str(tmp_path), ["public.customer", "public.audit"]) == {}
     assert delta_rows(str(tmp_path / "public/orders")) == orders
     once(shop, tmp_path)
@@ -153,16 +155,16 @@ def test_a_table_is_removed_and_comes_back(shop: Database, tmp_path: Path) -> No
 
 
 def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     once(shop, tmp_path)
-    identity = Identity.read(place)
+    identity = Identity.read(storage)
     assert identity is not None
     drop_slot(shop.connection, identity.slot)
     shop.execute("DELETE FROM orders WHERE id < 100")
     with pytest.raises(SlotError, match=r"\[SLOT_LOST\].*resync --all"):
         once(shop, tmp_path)
-    assert status(shop.settings, place).lost == "it does not exist"
-    resync(shop.settings, place, [])
+    assert status(shop.settings, storage).lost == "it does not exist"
+    resync(shop.settings, storage, [])
     once(shop, tmp_path)
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 
@@ -173,7 +175,7 @@ def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
     monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
     db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     once(db, tmp_path)
-    identity = Identity.read(Place(str(tmp_path)))
+    identity = Identity.read(Storage(str(tmp_path)))
     assert identity is not None
     db.execute(f"DROP PUBLICATION {identity.publication}", "INSERT INTO t VALUES (2)")
     with pytest.raises(PublicationError, match=r"\[PUBLICATION_GONE\]"):
@@ -188,7 +190,7 @@ def test_status_and_drop_on_the_command_line(
     lake = tmp_path / "lake"
     where = ["--dsn", shop.dsn, "--to", str(lake)]
     assert main(["status", *where]) == 1
-    assert "[PLACE_EMPTY] nothing is replicated to" in capsys.readouterr().err
+    assert "[DESTINATION_EMPTY] nothing is replicated to" in capsys.readouterr().err
     once(shop, lake)
     assert main(["status", *where]) == 0
     assert "public.orders    following" in capsys.readouterr().out
@@ -210,30 +212,30 @@ def test_status_and_drop_on_the_command_line(
 
 
 def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     once(shop, tmp_path)
     # What the server writes for itself, long after the last commit, is no lag of hours.
-    long_ago = replace(State.read(place), commit_timestamp="2020-01-01T00:00:00+00:00")
-    States(place).write(long_ago)
+    long_ago = replace(State.read(storage), commit_timestamp="2020-01-01T00:00:00+00:00")
+    States(storage).write(long_ago)
     shop.execute("CHECKPOINT")
-    found = status(shop.settings, place)
+    found = status(shop.settings, storage)
     assert found.lag_bytes
     assert found.lag_seconds is not None
     assert found.lag_seconds < 60
     # What a process that was killed had copied is held by nobody any more.
     progress = LoadProgress(6630, 10_000, "2026-01-01T00:00:00+00:00")
     orders = replace(long_ago.tables["public.orders"], state="loading", progress=progress)
-    States(place).write(replace(long_ago, tables={**long_ago.tables, "public.orders": orders}))
-    assert not status(shop.settings, place).is_running
-    assert status(shop.settings, place).tables["public.orders"]["progress"] is None
+    States(storage).write(replace(long_ago, tables={**long_ago.tables, "public.orders": orders}))
+    assert not status(shop.settings, storage).is_running
+    assert status(shop.settings, storage).tables["public.orders"]["progress"] is None
     # While the server is idle the time goes on.
     monkeypatch.setattr("logicalrep.tables.replicate.loop._TIME_AGAIN", 0.0)
     with following(shop, tmp_path) as caught_up:
         caught_up()
-        first = State.read(place)
-        eventually(lambda: replace(State.read(place), caught_up=first.caught_up) == first != State.read(place))
-        eventually(lambda: status(shop.settings, place).lag_seconds == 0)
-    assert status(shop.settings, place).load_snapshot is None
+        first = State.read(storage)
+        eventually(lambda: replace(State.read(storage), caught_up=first.caught_up) == first != State.read(storage))
+        eventually(lambda: status(shop.settings, storage).lag_seconds == 0)
+    assert status(shop.settings, storage).load_snapshot is None
 
 
 def test_status_while_a_table_loads(
@@ -251,7 +253,7 @@ def test_status_while_a_table_loads(
     with following(db18, tmp_path, load_rate=40_000.0, load_sessions=1) as caught_up:
 
         def progress() -> dict[str, int | str]:
-            tables = State.read(Place(str(tmp_path))).tables
+            tables = State.read(Storage(str(tmp_path))).tables
             return (asdict(tables["public.large"])["progress"] if "public.large" in tables else None) or {}
 
         eventually(lambda: 0 < int(progress().get("rows", 0)) < 4000)
@@ -267,7 +269,7 @@ def test_status_while_a_table_loads(
             r"\n +copied [1-9]\d* of about 4000 rows, \d+%; the snapshot is held since 20", capsys.readouterr().out
         )
         caught_up()
-        assert State.read(Place(str(tmp_path))).tables["public.large"].progress is None
+        assert State.read(Storage(str(tmp_path))).tables["public.large"].progress is None
 
 
 class Told(Report):
@@ -283,9 +285,9 @@ class Told(Report):
 def test_a_paused_place_stands_still_until_it_is_resumed(
     shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place, where, told = Place(str(tmp_path)), ["--dsn", shop.dsn, "--to", str(tmp_path)], Told()
+    storage, where, told = Storage(str(tmp_path)), ["--dsn", shop.dsn, "--to", str(tmp_path)], Told()
     once(shop, tmp_path)
-    found = State.read(place)
+    found = State.read(storage)
     assert main(["pause", *where]) == 0
     shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
     assert main(["replicate", "--once", *where]) == 3
@@ -315,18 +317,18 @@ def test_a_paused_place_stands_still_until_it_is_resumed(
     with following(shop, tmp_path, told) as caught_up:
         eventually(lambda: told.pauses == 1)
         stands_still()
-        assert State.read(place) == found
-        assert status(shop.settings, place).paused_since == paused_since(place) is not None
-        assert resume(place)
+        assert State.read(storage) == found
+        assert status(shop.settings, storage).paused_since == paused_since(storage) is not None
+        assert resume(storage)
         caught_up()
         assert differences(shop.dsn, str(tmp_path), TABLES) == {}
         # It takes up a pause while it runs.
-        assert pause(place)
+        assert pause(storage)
         eventually(lambda: told.pauses == 2)
-        found = State.read(place)
+        found = State.read(storage)
         shop.execute("DELETE FROM orders WHERE id < 100")
         stands_still()
-        assert State.read(place) == found
+        assert State.read(storage) == found
     assert main(["status", *where]) == 0
     assert "paused since" in capsys.readouterr().out
     assert main(["resume", *where]) == 0

@@ -54,7 +54,7 @@ def test_the_commands_of_the_page(
     assert "4 tables" in run(verify)
     assert "[SKIP_REFUSED] public.orders does not stand still" in run(skip, 1)
     run(pause)
-    assert "[PLACE_PAUSED]" in run(replicate, 3)
+    assert "[DESTINATION_PAUSED]" in run(replicate, 3)
     run(resume)
     run(replicate)
     slots = "FROM pg_replication_slots WHERE database = current_database()"

@@ -18,8 +18,8 @@ from tests.tables.test_replicate import once
 NONE = TableSettings(origin="none")
 
 
-def ids(place: Path) -> list[int]:
-    return sorted(DeltaTable(str(place / "public/t")).to_pyarrow_table()["id"].to_pylist())
+def ids(storage: Path) -> list[int]:
+    return sorted(DeltaTable(str(storage / "public/t")).to_pyarrow_table()["id"].to_pylist())
 
 
 def test_changes_of_other_origins_are_left_out_and_loads_copy_all(db16_and_18: Database, tmp_path: Path) -> None:

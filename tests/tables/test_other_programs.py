@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.tables.delta.delta_log import DeltaLog, LogDamagedError
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.report import Report
@@ -25,10 +25,10 @@ HISTORY = TableSettings(history=True, append=True)
 FOLDERS = ["public/t", "public/t~history", "public/t~changes"]
 
 
-def upkeep(place: Path) -> None:
+def upkeep(storage: Path) -> None:
     """Do what another engine does for a table's upkeep, with all that it may delete."""
     for folder in FOLDERS:
-        table = DeltaTable(str(place / folder))
+        table = DeltaTable(str(storage / folder))
         table.optimize.compact()
         table.optimize.z_order(["id"])
         table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
@@ -44,8 +44,8 @@ def prepare(db: Database) -> None:
     )
 
 
-def load_of(place: Path) -> str | None:
-    return State.read(Place(str(place))).tables["public.t"].load
+def load_of(storage: Path) -> str | None:
+    return State.read(Storage(str(storage))).tables["public.t"].load
 
 
 class Loads(Report):
@@ -113,7 +113,7 @@ def test_a_damaged_log_stops_its_table_until_the_folder_is_removed(db18: Databas
     for path in log.glob("*.json"):
         path.write_bytes(b"{")
     with pytest.raises(LogDamagedError):
-        DeltaLog.open(Place(str(tmp_path)), "public/t")
+        DeltaLog.open(Storage(str(tmp_path)), "public/t")
     db18.execute("INSERT INTO other VALUES (1)", "UPDATE t SET v = 'later' WHERE id = 1")
     with pytest.raises(TablesStoppedError, match=r"public\.t: \[TABLE_LOG_DAMAGED\]"):
         once(db18, tmp_path)

@@ -1,4 +1,4 @@
-"""The publication of a place on a real server: what is in it, what is left out, and what a person has to do."""
+"""The publication of a destination on a real server: what is in it, what is left out, and what a person has to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from logicalrep.tables.load.publishing import PublicationNeededError, Published,
 from logicalrep.transactions.table_names import TableName, table_names
 from tests.postgres.servers import Database
 
-NAME, IN_SQL = 'place "1"', '"place ""1"""'
+NAME, IN_SQL = 'destination "1"', '"destination ""1"""'
 
 
 def ensured(db: Database, wanted: str = "", *, name: str = NAME, at_start: bool = True) -> Published:

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import SlotError
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
@@ -43,24 +43,26 @@ INSERT INTO audit SELECT '2020-01-01', 'same' FROM generate_series(1, 10);
 TABLES = ["public.customer", "public.orders", "public.audit"]
 
 
-def settings(db: Database, place: Path | str, **options: Any) -> ReplicateSettings:
-    return ReplicateSettings(connection=ConnectionSettings(db.dsn), to=str(place), **options)
+def settings(db: Database, storage: Path | str, **options: Any) -> ReplicateSettings:
+    return ReplicateSettings(connection=ConnectionSettings(db.dsn), to=str(storage), **options)
 
 
-def once(db: Database, place: Path | str, **options: Any) -> None:
-    replicate_with(settings(db, place, once=True, **options), Report(), tasks=LocalTasks())
+def once(db: Database, storage: Path | str, **options: Any) -> None:
+    replicate_with(settings(db, storage, once=True, **options), Report(), tasks=LocalTasks())
 
 
 @contextmanager
 def following(
-    db: Database, place: Path | str, report: Report | None = None, **options: Any
+    db: Database, storage: Path | str, report: Report | None = None, **options: Any
 ) -> Iterator[Callable[..., None]]:
     """Replicate in a thread; the function waits until all that had committed before is in the tables."""
     stop, errors = threading.Event(), []
 
     def run() -> None:
         try:
-            replicate_with(settings(db, place, every=0.0, **options), report or Report(), tasks=LocalTasks(), stop=stop)
+            replicate_with(
+                settings(db, storage, every=0.0, **options), report or Report(), tasks=LocalTasks(), stop=stop
+            )
         except BaseException as error:
             errors.append(error)
 
@@ -68,7 +70,7 @@ def following(
     thread.start()
 
     def caught_up(seconds: float = 60) -> None:
-        from logicalrep.tables.delta.place import Place
+        from logicalrep.tables.delta.place import Storage
         from logicalrep.tables.follow.state import State
         from logicalrep_runtime.scalars import Lsn
 
@@ -76,7 +78,7 @@ def following(
 
         def is_there() -> bool:
             assert not errors, errors
-            state = State.read(Place(str(place), options.get("storage_options", {})))
+            state = State.read(Storage(str(storage), options.get("storage_options", {})))
             return state.lsn >= target and all(table.state == "following" for table in state.tables.values())
 
         eventually(is_there, seconds=seconds)
@@ -182,7 +184,7 @@ def test_a_table_that_stands_still_says_so_in_its_properties(db18: Database, tmp
             r"since \w+/\w+: .*infinity.*run logicalrep resync public\.t ", properties["logicalrep.stopped"]
         )
     db18.execute("DELETE FROM t WHERE id = 2")
-    resync(ConnectionSettings(db18.dsn), Place(str(tmp_path)), [TableName("public", "t")])
+    resync(ConnectionSettings(db18.dsn), Storage(str(tmp_path)), [TableName("public", "t")])
     once(db18, tmp_path)
     assert "logicalrep.stopped" not in DeltaTable(str(tmp_path / "public/t")).metadata().configuration
     assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
@@ -249,7 +251,7 @@ def test_updates_that_come_without_a_column_of_the_key_stop_their_table(tmp_path
             once(db, tmp_path, publication="p")
         assert differences(db.dsn, str(tmp_path), ["public.other"]) == {}
         db.execute("ALTER TABLE t REPLICA IDENTITY FULL")
-        resync(ConnectionSettings(db.dsn), Place(str(tmp_path)), [TableName("public", "t")])
+        resync(ConnectionSettings(db.dsn), Storage(str(tmp_path)), [TableName("public", "t")])
         once(db, tmp_path, publication="p")
         db.execute("UPDATE t SET v = 0 WHERE a = 2", "DELETE FROM t WHERE a = 3")
         once(db, tmp_path, publication="p")

@@ -14,7 +14,7 @@ from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import ReservedColumnError
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.schema.evolution import Evolution
@@ -64,7 +64,7 @@ def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def log_of(tmp_path: Path, settings: TableSettings, beside: Literal["history", "changes"] | None = None) -> DeltaLog:
-    log = new_log(Place(str(tmp_path)), replace(table(("id",)), settings=settings, beside=beside))
+    log = new_log(Storage(str(tmp_path)), replace(table(("id",)), settings=settings, beside=beside))
     changed(log)
     return log
 

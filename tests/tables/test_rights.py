@@ -22,7 +22,7 @@ from logicalrep.postgres.publications import published_relation
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.parts import table_parts
 from logicalrep.postgres.table_rows.reading import NotReadableError, copied
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity
 from logicalrep.tables.load.definitions import born_as_partitions, without_rows
 from logicalrep.transactions.table_names import TableName
@@ -170,7 +170,7 @@ def test_nobodys_code_runs_with_the_readers_rights(hostile: Hostile, tmp_path: P
     undecided = {name: str(each.reason) for name, each in found.items() if each.result != "different"}
     assert undecided.keys() == UNSAFE
     assert all("TABLE_UNSAFE" in reason for reason in undecided.values()), undecided
-    identity = Identity.read(Place(str(tmp_path)))
+    identity = Identity.read(Storage(str(tmp_path)))
     assert identity is not None
     with closing(db.settings.connect()) as connection:
         check(connection, Needs(slot="absent", publications=(identity.publication,), create_slot=True, snapshot=True))

@@ -188,9 +188,9 @@ def test_another_publication_of_a_table_loads_it_again(db18: Database, tmp_path:
     assert delta_rows(f"{tmp_path}/public/plain") == expected
 
 
-def load_of(place: Path, table: str) -> str:
+def load_of(storage: Path, table: str) -> str:
     """Return the name of the load that a table's rows began with."""
-    return DeltaTable(str(place / table)).metadata().configuration["logicalrep.load"]
+    return DeltaTable(str(storage / table)).metadata().configuration["logicalrep.load"]
 
 
 FOLLOWED = {
@@ -278,7 +278,7 @@ def test_columns_and_keys_are_followed_without_a_load(
 
 
 def kept_differences(
-    db: Database, place: Path, copies: list[str], kept: TableSettings, *, counts_versions: bool = True
+    db: Database, storage: Path, copies: list[str], kept: TableSettings, *, counts_versions: bool = True
 ) -> dict[str, str]:
     """Return how the rows that are there now differ, also the versions of now, and the number of versions.
 
@@ -286,12 +286,12 @@ def kept_differences(
     """
     are_all = pc.scalar(True)
     there_now = pc.field("_deleted") == pc.scalar(False) if kept.deletes == "soft" else are_all
-    found = differences(db.dsn, str(place), copies, there_now=there_now)
+    found = differences(db.dsn, str(storage), copies, there_now=there_now)
     if kept.history:
-        found |= differences(db.dsn, str(place), copies, beside="~history", there_now=pc.field("_is_current"))
+        found |= differences(db.dsn, str(storage), copies, beside="~history", there_now=pc.field("_is_current"))
     for copy in copies if kept.append and counts_versions else ():
         loaded = pc.field("_valid_from_ordinal") >= 0
-        uri = str(place / copy.replace(".", "/"))
+        uri = str(storage / copy.replace(".", "/"))
         versions = DeltaTable(f"{uri}~history").to_pyarrow_table()
         changes = Counter(DeltaTable(f"{uri}~changes").to_pyarrow_table()["_change_type"].to_pylist())
         begun, ended = versions.filter(loaded).num_rows, versions.filter(~pc.field("_is_current")).num_rows

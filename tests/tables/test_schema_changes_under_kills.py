@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import LocalTasks
@@ -71,7 +71,7 @@ class Kills:
         self._left = 0
         self.before_commit: Callable[[], None] = lambda: None
         for name in ("write", "create", "copy", "delete"):
-            patch.setattr(Place, name, self._counted(name, getattr(Place, name)))
+            patch.setattr(Storage, name, self._counted(name, getattr(Storage, name)))
 
     def at(self, write: int) -> None:
         """Let the next run end at its write of this number, before it or, for an even number, after it."""
@@ -177,7 +177,7 @@ def test_it_is_followed(
         "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = 'p'"
     )]  # fmt: skip
     assert kept_differences(db18, tmp_path, tables, kept, counts_versions=False) == {}
-    verdicts = list(verify(ConnectionSettings(db18.dsn), Place(str(tmp_path))))
+    verdicts = list(verify(ConnectionSettings(db18.dsn), Storage(str(tmp_path))))
     assert {str(each.table): each.result for each in verdicts if str(each.table) in tables} == dict.fromkeys(
         tables, "equal"
     )

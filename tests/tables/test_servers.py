@@ -14,7 +14,7 @@ import pytest
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import SlotError
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State, StateError, States
 from logicalrep.tables.load.publishing import PublicationNeededError
 from logicalrep.tables.operate.resync import resync
@@ -54,7 +54,7 @@ def at(local: LocalServer, major: int = 18) -> Database:
 
 
 def loads(lake: Path) -> dict[str, str | None]:
-    return {name: table.load for name, table in State.read(Place(str(lake))).tables.items()}
+    return {name: table.load for name, table in State.read(Storage(str(lake))).tables.items()}
 
 
 @contextmanager
@@ -85,13 +85,13 @@ def upgraded(old: LocalServer) -> Iterator[LocalServer]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("major", [16, 18])
 def test_an_upgraded_server_takes_the_place_of_the_first(tmp_path: Path, major: int) -> None:
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     with server(major) as old:
         once(old, tmp_path)
         old.execute(*CHANGES)
         once(old, tmp_path)
         old.connection.close()
-        state, rows = State.read(place), delta_rows(str(tmp_path / "public/orders"))
+        state, rows = State.read(storage), delta_rows(str(tmp_path / "public/orders"))
         with upgraded(old.server) as local:
             new = at(local)
             # pg_upgrade keeps logical slots from 17 on.
@@ -100,9 +100,9 @@ def test_an_upgraded_server_takes_the_place_of_the_first(tmp_path: Path, major: 
             with pytest.raises(StateError, match=r"\[OTHER_SERVER\].*resync --all --new-server"):
                 once(new, tmp_path)
             with pytest.raises(StateError, match=r"\[OTHER_SERVER\]"):
-                resync(new.settings, place, [])
-            assert State.read(place) == state
-            resync(new.settings, place, [], new_server=True)
+                resync(new.settings, storage, [])
+            assert State.read(storage) == state
+            resync(new.settings, storage, [], new_server=True)
             assert delta_rows(str(tmp_path / "public/orders")) == rows
             once(new, tmp_path)
             assert differences(new.dsn, str(tmp_path), TABLES) == {}
@@ -162,7 +162,7 @@ def test_a_server_that_lacks_commits_is_refused(tmp_path: Path) -> None:
         primary.connection.close()
         back_up(primary.server, tmp_path / "backup")
         primary.reconnect()
-        before = State.read(Place(str(lake)))
+        before = State.read(Storage(str(lake)))
         primary.execute(*CHANGES)
         once(primary, lake)
         primary.connection.close()
@@ -173,14 +173,14 @@ def test_a_server_that_lacks_commits_is_refused(tmp_path: Path) -> None:
         with pytest.raises(SlotError, match=r"\[WAL_DIVERGED\].*resync --all"):
             once(primary, lake)
         # A process that was killed may have noted less than a table has: the table's own LSN counts.
-        States(Place(str(lake))).write(before)
+        States(Storage(str(lake))).write(before)
         known = loads(lake)
         once(primary, lake)
         assert loads(lake).keys() == known.keys()
         assert not loads(lake).items() & known.items()
         assert differences(primary.dsn, str(lake), TABLES) == {}
         primary.execute("INSERT INTO audit VALUES (NULL, 'later')")
-        assert not resync(primary.settings, Place(str(lake)), [])
+        assert not resync(primary.settings, Storage(str(lake)), [])
         once(primary, lake)
         assert differences(primary.dsn, str(lake), TABLES) == {}
 
@@ -194,15 +194,15 @@ def test_the_server_ends_a_slot(shop: Database, tmp_path: Path, setting: str, re
     lose_the_slot(shop, setting, reason)
     with pytest.raises(SlotError, match=rf"\[SLOT_LOST\].*lost \({reason}\).*resync --all"):
         once(shop, tmp_path)
-    assert not resync(shop.settings, Place(str(tmp_path)), [])
+    assert not resync(shop.settings, Storage(str(tmp_path)), [])
     once(shop, tmp_path)
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_the_server_ends_a_slot_that_is_read(shop: Database, tmp_path: Path) -> None:
     once(shop, tmp_path)
-    place, errors = Place(str(tmp_path)), list[str]()
-    pause(place)
+    storage, errors = Storage(str(tmp_path)), list[str]()
+    pause(storage)
 
     def run() -> None:
         try:
@@ -214,7 +214,7 @@ def test_the_server_ends_a_slot_that_is_read(shop: Database, tmp_path: Path) -> 
     thread.start()
     eventually(lambda: shop.value("SELECT active FROM pg_replication_slots"))
     lose_the_slot(shop, "max_slot_wal_keep_size = '1MB'", "wal_removed")
-    resume(place)
+    resume(storage)
     thread.join(60)
     assert len(errors) == 1
     assert re.search(r"^\[SLOT_LOST\].*run logicalrep resync --all", errors[0])

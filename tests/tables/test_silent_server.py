@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
@@ -73,7 +73,7 @@ def _fails(db: Database, proxy: Proxy, lake: Path, phase: int, failure: dict[str
 
     def has_all() -> bool:
         assert not errors, errors
-        state = State.read(Place(str(lake)))
+        state = State.read(Storage(str(lake)))
         return state.lsn >= target and [table.state for table in state.tables.values()] == ["following"] * 2
 
     proxy.when_sent(phase, **failure)

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from logicalrep.cli.main import main
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.kept import Kept, Mark
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.operate.resync import resync
@@ -54,18 +54,18 @@ def db(db18: Database) -> Database:
     return db18
 
 
-def refused(place: Path) -> Lsn:
+def refused(storage: Path) -> Lsn:
     """Return the commit at which the table stands still."""
-    state = State.read(Place(str(place))).tables["public.t"]
+    state = State.read(Storage(str(storage))).tables["public.t"]
     assert state.state == "stopped"
     assert state.refused is not None
     return Lsn(state.refused)
 
 
-def stopped(db: Database, place: Path, **options: TableSettings) -> str:
+def stopped(db: Database, storage: Path, **options: TableSettings) -> str:
     """Run until all is there that can be; return why the table stands still."""
     with pytest.raises(TablesStoppedError) as raised:
-        once(db, place, **options)
+        once(db, storage, **options)
     return str(raised.value)
 
 
@@ -94,11 +94,11 @@ def lacking(db: Database) -> Counter[tuple[object, ...]]:
 def test_it_is_skipped_while_it_runs(
     db: Database, tmp_path: Path, beside: TableSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place, said = Place(str(tmp_path)), Said()
+    storage, said = Storage(str(tmp_path)), Said()
     with following(db, tmp_path, said, table_settings=beside) as caught_up:
         caught_up()
         bad_commit(db)
-        eventually(lambda: State.read(place).tables["public.t"].state == "stopped")
+        eventually(lambda: State.read(storage).tables["public.t"].state == "stopped")
         lsn = refused(tmp_path)
         db.execute("INSERT INTO t VALUES (6, '2020-01-06')")
         for wrong, text in (
@@ -106,12 +106,12 @@ def test_it_is_skipped_while_it_runs(
             ((TableName("public", "other"), lsn), "public.other does not stand still"),
         ):
             with pytest.raises(SkipError, match=rf"\[SKIP_REFUSED\] .*{text}"):
-                skip(db.settings, place, *wrong)
+                skip(db.settings, storage, *wrong)
         # What was committed before it in the same batch is there.
         assert (2, None) not in delta_rows(f"{tmp_path}/public/t")
         assert len(delta_rows(f"{tmp_path}/public/t")) == 2
-        assert skip(db.settings, place, T, lsn)
-        eventually(lambda: State.read(place).tables["public.t"].state == "following")
+        assert skip(db.settings, storage, T, lsn)
+        eventually(lambda: State.read(storage).tables["public.t"].state == "following")
         db.execute("INSERT INTO t VALUES (7, '2020-01-07')")
         caught_up()
     assert delta_rows(f"{tmp_path}/public/t") == lacking(db)
@@ -127,13 +127,13 @@ def test_it_is_skipped_while_it_runs(
         assert not {3, 4} & set(versions["id"].to_pylist())
     # It stays visible, also in later runs, until the table is loaded again.
     once(db, tmp_path, table_settings=beside)
-    (shown,) = State.read(place).tables["public.t"].skipped
+    (shown,) = State.read(storage).tables["public.t"].skipped
     assert (shown["lsn"], shown["changes"]) == (str(lsn), 2)
     db.execute("DELETE FROM t WHERE id = 4")
-    resync(db.settings, place, [T])
+    resync(db.settings, storage, [T])
     once(db, tmp_path, table_settings=beside)
     assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
-    left = State.read(place).tables["public.t"].skipped
+    left = State.read(storage).tables["public.t"].skipped
     assert [each["folders"] for each in left] == ([["public/t~changes", "public/t~history"]] if beside.history else [])
 
 
@@ -151,12 +151,12 @@ def test_its_changes_are_kept_over_runs_and_the_commands_say_so(
     arguments = ["--dsn", db.dsn, "--to", str(tmp_path)]
     assert main(["skip", "t", "0/1", *arguments]) != 0
     assert main(["skip", "t", "what", *arguments]) != 0
-    assert take_requests(Place(str(tmp_path))) == []
+    assert take_requests(Storage(str(tmp_path))) == []
     capsys.readouterr()
     assert main(["skip", "t", str(lsn), *arguments]) == 0
     assert "no replicate is running: the next one leaves the commit" in capsys.readouterr().err
     once(db, tmp_path)
-    assert take_requests(Place(str(tmp_path))) == []
+    assert take_requests(Storage(str(tmp_path))) == []
     assert delta_rows(f"{tmp_path}/public/t") == lacking(db)
     assert main(["status", *arguments]) == 0
     assert re.search(rf"skipped the commit {lsn} at \S+, 2 changes: public/t\n", capsys.readouterr().out)
@@ -173,7 +173,7 @@ def test_each_commit_is_skipped_by_itself(db: Database, tmp_path: Path) -> None:
         stopped(db, tmp_path)
         seen.append(refused(tmp_path))
         assert len(delta_rows(f"{tmp_path}/public/t")) == (6, 6, 12)[len(seen) - 1]
-        skip(db.settings, Place(str(tmp_path)), T, seen[-1])
+        skip(db.settings, Storage(str(tmp_path)), T, seen[-1])
     once(db, tmp_path)
     assert sorted(set(seen)) == seen
     assert delta_rows(f"{tmp_path}/public/t") == Counter(db.rows("SELECT * FROM t WHERE at < 'infinity'"))
@@ -189,7 +189,7 @@ def test_a_load_takes_the_place_of_what_is_kept(db: Database, tmp_path: Path) ->
     bad_commit(db)
     stopped(db, tmp_path, table_settings=ALL)
     db.execute("DELETE FROM t WHERE id = 4")
-    resync(db.settings, Place(str(tmp_path)), [T])
+    resync(db.settings, Storage(str(tmp_path)), [T])
     once(db, tmp_path, table_settings=ALL)
     assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
     bad_commit_again = "INSERT INTO t VALUES (100, '-infinity')"
@@ -198,28 +198,28 @@ def test_a_load_takes_the_place_of_what_is_kept(db: Database, tmp_path: Path) ->
     # Other settings are what helps here.
     once(db, tmp_path, table_settings=TableSettings(unrepresentable="null"))
     assert delta_rows(f"{tmp_path}/public/t")[100, None] == 1
-    assert Kept(Place(str(tmp_path))).marks() == {}
+    assert Kept(Storage(str(tmp_path))).marks() == {}
 
 
 def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     once(db, tmp_path)
     bad_commit(db)
     stopped(db, tmp_path)
     lsn = refused(tmp_path)
-    (mark,) = Kept(place).marks().values()
+    (mark,) = Kept(storage).marks().values()
     assert mark.since is not None
-    Kept(place).mark(Mark(mark.folder, mark.replaces, mark.reason, mark.refused, mark.since - 25 * 3600))
+    Kept(storage).mark(Mark(mark.folder, mark.replaces, mark.reason, mark.refused, mark.since - 25 * 3600))
     assert re.search("was refused 24 hours ago; its changes are not kept", stopped(db, tmp_path))
     with pytest.raises(SkipError, match="not kept any more"):
-        skip(db.settings, place, T, lsn)
+        skip(db.settings, storage, T, lsn)
     db.execute("DELETE FROM t WHERE id = 4")
     # It does not go on with a gap, whatever the table would take now.
     stopped(db, tmp_path)
-    resync(db.settings, place, [T])
+    resync(db.settings, storage, [T])
     once(db, tmp_path)
     assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
-    assert list(Kept(place).changes("public/t")) == []
+    assert list(Kept(storage).changes("public/t")) == []
 
 
 def test_a_skip_that_was_cut_off_loads_the_table_again(
@@ -228,7 +228,7 @@ def test_a_skip_that_was_cut_off_loads_the_table_again(
     once(db, tmp_path, table_settings=ALL)
     bad_commit(db)
     stopped(db, tmp_path, table_settings=ALL)
-    skip(db.settings, Place(str(tmp_path)), T, refused(tmp_path))
+    skip(db.settings, Storage(str(tmp_path)), T, refused(tmp_path))
     with monkeypatch.context() as patch:
         done: list[str] = []
 
@@ -255,4 +255,4 @@ def test_a_dropped_table_leaves_nothing_to_the_next_of_its_name(db: Database, tm
     db.execute("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, at date)", "INSERT INTO t VALUES (1, '2022-01-01')")
     once(db, tmp_path)
     assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
-    assert Kept(Place(str(tmp_path))).marks() == {}
+    assert Kept(Storage(str(tmp_path))).marks() == {}

@@ -14,7 +14,7 @@ from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError
 from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.requests import pause
 from logicalrep.tables.report import Report
@@ -91,7 +91,7 @@ def test_no_commit_waits_for_it(tmp_path: Path) -> None:
                 try:
                     eventually(lambda: db.value("SELECT count(*) FROM pg_stat_replication") == 1)
                     if is_paused:
-                        pause(Place(str(tmp_path)))
+                        pause(Storage(str(tmp_path)))
                     db.execute("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
                     committed = pool.submit(application.execute, "INSERT INTO t DEFAULT VALUES")
                     assert isinstance(ended.exception(60), SynchronousStandbyError)

@@ -14,7 +14,7 @@ from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.publications import has_stale_sessions, loses_new_tables
 from logicalrep.postgres.slots import create_slot, wal_head
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.load import renewal
 from logicalrep.tables.replicate.changes import ChangeReceiver
@@ -31,7 +31,7 @@ __all__ = ["shop"]
 pytestmark = pytest.mark.postgres
 
 
-def compared_while_more_comes(db: Database, place: Path, caught_up: Callable[[], None], *tables: str) -> None:
+def compared_while_more_comes(db: Database, storage: Path, caught_up: Callable[[], None], *tables: str) -> None:
     """Compare tables of `id` and `v` with the server's, after some rounds of changes."""
     for start in (1000, 2000):
         for table in tables:
@@ -40,7 +40,7 @@ def compared_while_more_comes(db: Database, place: Path, caught_up: Callable[[],
                 f"UPDATE {table} SET v = 'changed' WHERE id % 10 = 1",
             )
         caught_up()
-        assert differences(db.dsn, str(place), tables) == {}
+        assert differences(db.dsn, str(storage), tables) == {}
 
 
 @pytest.mark.thorough
@@ -66,7 +66,7 @@ def test_a_table_that_is_published_while_a_transaction_which_has_written_it_is_o
         with following(db, tmp_path, **options) as caught_up:
             if not is_ours:
                 db.execute("ALTER PUBLICATION p ADD TABLE t")
-            eventually(lambda: "public.t" in State.read(Place(str(tmp_path))).tables)
+            eventually(lambda: "public.t" in State.read(Storage(str(tmp_path))).tables)
             writer.execute("COMMIT")
             compared_while_more_comes(db, tmp_path, caught_up, "public.t", "public.one")
 
@@ -86,10 +86,10 @@ def test_partitions_that_are_attached_and_detached(tmp_path: Path, version: str)
             db.execute("INSERT INTO leaf VALUES (1500, 'before')", "INSERT INTO root VALUES (1, 'before')")
             caught_up()
             db.execute("ALTER TABLE root ATTACH PARTITION leaf FOR VALUES FROM (1000) TO (2000)")
-            eventually(lambda: "public.leaf" not in State.read(Place(str(tmp_path))).tables)
+            eventually(lambda: "public.leaf" not in State.read(Storage(str(tmp_path))).tables)
             compared_while_more_comes(db, tmp_path, caught_up, "public.root")
             db.execute("ALTER TABLE root DETACH PARTITION leaf", "INSERT INTO leaf VALUES (5000, 'no part any more')")
-            eventually(lambda: "public.leaf" in State.read(Place(str(tmp_path))).tables)
+            eventually(lambda: "public.leaf" in State.read(Storage(str(tmp_path))).tables)
             db.execute("DELETE FROM leaf WHERE id < 1600")
             caught_up()
             assert differences(db.dsn, str(tmp_path), ["public.root", "public.leaf"]) == {}
@@ -104,7 +104,7 @@ def test_loads_wait_for_a_new_session_of_such_a_server(
     """One session is enough for all tables that are wanted at once, and for later batches."""
     monkeypatch.setattr(renewal, "has_stale_sessions", lambda connection: True)
     with following(shop, tmp_path) as caught_up:
-        eventually(lambda: bool(State.read(Place(str(tmp_path))).tables))
+        eventually(lambda: bool(State.read(Storage(str(tmp_path))).tables))
         caught_up()
         first = shop.value(WALSENDER)
         shop.execute("UPDATE customer SET city = 'Fürth' WHERE id < 9")
@@ -113,7 +113,7 @@ def test_loads_wait_for_a_new_session_of_such_a_server(
         shop.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
         for number in range(2, 100):
             shop.execute(f"INSERT INTO later VALUES ({number})", f"DELETE FROM orders WHERE id = {number}")
-        eventually(lambda: "public.later" in State.read(Place(str(tmp_path))).tables)
+        eventually(lambda: "public.later" in State.read(Storage(str(tmp_path))).tables)
         caught_up()
         assert shop.value(WALSENDER) != first
     assert differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}

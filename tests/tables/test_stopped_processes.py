@@ -1,4 +1,4 @@
-"""Processes that are stopped for a while, and wake when another one replicates to the same place."""
+"""Processes that are stopped for a while, and wake when another one replicates to the same destination."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State, StateError, States
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
@@ -39,10 +39,10 @@ replicate_with(settings, Report(), tasks=LocalTasks())
 
 
 @contextmanager
-def replicating(db: Database, place: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def replicating(db: Database, storage: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Replicate in a process of its own, without Spark."""
     with log.open("wb") as output:
-        arguments = [sys.executable, "-c", PROGRAM, db.dsn, str(place)]
+        arguments = [sys.executable, "-c", PROGRAM, db.dsn, str(storage)]
         process = subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=output)
     try:
         yield process
@@ -52,7 +52,7 @@ def replicating(db: Database, place: Path, log: Path) -> Iterator[subprocess.Pop
 
 
 def test_a_process_that_wakes_behind_another_one_ends_and_harms_nothing(shop: Database, tmp_path: Path) -> None:
-    lake, place = tmp_path / "lake", Place(str(tmp_path / "lake"))
+    lake, storage = tmp_path / "lake", Storage(str(tmp_path / "lake"))
     name = shop.name
 
     def reader() -> object:
@@ -61,8 +61,8 @@ def test_a_process_that_wakes_behind_another_one_ends_and_harms_nothing(shop: Da
         )
 
     with replicating(shop, lake, tmp_path / "log") as first:
-        eventually(lambda: len(State.read(place).tables) == len(TABLES))
-        eventually(lambda: all(table.state == "following" for table in State.read(place).tables.values()))
+        eventually(lambda: len(State.read(storage).tables) == len(TABLES))
+        eventually(lambda: all(table.state == "following" for table in State.read(storage).tables.values()))
         shop.execute("UPDATE customer SET city = 'Fulda' WHERE id < 100")
         os.kill(first.pid, signal.SIGSTOP)
         # As the server does once the process has not answered for wal_sender_timeout.
@@ -70,11 +70,11 @@ def test_a_process_that_wakes_behind_another_one_ends_and_harms_nothing(shop: Da
         with following(shop, lake) as caught_up:
             shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
             caught_up()
-            before = State.read(place)
+            before = State.read(storage)
             os.kill(first.pid, signal.SIGCONT)
             assert first.wait(90) != 0
-            assert "[PLACE_HAS_WRITER]" in (tmp_path / "log").read_text()
-            assert State.read(place).lsn >= before.lsn
+            assert "[DESTINATION_HAS_WRITER]" in (tmp_path / "log").read_text()
+            assert State.read(storage).lsn >= before.lsn
             shop.execute("DELETE FROM orders WHERE id % 7 = 0")
             caught_up()
     assert differences(shop.dsn, str(lake), TABLES) == {}
@@ -83,16 +83,16 @@ def test_a_process_that_wakes_behind_another_one_ends_and_harms_nothing(shop: Da
 
 
 def test_a_state_goes_forward_only(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    first = States(place)
+    storage = Storage(str(tmp_path))
+    first = States(storage)
     for lsn in range(1, 6):
         first.write(replace(first.last, lsn=Lsn(lsn)))
     files = sorted(path.name for path in (tmp_path / "_logicalrep" / "states").iterdir())
     assert files == [f"{number:020}.json" for number in (4, 5)]
-    second = States(place)
+    second = States(storage)
     assert second.last.lsn == Lsn(5)
     second.write(replace(second.last, lsn=Lsn(6)))
-    with pytest.raises(StateError, match="PLACE_HAS_WRITER"):
+    with pytest.raises(StateError, match="DESTINATION_HAS_WRITER"):
         first.write(replace(first.last, lsn=Lsn(5)))
     # Its number may have been removed meanwhile: the highest counts all the same, and it ends.
     for lsn in range(7, 10):
@@ -100,36 +100,36 @@ def test_a_state_goes_forward_only(tmp_path: Path) -> None:
     for action in (first.check, lambda: first.write(first.last)):
         with pytest.raises(StateError, match="another process has replicated"):
             action()
-    assert State.read(place).lsn == Lsn(9)
+    assert State.read(storage).lsn == Lsn(9)
 
 
 def test_a_lost_answer_to_a_state_is_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(str(tmp_path))
-    states, create = States(place), Place.create
+    storage = Storage(str(tmp_path))
+    states, create = States(storage), Storage.create
 
-    def lost(place: Place, path: str, data: bytes) -> bool:
-        create(place, path, data)
-        return create(place, path, data)
+    def lost(storage: Storage, path: str, data: bytes) -> bool:
+        create(storage, path, data)
+        return create(storage, path, data)
 
-    monkeypatch.setattr(Place, "create", lost)
+    monkeypatch.setattr(Storage, "create", lost)
     states.write(State(Lsn(1)))
-    assert State.read(place).lsn == Lsn(1)
+    assert State.read(storage).lsn == Lsn(1)
 
 
 def test_the_copy_of_the_state_is_believed_by_nobody(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    States(place).write(State(Lsn(7)))
+    storage = Storage(str(tmp_path))
+    States(storage).write(State(Lsn(7)))
     copy = tmp_path / "_logicalrep" / "state.json"
     copy.write_bytes(State(Lsn(3)).to_json("another"))
-    assert State.read(place).lsn == Lsn(7)
+    assert State.read(storage).lsn == Lsn(7)
     copy.unlink()
-    assert State.read(place).lsn == Lsn(7)
+    assert State.read(storage).lsn == Lsn(7)
 
 
 def test_a_check_of_another_thread_does_not_take_a_state_of_its_own_for_one_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    states, create, errors = States(Place(str(tmp_path))), Place.create, []
+    states, create, errors = States(Storage(str(tmp_path))), Storage.create, []
 
     def check() -> None:
         try:
@@ -139,14 +139,14 @@ def test_a_check_of_another_thread_does_not_take_a_state_of_its_own_for_one_of_o
 
     thread = threading.Thread(target=check)
 
-    def created(place: Place, path: str, data: bytes) -> bool:
-        is_made = create(place, path, data)
+    def created(storage: Storage, path: str, data: bytes) -> bool:
+        is_made = create(storage, path, data)
         thread.start()
         # It ends, or waits for the write to end.
         thread.join(0.2)
         return is_made
 
-    monkeypatch.setattr(Place, "create", created)
+    monkeypatch.setattr(Storage, "create", created)
     states.write(replace(states.last, lsn=Lsn(1)))
     thread.join()
     assert errors == []

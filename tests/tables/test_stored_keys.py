@@ -20,7 +20,7 @@ from logicalrep.observe.figures import LoadProgress
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.spark.offsets import offset_of, position_of
 from logicalrep.tables.delta.delta_log import application_id
-from logicalrep.tables.delta.place import MalformedFileError, Place
+from logicalrep.tables.delta.place import MalformedFileError, Storage
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles
 from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, Skipped, TypePart
 from logicalrep.tables.follow.guard import StoredSettings
@@ -120,25 +120,25 @@ FILES = {
 
 
 def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    Identity.claim(place, slot="s", publication="p", system_identifier=1, database="d")
+    storage = Storage(str(tmp_path))
+    Identity.claim(storage, slot="s", publication="p", system_identifier=1, database="d")
     state = State(Lsn(32), "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00", {"public.t": TABLE_STATE})
-    States(place).write(state)
+    States(storage).write(state)
     name = TableName("public", "t")
     settings = StoredSettings(SETTINGS, {name: SETTINGS}, {7: name}, {7: {"b": 2}})
-    settings.write(place)
+    settings.write(storage)
     marks = {
         "public/t": Mark("public/t", None, "new table", "0/6", 1.5),
         "public/u": Mark("public/u", "load", "asked for"),
     }
-    kept = Kept(place)
+    kept = Kept(storage)
     for mark in marks.values():
         kept.mark(mark)
     kept.keep("public/t", pa.table({"commit_lsn": [1]}), Lsn(16))
-    LoadCounts(place).add("public/t", "new table")
-    pause(place)
-    request_skip(place, name, Lsn(6))
-    removed = RemovedFiles(place, "public/t")
+    LoadCounts(storage).add("public/t", "new table")
+    pause(storage)
+    request_skip(storage, name, Lsn(6))
+    removed = RemovedFiles(storage, "public/t")
     removed.add(RemovedFile(1.5, "part-1.parquet", 100))
     removed.save(4)
 
@@ -154,17 +154,17 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     contents["_logicalrep/paused.json"]["since"] = "2026-01-01T00:00:00+00:00"
     assert contents == {path: json.loads(text) for path, text in FILES.items()}
 
-    assert Identity.read(place) == Identity("s", "p", 1, "d")
-    assert State.read(place) == state
-    assert StoredSettings.read(place) == settings
-    assert Kept(place).marks() == marks
-    assert [request.skip for _, request in take_requests(place)] == [(name, Lsn(6))]
-    request_resync(place, [name])
+    assert Identity.read(storage) == Identity("s", "p", 1, "d")
+    assert State.read(storage) == state
+    assert StoredSettings.read(storage) == settings
+    assert Kept(storage).marks() == marks
+    assert [request.skip for _, request in take_requests(storage)] == [(name, Lsn(6))]
+    request_resync(storage, [name])
     assert {"resync": [["public", "t"]]} in [read(path) for path in (tmp_path / "_logicalrep/requests").iterdir()]
 
 
 def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Path) -> None:
-    log = new_log(Place(str(tmp_path)), ("id",))
+    log = new_log(Storage(str(tmp_path)), ("id",))
     log.note_stopped("why")
     reader = DeltaTable(tmp_path / "public/t")
     properties = {name: value for name, value in reader.metadata().configuration.items() if name[:6] != "delta."}
@@ -187,17 +187,17 @@ def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Pat
     [
         ("place.json", Identity.read),
         ("states/00000000000000000001.json", State.read),
-        ("loads/public/t/load.json", lambda place: Kept(place).marks()),
+        ("loads/public/t/load.json", lambda storage: Kept(storage).marks()),
     ],
 )
-def test_an_unknown_key_is_refused(tmp_path: Path, path: str, read: Callable[[Place], object]) -> None:
+def test_an_unknown_key_is_refused(tmp_path: Path, path: str, read: Callable[[Storage], object]) -> None:
     """A version that does not know what it means must not drop it when it writes the file again."""
     content = json.loads(FILES[f"_logicalrep/{path}"])
     (content["tables"]["public.t"] if "tables" in content else content)["later"] = 1
-    place = Place(str(tmp_path))
-    place.write(f"_logicalrep/{path}", json.dumps(content).encode())
+    storage = Storage(str(tmp_path))
+    storage.write(f"_logicalrep/{path}", json.dumps(content).encode())
     with pytest.raises(MalformedFileError, match="later"):
-        read(place)
+        read(storage)
 
 
 def test_status_and_verify_print_their_keys() -> None:

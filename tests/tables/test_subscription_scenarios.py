@@ -34,7 +34,7 @@ PostgreSQL's file              where it is tested here, or why it does not conce
 032_subscribe_use_index        `whole_rows`
 033_run_as_table_owner         the role that writes on the subscriber: a Delta table has no owner
 034_temporal                   `temporal`
-035_conflicts                  rows that others write on the subscriber: one process writes to a place
+035_conflicts                  rows that others write on the subscriber: one process writes to a destination
 036_sequences                  `sequences`; PostgreSQL 19 sends them on demand, earlier ones do not
 100_bugs                       `bugs`, `renamed`; streams that end at once: `tests/postgres/test_stream`
 =============================  =======================================================================================
@@ -163,7 +163,7 @@ def play(db: Database, scenarios: Iterable[Scenario], phase: str) -> None:
                 application.execute(statement.encode())
 
 
-def differences(db: Database, place: Path, scenarios: Iterable[Scenario]) -> dict[str, str]:
+def differences(db: Database, storage: Path, scenarios: Iterable[Scenario]) -> dict[str, str]:
     """Return how the copies differ from what the server has, by table."""
     found = {}
     with psycopg.connect(db.dsn, options=_OPTIONS) as connection:
@@ -173,7 +173,7 @@ def differences(db: Database, place: Path, scenarios: Iterable[Scenario]) -> dic
                 if connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() == (None,):
                     # A later phase makes it.
                     continue
-                folder = place / table.replace(".", "/")
+                folder = storage / table.replace(".", "/")
                 if not (folder / "_delta_log").exists():
                     found[table] = "it is not there"
                     continue
@@ -183,12 +183,12 @@ def differences(db: Database, place: Path, scenarios: Iterable[Scenario]) -> dic
                 if there != expected or DeltaTable(folder).to_pyarrow_table().column_names != columns:
                     found[table] = f"{[*expected - there][:5]} are missing, {[*there - expected][:5]} too many"
             for relation in scenario.absent:
-                if (place / scenario.name / relation).exists():
+                if (storage / scenario.name / relation).exists():
                     found[scenario.qualified(relation)] = "it is replicated"
     return found
 
 
-def loads(place: Path, scenarios: Iterable[Scenario]) -> dict[str, str]:
+def loads(storage: Path, scenarios: Iterable[Scenario]) -> dict[str, str]:
     """Return the names of the loads of the tables that no load may replace."""
     tables = [f"{scenario.name}/{table}" for scenario in scenarios for table in scenario.tables]
-    return {table: DeltaTable(place / table).metadata().configuration["logicalrep.load"] for table in tables}
+    return {table: DeltaTable(storage / table).metadata().configuration["logicalrep.load"] for table in tables}

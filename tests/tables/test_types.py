@@ -17,7 +17,7 @@ from logicalrep.tables.apply import applying
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.relations import TableDescription
@@ -68,8 +68,8 @@ def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) ->
     )
 
 
-def made(place: Place, table: ReplicatedTable) -> DeltaLog:
-    return DeltaLog.replace(place, "public/t", table, [], APP, Lsn(1), load="x", keep_hours=24, before=None)
+def made(storage: Storage, table: ReplicatedTable) -> DeltaLog:
+    return DeltaLog.replace(storage, "public/t", table, [], APP, Lsn(1), load="x", keep_hours=24, before=None)
 
 
 def rows(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | None) -> pa.Table:
@@ -96,56 +96,56 @@ def rows(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | N
     )
 
 
-def reopened(place: Place) -> DeltaLog:
-    log = DeltaLog.open(place, "public/t")
+def reopened(storage: Storage) -> DeltaLog:
+    log = DeltaLog.open(storage, "public/t")
     assert log is not None
     return log
 
 
-def counted(place: Place, name: str) -> Counter[str]:
+def counted(storage: Storage, name: str) -> Counter[str]:
     """Count the rows by the texts of another column, which no type has touched."""
-    table = DeltaTable(place.uri_of("public/t")).to_pyarrow_table(columns=[name])
+    table = DeltaTable(storage.uri_of("public/t")).to_pyarrow_table(columns=[name])
     return Counter(table.column(name).to_pylist())
 
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_keys_of_every_type_are_found_again(tmp_path: Path, kind: str) -> None:
     oid, modifier, texts = TYPES[kind]
-    place, key = Place(str(tmp_path)), ("k",)
-    log = made(place, described({"k": (oid, modifier), "v": (25, -1)}, key))
+    storage, key = Storage(str(tmp_path)), ("k",)
+    log = made(storage, described({"k": (oid, modifier), "v": (25, -1)}, key))
     inserts = [("insert", None, {"k": text, "v": f"old {text}"}) for text in texts]
     apply(log, rows(inserts, 10, key), Lsn(10), APP, LocalTasks())
     updates = [("update", None, {"k": text, "v": f"new {text}"}) for text in texts[1:]]
     deletes: list[tuple[str, Any, Any]] = [("delete", {"k": texts[0]}, None)]
-    apply(reopened(place), rows(updates + deletes, 20, key), Lsn(20), APP, LocalTasks())
-    assert counted(place, "v") == Counter(f"new {text}" for text in texts[1:])
+    apply(reopened(storage), rows(updates + deletes, 20, key), Lsn(20), APP, LocalTasks())
+    assert counted(storage, "v") == Counter(f"new {text}" for text in texts[1:])
 
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_rows_without_a_key_are_counted_by_values_of_every_type(tmp_path: Path, kind: str) -> None:
     oid, modifier, texts = TYPES[kind]
-    place = Place(str(tmp_path))
-    log = made(place, described({"k": (oid, modifier), "v": (25, -1)}, None))
+    storage = Storage(str(tmp_path))
+    log = made(storage, described({"k": (oid, modifier), "v": (25, -1)}, None))
     values: list[str | None] = [*texts, None]
     inserts = [("insert", None, {"k": text, "v": str(text)}) for text in values for _ in range(3)]
     apply(log, rows(inserts, 10, None), Lsn(10), APP, LocalTasks())
     deletes = [("delete", {"k": text, "v": str(text)}, None) for text in values[1:]]
     apply(log, rows(deletes, 20, None), Lsn(20), APP, LocalTasks())
-    assert counted(place, "v") == Counter({str(text): 2 for text in values[1:]} | {str(values[0]): 3})
+    assert counted(storage, "v") == Counter({str(text): 2 for text in values[1:]} | {str(values[0]): 3})
 
 
 def test_statistics_leave_no_row_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applying, "_SMALL", 0)
-    place, key = Place(str(tmp_path)), ("id",)
+    storage, key = Storage(str(tmp_path)), ("id",)
     columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
-    log = made(place, described(columns, key))
+    log = made(storage, described(columns, key))
     for number in range(7):
         row = {"id": str(number)}
-        row |= {f"c{place}": texts[number % len(texts)] for place, (_, _, texts) in enumerate(TYPES.values())}
+        row |= {f"c{storage}": texts[number % len(texts)] for storage, (_, _, texts) in enumerate(TYPES.values())}
         apply(log, rows([("insert", None, row)], 10 + number, key), Lsn(10 + number), APP, LocalTasks())
-    log = reopened(place)
+    log = reopened(storage)
     log.write_checkpoint()
-    table = DeltaTable(place.uri_of("public/t"))
+    table = DeltaTable(storage.uri_of("public/t"))
     assert table.metadata().configuration["delta.dataSkippingStatsColumns"].startswith("`id`,`c2`,`c5`")
     whole = table.to_pyarrow_table().sort_by("id")
     assert whole.num_rows == 7
@@ -164,7 +164,7 @@ def test_statistics_leave_no_row_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("texts", [["x" * 40, "x" * 40 + "y", "y"], [chr(0x10FFFF) * 40, "a"], ["", "ä" * 33]])
 def test_bounds_of_long_texts(tmp_path: Path, texts: list[str]) -> None:
     rows = pa.table({"id": list(range(len(texts))), "v": texts})
-    (file,) = write_rows(Place(str(tmp_path)), "t", rows)
+    (file,) = write_rows(Storage(str(tmp_path)), "t", rows)
     for text in texts if "v" in file.statistics.least else []:
         assert file.statistics.least["v"] <= text <= file.statistics.greatest["v"]
     assert len(file.stats) < 500
@@ -173,8 +173,8 @@ def test_bounds_of_long_texts(tmp_path: Path, texts: list[str]) -> None:
 
 def test_1600_columns(tmp_path: Path) -> None:
     names = [f"column {number}" if number % 2 else f"Column.{number}" for number in range(1600)]
-    place, key = Place(str(tmp_path)), (names[0],)
-    log = made(place, described(dict.fromkeys(names, (25, -1)), key))
+    storage, key = Storage(str(tmp_path)), (names[0],)
+    log = made(storage, described(dict.fromkeys(names, (25, -1)), key))
     first = {name: name for name in names}
     second = first | {names[0]: "other"}
     apply(
@@ -186,29 +186,29 @@ def test_1600_columns(tmp_path: Path) -> None:
     )
     changed = second | {names[-1]: "changed"}
     apply(
-        reopened(place),
+        reopened(storage),
         rows([("update", None, changed), ("delete", {names[0]: names[0]}, None)], 20, key),
         Lsn(20),
         APP,
         LocalTasks(),
     )
-    (row,) = DeltaTable(place.uri_of("public/t")).to_pyarrow_table().to_pylist()
+    (row,) = DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().to_pylist()
     assert list(row.values()) == list(changed.values())
     assert list(row) == list(log.table.names)
 
 
 def test_a_column_whose_name_begins_with_anothers_and_a_dot(tmp_path: Path) -> None:
-    place, key = Place(str(tmp_path)), ("a",)
-    log = made(place, described({"a": (25, -1), "a.b": (25, -1), "a.b.list.element": (25, -1)}, key))
+    storage, key = Storage(str(tmp_path)), ("a",)
+    log = made(storage, described({"a": (25, -1), "a.b": (25, -1), "a.b.list.element": (25, -1)}, key))
     row = {"a": "1", "a.b": "2", "a.b.list.element": "3"}
     apply(log, rows([("insert", None, row)], 10, key), Lsn(10), APP, LocalTasks())
     apply(log, rows([("update", None, row | {"a.b": "4"})], 20, key), Lsn(20), APP, LocalTasks())
-    assert DeltaTable(place.uri_of("public/t")).to_pyarrow_table().to_pylist() == [row | {"a.b": "4"}]
+    assert DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().to_pylist() == [row | {"a.b": "4"}]
 
 
 def test_a_value_that_its_type_cannot_hold_is_an_error_and_no_commit(tmp_path: Path) -> None:
-    place, key = Place(str(tmp_path)), ("id",)
-    log = made(place, described({"id": (23, -1), "at": (1114, -1)}, key))
+    storage, key = Storage(str(tmp_path)), ("id",)
+    log = made(storage, described({"id": (23, -1), "at": (1114, -1)}, key))
     changes = rows([("insert", None, {"id": "1", "at": "infinity"})], 10, key)
     with pytest.raises(ColumnValueError, match="infinity"):
         apply(log, changes, Lsn(10), APP, LocalTasks())

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from logicalrep.postgres.slots import Connection, wal_head
 from logicalrep.postgres.visibility import Visibility, visibility
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow import watch
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.operate.resync import resync
@@ -295,9 +295,9 @@ class Needed(Loaded):
         self.lines.append((reason, sorted(table.name for table in tables)))
 
 
-def run(db: Database, place: Path, **options: Any) -> Needed:
+def run(db: Database, storage: Path, **options: Any) -> Needed:
     report = Needed()
-    replicate_with(settings(db, place, once=True, **options), report, tasks=LocalTasks())
+    replicate_with(settings(db, storage, once=True, **options), report, tasks=LocalTasks())
     return report
 
 
@@ -337,15 +337,15 @@ def test_a_table_is_loaded_for_one_reason_twice_an_hour_and_stops_at_the_third(d
         with pytest.raises(TablesStoppedError, match=r"LOADED_TOO_OFTEN.*the server rewrote it"):
             run(db18, tmp_path, publication="p")
     assert kept_differences(db18, tmp_path, ["public.b"], TableSettings()) == {}
-    resync(db18.settings, Place(str(tmp_path)), [TableName("public", "a")])
+    resync(db18.settings, Storage(str(tmp_path)), [TableName("public", "a")])
     assert run(db18, tmp_path, publication="p").names == ["a"]
     db18.execute(rewrite)
     assert run(db18, tmp_path, publication="p").names == ["a"]
     assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
 
 
-def rows_of(place: Path, table: str) -> list[int]:
-    return sorted(DeltaTable(str(place / "public" / table)).to_pyarrow_table()["id"].to_pylist())
+def rows_of(storage: Path, table: str) -> list[int]:
+    return sorted(DeltaTable(str(storage / "public" / table)).to_pyarrow_table()["id"].to_pylist())
 
 
 def two_tables(db: Database) -> None:
@@ -380,9 +380,9 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_o
         eventually(lambda: rows_of(tmp_path, "b") == [1, 2])
         assert rows_of(tmp_path, "a") == [1]
         # The commit that waits is not acknowledged, nor any later one.
-        eventually(lambda: State.read(Place(str(tmp_path))).lsn >= before)
+        eventually(lambda: State.read(Storage(str(tmp_path))).lsn >= before)
         (confirmed,) = db18.rows("SELECT confirmed_flush_lsn FROM pg_replication_slots")[0]
-        assert Lsn(str(confirmed)) <= State.read(Place(str(tmp_path))).lsn < after
+        assert Lsn(str(confirmed)) <= State.read(Storage(str(tmp_path))).lsn < after
         unseen.clear()
         caught_up()
         assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}

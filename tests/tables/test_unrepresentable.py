@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.config.config import Config
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.operate.resync import known_settings
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.table_settings import TableSettings, TableSettingsError
@@ -31,8 +31,8 @@ NUMERIC_10_2 = (10 << 16 | 2) + 4
 COLUMNS = {"id": (23, -1), "at": (1114, -1), "n": (1700, NUMERIC_10_2), "a": (1007, -1), "at_text": (25, -1)}
 
 
-def there(place: Place | Path, folder: str = "public/t") -> list[dict[str, Any]]:
-    uri = place.uri_of(folder) if isinstance(place, Place) else str(place / folder)
+def there(storage: Storage | Path, folder: str = "public/t") -> list[dict[str, Any]]:
+    uri = storage.uri_of(folder) if isinstance(storage, Storage) else str(storage / folder)
     return DeltaTable(uri).to_pyarrow_table().sort_by("id").to_pylist()
 
 
@@ -56,14 +56,14 @@ def test_types_lack_values_exactly_where_a_value_is_refused() -> None:
 @pytest.mark.parametrize("treatment", ["null", "text"])
 @pytest.mark.parametrize("key", [("id",), None], ids=str)
 def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) -> None:
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     table = replace(described(COLUMNS, key), settings=TableSettings(unrepresentable=treatment))
     assert not any(pa.types.is_floating(each.type) for each in table.schema)
-    log = made(place, table)
+    log = made(storage, table)
     odd = {"id": "1", "at": "infinity", "n": "NaN", "a": "{{1},{2}}", "at_text": "own"}
     even = {"id": "2", "at": "2026-01-01 00:00:00", "n": "19.90", "a": "{1}", "at_text": None}
     apply(log, rows([("insert", None, odd), ("insert", None, even)], 10, key), Lsn(10), APP, LocalTasks())
-    first, second = there(place)
+    first, second = there(storage)
     assert (first["at"], first["n"], first["a"], first["at_text"]) == (None, None, None, "own")
     assert (str(second["n"]), second["a"]) == ("19.90", [1])
     if treatment == "text":
@@ -78,14 +78,14 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
     if key is not None:
         updates = [("update", None, new_odd), ("update", None, new_even), ("delete", {"id": "2"}, None)]
     apply(log, rows(updates, 20, key), Lsn(20), APP, LocalTasks())
-    (left,) = there(place)
+    (left,) = there(storage)
     assert left == second | {"id": 1}
 
 
 def test_a_value_of_the_key_is_an_error_in_any_case(tmp_path: Path) -> None:
-    place, key = Place(str(tmp_path)), ("at",)
+    storage, key = Storage(str(tmp_path)), ("at",)
     settings = TableSettings(unrepresentable="text")
-    log = made(place, replace(described({"at": (1114, -1), "on": (1082, -1)}, key), settings=settings))
+    log = made(storage, replace(described({"at": (1114, -1), "on": (1082, -1)}, key), settings=settings))
     assert log.table.names == ("at", "on", "on_text")
     insert = rows([("insert", None, {"at": "infinity", "on": "infinity"})], 10, key)
     with pytest.raises(ColumnValueError, match="of the key"):
@@ -101,28 +101,28 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
         "INSERT INTO u VALUES (1, 'NaN'), (1, 'NaN'), (1, NULL), (1, 0.1)",
     ):
         db18.execute(statement)
-    place = tmp_path / "lake"
+    storage = tmp_path / "lake"
     with pytest.raises(TablesStoppedError, match="--unrepresentable null or text"):
-        once(db18, place)
+        once(db18, storage)
     name = TableName("public", "t")
     for treatment in ("null", "text"):
-        once(db18, place, table_settings=TableSettings(unrepresentable=treatment))
+        once(db18, storage, table_settings=TableSettings(unrepresentable=treatment))
         db18.execute("UPDATE t SET id = 5 - id, day = 'infinity', at = CASE id WHEN 2 THEN timestamptz '-infinity' END")
         db18.execute("DELETE FROM u WHERE ctid = (SELECT min(ctid) FROM u)")
         db18.execute("INSERT INTO u VALUES (1, 'NaN'), (1, NULL)")
         # As `resync` takes them.
-        stored = known_settings(Place(str(place)))
-        once(db18, place, table_settings=stored.others, config=Config.of(stored.tables))
-        assert known_settings(Place(str(place))).of(name).unrepresentable == treatment
-        verdicts = list(verify(ConnectionSettings(db18.dsn), Place(str(place))))
+        stored = known_settings(Storage(str(storage)))
+        once(db18, storage, table_settings=stored.others, config=Config.of(stored.tables))
+        assert known_settings(Storage(str(storage))).of(name).unrepresentable == treatment
+        verdicts = list(verify(ConnectionSettings(db18.dsn), Storage(str(storage))))
         assert [(verdict.result, verdict.rows) for verdict in verdicts] == [
             ("equal", 2),
-            ("equal", len(there(place, "public/u"))),
+            ("equal", len(there(storage, "public/u"))),
         ]
         db18.execute("UPDATE t SET id = 5 - id")
         db18.execute("UPDATE t SET at = 'infinity' WHERE id = 1")
-        once(db18, place, table_settings=TableSettings(unrepresentable=treatment))
-    first = there(place, "public/t")[0]
+        once(db18, storage, table_settings=TableSettings(unrepresentable=treatment))
+    first = there(storage, "public/t")[0]
     expected = {"id": 1, "at": None, "at_text": "infinity", "day": None, "day_text": "infinity", "n": None}
     assert first == expected | {"n_text": "NaN", "a": None, "a_text": "{{1},{2}}"}
 

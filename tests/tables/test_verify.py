@@ -19,7 +19,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import published_relation
 from logicalrep.tables.delta.data_files import read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
@@ -45,20 +45,22 @@ def results(found: dict[str, Verdict]) -> dict[str, str]:
     return {name: f"{each.result} {each.reason}".strip() for name, each in found.items()}
 
 
-def verdicts(db: Database, place: Path, *tables: str, **options: object) -> dict[str, Verdict]:
+def verdicts(db: Database, storage: Path, *tables: str, **options: object) -> dict[str, Verdict]:
     names = [TableName("public", table) for table in tables]
-    found = verify(db.settings, Place(str(place)), names, **options)  # type: ignore[arg-type]
+    found = verify(db.settings, Storage(str(storage)), names, **options)  # type: ignore[arg-type]
     return {verdict.table.name: verdict for verdict in found}
 
 
-def rewrite(place: Path, table: str, change: object) -> None:
+def rewrite(storage: Path, table: str, change: object) -> None:
     """Replace the rows of a Delta table by those that a function makes of them."""
-    log = DeltaLog.open(Place(str(place)), f"public/{table}")
+    log = DeltaLog.open(Storage(str(storage)), f"public/{table}")
     assert log is not None
     files = list(log.files.values())
-    rows = pa.concat_tables(read_rows(log.place, log.folder, file, log.table.schema, log.table.names) for file in files)
-    state = State.read(log.place).tables[str(TableName("public", table))]
-    log.commit(write_rows(log.place, log.folder, change(rows)), files, "a test", Lsn(state.lsn))  # type: ignore[operator]
+    rows = pa.concat_tables(
+        read_rows(log.storage, log.folder, file, log.table.schema, log.table.names) for file in files
+    )
+    state = State.read(log.storage).tables[str(TableName("public", table))]
+    log.commit(write_rows(log.storage, log.folder, change(rows)), files, "a test", Lsn(state.lsn))  # type: ignore[operator]
 
 
 def test_equal_tables(shop: Database, tmp_path: Path) -> None:
@@ -89,12 +91,12 @@ def test_rows_that_are_missing_surplus_and_changed(shop: Database, tmp_path: Pat
     assert (customer.differing, customer.is_least) == (3, False)
     shown = {(each.kind, each.key["id"]) for each in customer.examples}
     assert shown == {("missing", "1"), ("surplus", "5000"), ("changed", "7")}
-    assert all(each.server is None and each.place is None for each in customer.examples)
+    assert all(each.server is None and each.storage is None for each in customer.examples)
     with_values = verdicts(shop, tmp_path, "customer", with_values=True)["customer"].examples
     by_key = {each.key["id"]: each for each in with_values}
     assert by_key["7"].server == {"id": "7", "name": "name 7", "city": None}
-    assert by_key["7"].place == {"id": "7", "name": "wrong", "city": None}
-    assert by_key["1"].place is None
+    assert by_key["7"].storage == {"id": "7", "name": "wrong", "city": None}
+    assert by_key["1"].storage is None
     assert by_key["5000"].server is None
 
 
@@ -231,7 +233,7 @@ def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> Non
     before = verdicts(db, tmp_path)
     assert set(results(before).values()) == {"equal"}, results(before)
     for name, verdict in before.items():
-        log = DeltaLog.open(Place(str(tmp_path)), f"public/{name}")
+        log = DeltaLog.open(Storage(str(tmp_path)), f"public/{name}")
         assert log is not None
         is_last = pa.array([False] * (verdict.rows - 1) + [True])
         rewrite(tmp_path, name, lambda rows, is_last=is_last: _raised(rows, is_last).slice(1))
@@ -286,12 +288,12 @@ def test_rows_that_the_role_may_not_read_are_an_error(shop: Database, tmp_path: 
         "CREATE POLICY few ON customer USING (id < 10)",
     )
     settings = ConnectionSettings(shop.dsn, user="verifier")
-    place = Place(str(tmp_path))
+    storage = Storage(str(tmp_path))
     with pytest.raises(VerifyError, match=r"TABLE_NOT_READABLE.*customer.*row-level security"):
-        list(verify(settings, place, [TableName("public", "customer")]))
+        list(verify(settings, storage, [TableName("public", "customer")]))
     with pytest.raises(VerifyError, match=r"TABLE_NOT_READABLE.*audit"):
-        list(verify(settings, place, [TableName("public", "audit")]))
-    assert [each.result for each in verify(settings, place, [TableName("public", "orders")])] == ["equal"]
+        list(verify(settings, storage, [TableName("public", "audit")]))
+    assert [each.result for each in verify(settings, storage, [TableName("public", "orders")])] == ["equal"]
 
 
 def test_another_place_database_or_table_is_refused(shop: Database, tmp_path: Path) -> None:
@@ -301,7 +303,7 @@ def test_another_place_database_or_table_is_refused(shop: Database, tmp_path: Pa
     with pytest.raises(VerifyError, match=r"no table public\.bare"):
         verdicts(shop, tmp_path, "bare")
     with pytest.raises(StateError, match="database"):
-        list(verify(ConnectionSettings(shop.dsn, dbname="postgres"), Place(str(tmp_path))))
+        list(verify(ConnectionSettings(shop.dsn, dbname="postgres"), Storage(str(tmp_path))))
 
 
 def test_tables_that_are_altered_or_gone_are_undecided(shop: Database, tmp_path: Path) -> None:

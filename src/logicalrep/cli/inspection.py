@@ -28,7 +28,7 @@ def inspect(
 ) -> Iterator[str]:
     """Yield the lines of a table with a line per field: offset, bytes, field, type, value.
 
-    After a fault come the bytes at its place, marked; then the DecodeError is raised.
+    After a fault come the bytes at its offset, marked; then the DecodeError is raised.
     """
     rows = [("offset", "bytes", "field", "type", "value")]
     fault: DecodeError | None = None

@@ -1,4 +1,4 @@
-"""The commands `status`, `pause`, `resume`, `resync`, `skip` and `drop` of a replicated place."""
+"""The commands `status`, `pause`, `resume`, `resync`, `skip` and `drop` of a replicated destination."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from logicalrep.cli.server_options import ArgumentsError, Commands, add_place_command, server_and_place
+from logicalrep.cli.server_options import ArgumentsError, Commands, add_destination_command, server_and_storage
 from logicalrep.cli.terminal import say
 from logicalrep_runtime.visible import visible_json
 
 
 def add_operations(commands: Commands) -> None:
     """Add the commands."""
-    status = add_place_command(
+    status = add_destination_command(
         commands,
         "status",
         _print_status,
         "show how far replicated tables are",
-        "Show how far the tables of a place are.",
+        "Show how far the tables of a destination are.",
     )
     status.add_argument("--json", action="store_true", help="print a JSON object")
-    add_place_command(
+    add_destination_command(
         commands,
         "pause",
         _pause,
         "let tables stand still for a while",
         "Apply nothing until resume, also after a restart. The slot keeps its position meanwhile, and retains WAL.",
     )
-    add_place_command(commands, "resume", _resume, "end a pause", "Let a paused place go on.")
-    resync = add_place_command(
+    add_destination_command(commands, "resume", _resume, "end a pause", "Let a paused destination go on.")
+    resync = add_destination_command(
         commands,
         "resync",
         _resync,
@@ -45,7 +45,7 @@ def add_operations(commands: Commands) -> None:
         action="store_true",
         help="with --all: from a server that has taken the place of the one before, such as an upgraded one",
     )
-    skip = add_place_command(
+    skip = add_destination_command(
         commands,
         "skip",
         _skip,
@@ -56,22 +56,22 @@ def add_operations(commands: Commands) -> None:
     )
     skip.add_argument("table", metavar="TABLE", help="the table: schema.table, or table, as in SQL")
     skip.add_argument("lsn", metavar="LSN", help="the commit's LSN, as status shows it")
-    drop = add_place_command(
+    drop = add_destination_command(
         commands,
         "drop",
         _drop,
-        "end replicating to a place",
-        "Drop the slot, and the publication that was made for the place. The tables stay.",
+        "end replicating to a destination",
+        "Drop the slot, and the publication that was made for the destination. The tables stay.",
     )
     drop.add_argument("--delete-tables", action="store_true", help="delete the tables' files too")
     drop.add_argument("--yes", action="store_true", help="do not ask before tables are deleted")
 
 
 def _print_status(options: argparse.Namespace) -> int:
-    connection, place = server_and_place(options)
+    connection, storage = server_and_storage(options)
     from logicalrep.tables.operate.status import status
 
-    found = status(connection, place)
+    found = status(connection, storage)
     if options.json:
         print(visible_json(found.to_json(), indent=2))
         return 0
@@ -114,27 +114,27 @@ def _copied(progress: Mapping[str, Any]) -> str:
 
 
 def _pause(options: argparse.Namespace) -> int:
-    _, place = server_and_place(options)
+    _, storage = server_and_storage(options)
     from logicalrep.tables.operate.status import known
     from logicalrep.tables.replicate.requests import pause
 
-    known(place)
-    print("paused" if pause(place) else "was paused already")
+    known(storage)
+    print("paused" if pause(storage) else "was paused already")
     return 0
 
 
 def _resume(options: argparse.Namespace) -> int:
-    _, place = server_and_place(options)
+    _, storage = server_and_storage(options)
     from logicalrep.tables.operate.status import known
     from logicalrep.tables.replicate.requests import resume
 
-    known(place)
-    print("goes on" if resume(place) else "was not paused")
+    known(storage)
+    print("goes on" if resume(storage) else "was not paused")
     return 0
 
 
 def _resync(options: argparse.Namespace) -> int:
-    connection, place = server_and_place(options)
+    connection, storage = server_and_storage(options)
     from logicalrep.postgres.publications import PublicationError
     from logicalrep.postgres.slots import UndecodableError
     from logicalrep.tables.config.config import Config
@@ -149,17 +149,17 @@ def _resync(options: argparse.Namespace) -> int:
     if options.new_server and not options.all:
         raise ArgumentsError("--new-server loads all tables: add --all")
     names = table_names(options.table) if options.table else ()
-    if resync(connection, place, names, new_server=options.new_server):
+    if resync(connection, storage, names, new_server=options.new_server):
         say(f"asked the running replicate to load {'it' if names else 'all tables'} again", sys.stderr)
         return 0
     # Another setting would load its table again.
-    stored = known_settings(place)
+    stored = known_settings(storage)
     settings = ReplicateSettings(
         connection=connection,
-        to=place.uri,
-        storage_options=place.storage_options,
+        to=storage.uri,
+        storage_options=storage.storage_options,
         once=True,
-        tables=known_tables(connection, place),
+        tables=known_tables(connection, storage),
         table_settings=stored.others,
         config=Config.of(stored.tables),
     )
@@ -170,13 +170,13 @@ def _resync(options: argparse.Namespace) -> int:
             if not options.all:
                 raise
             # The slot never gets past changes that cannot be decoded, or from before the publication was made anew.
-            resync(connection, place, (), new_slot=True)
+            resync(connection, storage, (), new_slot=True)
             replicate_with(settings, report)
     return 0
 
 
 def _skip(options: argparse.Namespace) -> int:
-    connection, place = server_and_place(options)
+    connection, storage = server_and_storage(options)
     from logicalrep.tables.operate.skip import skip
     from logicalrep.transactions.table_names import table_name
     from logicalrep_runtime.scalars import Lsn
@@ -186,7 +186,7 @@ def _skip(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise ArgumentsError(str(error)) from None
     table = table_name(options.table)
-    if skip(connection, place, table, lsn):
+    if skip(connection, storage, table, lsn):
         print(f"asked the running replicate to leave the commit {lsn} out of it", file=sys.stderr)
     else:
         print(f"no replicate is running: the next one leaves the commit {lsn} out of it", file=sys.stderr)
@@ -194,7 +194,7 @@ def _skip(options: argparse.Namespace) -> int:
 
 
 def _drop(options: argparse.Namespace) -> int:
-    connection, place = server_and_place(options)
+    connection, storage = server_and_storage(options)
     from logicalrep.tables.operate.dropping import drop
 
     if options.delete_tables and not options.yes:
@@ -202,6 +202,6 @@ def _drop(options: argparse.Namespace) -> int:
             raise ArgumentsError("--delete-tables asks before it deletes: add --yes where nobody can answer")
         if input(f"Delete the tables at {options.to}? [y/N] ").strip().lower() not in ("y", "yes"):
             return 1
-    for sentence in drop(connection, place, deletes_tables=options.delete_tables):
+    for sentence in drop(connection, storage, deletes_tables=options.delete_tables):
         say(sentence)
     return 0

@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import Commands, add_place_command, hide_secrets, not_negative, server_and_place
+from logicalrep.cli.server_options import (
+    Commands,
+    add_destination_command,
+    hide_secrets,
+    not_negative,
+    server_and_storage,
+)
 from logicalrep.observe.log import log_to_standard_error
 
 if TYPE_CHECKING:
@@ -21,7 +27,7 @@ _EXIT_CODES = """exit codes:
   0    all that had committed at the start is in the tables (--once)
   1    an error, which the last line tells
   2    invalid arguments
-  3    somebody has to do something first: the last line has the statement, or the place is paused (--once)
+  3    somebody has to do something first: the last line has the statement, or the destination is paused (--once)
   4    some tables stand still; the others are up to date (--once)
   130  ended by Ctrl-C or SIGTERM, after the batch that was being applied; at once while it starts
 """
@@ -29,18 +35,18 @@ _EXIT_CODES = """exit codes:
 
 def add_replicate(commands: Commands) -> None:
     """Add the command."""
-    parser = add_place_command(
+    parser = add_destination_command(
         commands,
         "replicate",
         _replicate,
         "keep the tables of a database as Delta tables",
         "Keep the tables of a database as Delta tables: make the publication and the slot, load the rows "
         "that are there, and apply what commits. The same line goes on where it ended, however it ended. The table "
-        "schema.table is the Delta table PLACE/schema/table.",
+        "schema.table is the Delta table DESTINATION/schema/table.",
         _EXIT_CODES,
     )
-    parser.add_argument("--publication", metavar="NAME", help="the publication (default: one made for the place)")
-    parser.add_argument("--slot", metavar="NAME", help="the replication slot (default: one made for the place)")
+    parser.add_argument("--publication", metavar="NAME", help="the publication (default: one made for the destination)")
+    parser.add_argument("--slot", metavar="NAME", help="the replication slot (default: one made for the destination)")
     parser.add_argument(
         "--failover", action="store_true", help="have standbys keep the slot, for a failover (PostgreSQL 17)"
     )
@@ -114,7 +120,7 @@ def _replicate(options: argparse.Namespace) -> int:
     # Before the rest is loaded, which takes seconds on a busy machine.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    connection, place = server_and_place(options)
+    connection, storage = server_and_storage(options)
     # Loaded late: the other commands need none of it.
     from logicalrep.tables.load.publishing import PublicationNeededError
     from logicalrep.tables.replicate.loop import TablesStoppedError
@@ -126,7 +132,7 @@ def _replicate(options: argparse.Namespace) -> int:
         with _log_to_stderr() if options.verbose else shown(quiet=options.quiet) as report:
             replicate(
                 connection,
-                place.uri,
+                storage.uri,
                 publication=options.publication,
                 slot=options.slot,
                 failover=options.failover,
@@ -141,7 +147,7 @@ def _replicate(options: argparse.Namespace) -> int:
                 append=options.append,
                 origin=options.origin,
                 config=options.config,
-                storage_options=place.storage_options,
+                storage_options=storage.storage_options,
                 load_sessions=options.load_sessions,
                 load_rate=options.load_rate,
                 listen=options.listen,

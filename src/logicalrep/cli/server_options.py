@@ -1,4 +1,4 @@
-"""The arguments that name a server and a place, and what keeps their secrets out of sight."""
+"""The arguments that name a server and a destination, and what keeps their secrets out of sight."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from logicalrep_runtime.errors import LogicalRepError
 
 if TYPE_CHECKING:
     from logicalrep.postgres.connection import ConnectionSettings
-    from logicalrep.tables.delta.place import Place
+    from logicalrep.tables.delta.place import Storage
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The commands of a parser, to which each module adds its own."""
@@ -49,7 +49,7 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     server.add_argument("--dsn-file", metavar="FILE", type=Path, help="the file that has the DSN, for a password in it")
 
 
-def add_place_command(
+def add_destination_command(
     commands: Commands,
     name: str,
     run: Callable[[argparse.Namespace], int],
@@ -57,7 +57,7 @@ def add_place_command(
     description: str,
     exit_codes: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Add a command with the arguments that name a server and a place; `text` is its line in the list of commands."""
+    """Add a command with the arguments that name a server and a destination; `text` is its line among the commands."""
     parser = commands.add_parser(
         name,
         help=text,
@@ -68,7 +68,10 @@ def add_place_command(
     parser.set_defaults(run=run)
     add_server(parser)
     parser.add_argument(
-        "--to", metavar="PLACE", required=True, help="the place of the tables: a folder, or an object store's URI"
+        "--to",
+        metavar="DESTINATION",
+        required=True,
+        help="the destination of the tables: a folder, or an object store's URI",
     )
     parser.add_argument(
         "--storage-option",
@@ -95,12 +98,12 @@ def server_of(options: argparse.Namespace) -> ConnectionSettings:
     return settings
 
 
-def server_and_place(options: argparse.Namespace) -> tuple[ConnectionSettings, Place]:
-    """Return the server and the place of the arguments, once no secret is on the command line any more."""
+def server_and_storage(options: argparse.Namespace) -> tuple[ConnectionSettings, Storage]:
+    """Return the server and the destination of the arguments, once no secret is on the command line any more."""
     connection = server_of(options)
-    from logicalrep.tables.delta.place import Place
+    from logicalrep.tables.delta.place import Storage
 
-    return connection, Place(options.to, _storage_options_of(options))
+    return connection, Storage(options.to, _storage_options_of(options))
 
 
 def not_negative(text: str) -> float:

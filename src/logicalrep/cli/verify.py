@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import Commands, add_place_command, not_negative, server_and_place
+from logicalrep.cli.server_options import Commands, add_destination_command, not_negative, server_and_storage
 from logicalrep.cli.terminal import TerminalStyle, say
 from logicalrep_runtime.visible import visible, visible_json
 
@@ -28,12 +28,12 @@ _CODES = {"equal": 0, "different": 4, "undecided": 5}
 
 def add_verify(commands: Commands) -> None:
     """Add the command."""
-    parser = add_place_command(
+    parser = add_destination_command(
         commands,
         "verify",
         _verify,
-        "compare the tables of a place with the server's, row by row",
-        "Compare every table of a place with the server's, row by row, as far as it is published. Both may "
+        "compare the tables of a destination with the server's, row by row",
+        "Compare every table of a destination with the server's, row by row, as far as it is published. Both may "
         "go on changing: rows that differ are looked at again, until they are equal, or proven to differ.",
         _EXIT_CODES,
     )
@@ -49,7 +49,7 @@ def add_verify(commands: Commands) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    settings, place = server_and_place(options)
+    settings, storage = server_and_storage(options)
     # Loaded late: the other commands need none of it.
     from logicalrep.tables.verify.verifying import verify
     from logicalrep.transactions.table_names import table_names
@@ -60,7 +60,7 @@ def _verify(options: argparse.Namespace) -> int:
     rows = 0
     found = verify(
         settings,
-        place,
+        storage,
         tables,
         patience=options.patience,
         with_values=options.verbose,
@@ -88,7 +88,7 @@ def _json(verdict: Verdict) -> str:
             "differing": verdict.differing,
             "is_least": verdict.is_least,
             "examples": [
-                {"kind": each.kind, "key": each.key, "server": each.server, "place": each.place}
+                {"kind": each.kind, "key": each.key, "server": each.server, "place": each.destination}
                 for each in verdict.examples
             ],
             "reason": verdict.reason,
@@ -109,7 +109,7 @@ def _lines(verdict: Verdict, style: TerminalStyle) -> list[str]:
 def _example(example: Difference) -> list[str]:
     key = ", ".join(f"{name}={'NULL' if value is None else value}" for name, value in example.key.items())
     lines = [f"{example.kind} {key}".rstrip()]
-    for side, row in (("server", example.server), ("place", example.place)):
+    for side, row in (("server", example.server), ("destination", example.destination)):
         if row is not None:
             lines.append(f"  {side}: {json.dumps(row, ensure_ascii=False)}")
     return lines

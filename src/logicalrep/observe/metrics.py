@@ -161,7 +161,8 @@ METRICS = (
         "logicalrep_noted_timestamp_seconds",
         "gauge",
         "seconds since 1970",
-        "The time at which the position was last noted at the place, every few seconds, also if nothing commits; of a "
+        "The time at which the position was last noted at the destination, every few seconds, also if nothing commits; "
+        "of a "
         "stream, at which Spark last asked for a batch, or reported one.",
         _one(lambda figures: figures.noted),
     ),
@@ -258,7 +259,7 @@ def registry(read: Callable[[], Iterable[Figures]]) -> CollectorRegistry:
 
 _PAGE = """# Metrics
 
-One set of names, for Prometheus, from three places:
+One set of names, for Prometheus, from three sources:
 
 * `logicalrep replicate --listen HOST:PORT` serves them at `/metrics`;
 * the Spark source with the option `listen` does so in the driver, for its query: see [spark.md](spark.md#monitoring);

@@ -18,7 +18,7 @@ from pathlib import Path
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import Installation, LocalServer, find_installation
 from logicalrep.postgres.slots import Connection, wal_head
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 
 _SCALE = 3
@@ -35,7 +35,7 @@ def main() -> int:
     installation = find_installation(18)
     with tempfile.TemporaryDirectory(prefix="logicalrep-demo-") as folder, LocalServer(installation) as server:
         lake = Path(folder) / "lake"
-        server_and_place = ["--dsn", server.dsn, "--to", str(lake)]
+        server_and_storage = ["--dsn", server.dsn, "--to", str(lake)]
         _say(f"A PostgreSQL 18 runs; pgbench makes {_SCALE * 100_000:,} accounts ...")
         _pgbench(installation, server, "--initialize", f"--scale={_SCALE}", "--quiet").wait()
         with ConnectionSettings(server.dsn).connect() as connection:
@@ -44,13 +44,13 @@ def main() -> int:
             _say(f"pgbench changes them for {_SECONDS} seconds, up to 400 transactions a second; meanwhile")
             load = _pgbench(installation, server, f"--time={_SECONDS}", "--client=2", "--rate=400", "--no-vacuum")
             listen = f"127.0.0.1:{_free_port()}"
-            replicate = _start("replicate", *server_and_place, "--every", "1", "--listen", listen)
+            replicate = _start("replicate", *server_and_storage, "--every", "1", "--listen", listen)
             try:
                 lags = _wait_until_caught_up(lake, connection, load, replicate)
             finally:
                 replicate.send_signal(signal.SIGTERM)
                 replicate.wait(60)
-        code = _start("verify", *server_and_place).wait()
+        code = _start("verify", *server_and_storage).wait()
         _say("The Delta tables equal the server's." if code == 0 else "DIFFERENT: see above.")
         _say(f"While it ran, http://{listen}/ showed its tables and its lag, at most {max(lags) / 1e6:.1f} MB:")
         _say(_picture(lags))
@@ -78,11 +78,11 @@ def _wait_until_caught_up(
     lake: Path, connection: Connection, load: subprocess.Popen[bytes], replicate: subprocess.Popen[bytes]
 ) -> list[int]:
     """Wait until the load has ended and the tables have all of it; return the lags meanwhile, in bytes."""
-    place, start, lags = Place(str(lake)), wal_head(connection), []
+    storage, start, lags = Storage(str(lake)), wal_head(connection), []
     end = None
     deadline = time.monotonic() + _LONGEST_WAIT
     while time.monotonic() < deadline and replicate.poll() is None:
-        state, head = State.read(place), wal_head(connection)
+        state, head = State.read(storage), wal_head(connection)
         lags.append(max((end or head) - max(state.lsn, start), 0))
         if end is None and load.poll() is not None:
             end = wal_head(connection)

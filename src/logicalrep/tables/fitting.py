@@ -13,7 +13,7 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class MergeError(LogicalRepError, ValueError):
-    """A copy and changes that do not fit together. The text tells the place and the remedy."""
+    """A copy and changes that do not fit together. The text tells the column and the remedy."""
 
     code = "COPY_DIFFERS"
 

@@ -37,7 +37,7 @@ class Report:
         """
 
     def noted(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
-        """Note that the place has every commit before an LSN, and how its tables stand."""
+        """Note that the destination has every commit before an LSN, and how its tables stand."""
 
     def failed(self, kind: ErrorKind) -> None:
         """Count an error that does not end the command."""

@@ -17,7 +17,7 @@ _PATIENCE_ONCE = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicateSettings:
-    """A server, a place, and how the one is kept like the other.
+    """A server, a destination, and how the one is kept like the other.
 
     Example:
         >>> ReplicateSettings(connection=ConnectionSettings("dbname=shop"), to="./lake", once=True)
@@ -26,13 +26,13 @@ class ReplicateSettings:
     connection: ConnectionSettings
     """The server; a `repr` leaves its password out."""
     to: str
-    """The place: a folder or an object store's URI."""
+    """The destination: a folder or an object store's URI."""
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Options of the object store, never stored and never shown."""
     publication: str | None = None
-    """The publication; None for that of the place, which is named after it."""
+    """The publication; None for that of the destination, which is named after it."""
     slot: str | None = None
-    """The slot; None for that of the place, which is named after it."""
+    """The slot; None for that of the destination, which is named after it."""
     failover: bool = False
     """Whether standbys keep the slot, so that it survives a failover; PostgreSQL 17."""
     tables: tuple[TableName, ...] = ()

@@ -13,7 +13,7 @@ from logicalrep.postgres.connection import ConnectError
 from logicalrep.postgres.slots import SlotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
 from logicalrep.tables.delta.delta_log import WriterError
-from logicalrep.tables.delta.place import PlaceError
+from logicalrep.tables.delta.place import StorageError
 from logicalrep.tables.errors import RefusedCommit
 from logicalrep.tables.follow.state import StateError
 from logicalrep.tables.masks.mask_key import MaskKeyError
@@ -26,7 +26,17 @@ from logicalrep_runtime.errors import LogicalRepError
 _log = logger("logicalrep.replicate")
 
 _OWN = (NotReadableError, UnsafeTableError)
-_OF_ALL = (ConnectError, MaskKeyError, PlaceError, SlotError, StateError, TasksError, WriterError, OSError, MemoryError)
+_OF_ALL = (
+    ConnectError,
+    MaskKeyError,
+    StorageError,
+    SlotError,
+    StateError,
+    TasksError,
+    WriterError,
+    OSError,
+    MemoryError,
+)
 _OF_SERVER = ("08", "28", "53", "57P")
 """The beginnings of SQLSTATEs of a server that is gone, has no room, or does not let the role in."""
 _MAY_PASS = ("25P", "40", "42P01", "53400", "57014", "72")

@@ -26,7 +26,7 @@ def written_values(table: ReplicatedTable, column: WrittenColumn, rows: Rows, ch
     Raises:
         ColumnValueError: the column's type cannot hold the value of a chosen row, and it must not be NULL.
     """
-    source = table.columns[column.place]
+    source = table.columns[column.ordinal]
     if column.has_texts:
         texts = np.full(rows.values.num_rows, None, object)
         for row, text in rows.kept.get(source.name, {}).items():
@@ -34,5 +34,5 @@ def written_values(table: ReplicatedTable, column: WrittenColumn, rows: Rows, ch
         return pa.array(texts, pa.string())
     if column.refuses:
         is_of_key = source.name in (table.key or ())
-        refuse_kept(rows, source, column.place, chosen, _WAY_OUT_OF_KEY if is_of_key else _WAY_OUT)
-    return rows.values.column(column.place).cast(column.type)
+        refuse_kept(rows, source, column.ordinal, chosen, _WAY_OUT_OF_KEY if is_of_key else _WAY_OUT)
+    return rows.values.column(column.ordinal).cast(column.type)

@@ -23,7 +23,7 @@ from logicalrep.tables.apply.rewriting import Rewriting, Rewritten, end_all, rew
 from logicalrep.tables.delta.data_files import DataFile, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END, Form
-from logicalrep.tables.delta.place import Place, below
+from logicalrep.tables.delta.place import Storage, below
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import NeedsResync, OtherShape
 from logicalrep.tables.tasks import MOST_SENT, Here, LocalTasks, Shared, Tasks
@@ -64,7 +64,7 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
         ColumnValueError: the column's type cannot hold a value.
         TextError: a value is no text.
         DamagedError: a data file of the table is gone.
-        PlaceError: the place cannot be read or written.
+        StorageError: the destination cannot be read or written.
     """
     applied = log.applied(application)
     refuse_unreadable(changes, -1 if applied is None else int(applied))
@@ -72,11 +72,11 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
     count = written = 0
     for part in _apart(_parts(changes, -1 if applied is None else int(applied)), log.table.form):
         # A part finds the files of those before it, which are in no version of the table.
-        done = _apply_part(_First(log.place, log.folder, log.table, tuple(files.values()), part), tasks)
+        done = _apply_part(_First(log.storage, log.folder, log.table, tuple(files.values()), part), tasks)
         for file in done.removed:
             del files[file.path]
             if file.path not in log.files:
-                log.place.delete(below(log.folder, file.path))
+                log.storage.delete(below(log.folder, file.path))
         files |= {file.path: file for file in done.added}
         count += part.num_rows
         written += sum(file.size for file in done.added)
@@ -129,7 +129,7 @@ def _end_all_rows(work: _First, tasks: Tasks) -> Rewritten:
     files = sorted(work.files, key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
     position = Positions.of(work.changes)
-    endings = [Ending(work.place, work.folder, work.table, files[number::count], position) for number in range(count)]
+    endings = [Ending(work.storage, work.folder, work.table, files[number::count], position) for number in range(count)]
     done = tasks.run(end_all, endings)
     return Rewritten(
         [file for each in done for file in each.added], [file for each in done for file in each.removed], 0
@@ -138,18 +138,18 @@ def _end_all_rows(work: _First, tasks: Tasks) -> Rewritten:
 
 @dataclass(frozen=True)
 class _First:
-    place: Place
+    storage: Storage
     folder: str
     table: ReplicatedTable
     files: Sequence[DataFile]
     changes: pa.Table
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _first, (self.place, self.folder, self.table, self.files, packed(self.changes))
+        return _first, (self.storage, self.folder, self.table, self.files, packed(self.changes))
 
 
-def _first(place: Place, folder: str, table: ReplicatedTable, files: Sequence[DataFile], changes: bytes) -> _First:
-    return _First(place, folder, table, files, unpacked(changes))
+def _first(storage: Storage, folder: str, table: ReplicatedTable, files: Sequence[DataFile], changes: bytes) -> _First:
+    return _First(storage, folder, table, files, unpacked(changes))
 
 
 def _reduce_and_rewrite(work: _First) -> Rewritten | Reduced:
@@ -180,7 +180,7 @@ def _change_files(work: _First) -> list[DataFile]:
         ]
     except SchemaMismatchError as error:
         raise NeedsResync(error.description) from None
-    return write_rows(work.place, work.folder, pa.Table.from_batches(batches, stored))
+    return write_rows(work.storage, work.folder, pa.Table.from_batches(batches, stored))
 
 
 def _in_parts(work: _First, effect: Reduced, tasks: Tasks) -> Rewritten:
@@ -216,7 +216,7 @@ def _rewriting(
         grown = min(small, key=lambda file: file.size, default=None)
         if grown is not None and grown not in files:
             files = [*files, grown]
-    return Rewriting(work.place, work.folder, work.table, files, shared, writes_new, grown)
+    return Rewriting(work.storage, work.folder, work.table, files, shared, writes_new, grown)
 
 
 def _checked(work: _First, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:
@@ -251,7 +251,7 @@ def _candidates(work: _First, effect: Reduced) -> list[DataFile]:
         if name not in statistics.least:
             # All are null, or it has no bounds.
             return name not in statistics.nulls or statistics.nulls[name] < file.rows
-        place = bisect_left(gone, statistics.least[name])
-        return place < len(gone) and bool(gone[place] <= statistics.greatest[name])
+        index = bisect_left(gone, statistics.least[name])
+        return index < len(gone) and bool(gone[index] <= statistics.greatest[name])
 
     return [file for file in of_table if may_have(file)]

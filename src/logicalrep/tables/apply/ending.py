@@ -14,7 +14,7 @@ from logicalrep.tables.apply.events import Events, Positions
 from logicalrep.tables.apply.reduction import Reduced, by_count, chains_of, filled
 from logicalrep.tables.delta.data_files import DataFile, opened
 from logicalrep.tables.delta.forms import END, MORE, Form
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 
 _Ints = NDArray[np.int64]
@@ -205,7 +205,7 @@ def begun(rows: pa.Table, schema: pa.Schema, position: Positions) -> pa.Table:
 class Ending:
     """Files whose rows end, all that are there."""
 
-    place: Place
+    storage: Storage
     folder: str
     table: ReplicatedTable
     files: Sequence[DataFile]
@@ -222,9 +222,9 @@ def ended(rows: pa.Table, table: ReplicatedTable, position: Positions, which: _B
             continue
         value = endings[field.name]
         value = value if isinstance(value, pa.Scalar) else value.cast(field.type)[0]
-        place = rows.schema.get_field_index(field.name)
+        index = rows.schema.get_field_index(field.name)
         column = pc.if_else(pa.array(which), value, rows.column(field.name))
-        rows = rows.set_column(place, field, column)
+        rows = rows.set_column(index, field, column)
     return rows
 
 
@@ -234,7 +234,7 @@ def changed_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:
     for file in work.files:
         if not may_be_there(file, work.table.form):
             continue
-        with opened(work.place, work.folder, file) as there:
+        with opened(work.storage, work.folder, file) as there:
             rows = there.read(work.table.stored, work.table.stored.names)
         is_there = are_there(rows, work.table.form)
         if is_there.any():

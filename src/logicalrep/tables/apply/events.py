@@ -39,9 +39,9 @@ class Positions:
         names = ("commit_lsn", "ordinal", "commit_timestamp")
         return cls(*(rows.column(name).cast(pa.int64()).to_numpy() for name in names))
 
-    def take(self, places: _Ints) -> Positions:
+    def take(self, indices: _Ints) -> Positions:
         """Return those of some changes."""
-        return Positions(self.lsns[places], self.ordinals[places], self.moments[places])
+        return Positions(self.lsns[indices], self.ordinals[indices], self.moments[indices])
 
     @staticmethod
     def joined(parts: Sequence[Positions]) -> Positions:
@@ -111,7 +111,7 @@ def events_of(table: ReplicatedTable, batches: Sequence[pa.RecordBatch]) -> Even
         old_keys=row_keys(table, old_rows),
         new_keys=row_keys(table, new_rows),
         new_rows=new_rows,
-        unsent={name: unsent[:, place] for place, name in enumerate(table.names) if unsent[:, place].any()},
+        unsent={name: unsent[:, index] for index, name in enumerate(table.names) if unsent[:, index].any()},
         is_delete=np.concatenate([part.ops == DELETE for part in parts]),
         old_rows=old_rows,
         positions=Positions.joined([part.positions for part in parts]),
@@ -140,17 +140,17 @@ def _part(table: ReplicatedTable, feed: FeedTable, reader: RowReader, batch: pa.
     old = np.flatnonzero(images.has_old)
     # An update without an old row has the key that it had before.
     old_source = np.where(images.has_old, np.arange(count), count + np.arange(count))[takes]
-    unsent = images.unsent[new][:, [column.place for column in table.written]]
+    unsent = images.unsent[new][:, [column.ordinal for column in table.written]]
     is_key = dict.fromkeys(table.key_names)
     new_columns, old_columns = {}, {}
-    for place, column in enumerate(table.written):
+    for index, column in enumerate(table.written):
         name = column.name
         new_values = written_values(table, column, images.new, new)
         if name in is_key:
             both = pa.concat_arrays([written_values(table, column, images.old, old), new_values])
             # A part of the key that is stored out of line is sent as a part of the old row.
-            new_source = np.where(unsent[:, place] & images.has_old[new], new, count + new)
-            unsent[:, place] &= ~images.has_old[new]
+            new_source = np.where(unsent[:, index] & images.has_old[new], new, count + new)
+            unsent[:, index] &= ~images.has_old[new]
             old_columns[name] = both.take(pa.array(old_source))
             new_columns[name] = both.take(pa.array(new_source))
         else:
@@ -166,9 +166,9 @@ def _refuse_other_key(table: ReplicatedTable, batch: pa.RecordBatch) -> None:
         return
     lists = batch["key"]
     ends = lists.offsets.to_numpy()
-    places = pc.index_in(lists.values[int(ends[0]) : int(ends[-1])], value_set=pa.array(table.sent_key, pa.string()))
+    indices = pc.index_in(lists.values[int(ends[0]) : int(ends[-1])], value_set=pa.array(table.sent_key, pa.string()))
     counts = np.diff(ends)
-    if places.null_count or not (counts == len(table.sent_key)).all():
+    if indices.null_count or not (counts == len(table.sent_key)).all():
         raise SchemaMismatchError(f"{table.relation} has changes with another replica identity")
 
 

@@ -15,7 +15,7 @@ from logicalrep.tables.apply.keys import row_keys
 from logicalrep.tables.apply.reduction import Reduced
 from logicalrep.tables.delta.data_files import DataFile, opened, write_rows
 from logicalrep.tables.delta.forms import END
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.tasks import Shared
 
@@ -26,7 +26,7 @@ _Ints = NDArray[np.int64]
 class Rewriting:
     """Files to be searched for rows that are gone, and the rows to be written."""
 
-    place: Place
+    storage: Storage
     folder: str
     table: ReplicatedTable
     files: Sequence[DataFile]
@@ -61,7 +61,7 @@ def rewrite(work: Rewriting) -> Rewritten:
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
     for file in work.files:
-        with opened(work.place, work.folder, file) as there:
+        with opened(work.storage, work.folder, file) as there:
             keys = row_keys(table, there.read(stored, table.key_names))
             of_gone = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
             if table.form in END and (of_gone >= 0).any():
@@ -85,9 +85,9 @@ def rewrite(work: Rewriting) -> Rewritten:
             parts.append(new)
             new = new.slice(0, 0)
         removed.append(file)
-        added += written(work.place, work.folder, table, pa.concat_tables(parts))
+        added += written(work.storage, work.folder, table, pa.concat_tables(parts))
     if new.num_rows:
-        added += written(work.place, work.folder, table, new)
+        added += written(work.storage, work.folder, table, new)
     found = reduced.gone_counts - left
     return Rewritten(added, removed, int((found[~reduced.is_marked] if reduced.are_marked else found).sum()))
 
@@ -95,16 +95,18 @@ def rewrite(work: Rewriting) -> Rewritten:
 def end_all(work: Ending) -> Rewritten:
     """Write the files anew that have rows which are there now: all of these end."""
     changed = changed_files(work)
-    added = [each for _, rows in changed for each in written(work.place, work.folder, work.table, rows)]
+    added = [each for _, rows in changed for each in written(work.storage, work.folder, work.table, rows)]
     return Rewritten(added, [file for file, _ in changed], 0)
 
 
-def written(place: Place, folder: str, table: ReplicatedTable, rows: pa.Table) -> list[DataFile]:
+def written(storage: Storage, folder: str, table: ReplicatedTable, rows: pa.Table) -> list[DataFile]:
     """Write rows; versions of the past apart from those that change again."""
     if table.form != "history":
-        return write_rows(place, folder, rows)
+        return write_rows(storage, folder, rows)
     is_there = are_there(rows, table.form)
-    return [file for which in (is_there, ~is_there) for file in write_rows(place, folder, rows.filter(pa.array(which)))]
+    return [
+        file for which in (is_there, ~is_there) for file in write_rows(storage, folder, rows.filter(pa.array(which)))
+    ]
 
 
 def hits_of(of_gone: _Ints, ends: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:

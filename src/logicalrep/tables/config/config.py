@@ -29,8 +29,8 @@ _KEYS = (*_CHOICES, *_TRUTHS, *_LISTS, "masked")
 class Entry:
     """The settings of one table."""
 
-    place: str
-    """Their place, as `path:line`."""
+    location: str
+    """Their location, as `path:line`."""
     settings: TableSettings
     is_optional: bool = False
     """Whether there need not be such a table yet, or any more."""
@@ -71,22 +71,23 @@ class Config:
             if name not in tables:
                 if not entry.is_optional:
                     hint = nearest(name.name, names)
-                    mistakes.append(f"{entry.place}: no table {name} is replicated, and it is not optional{hint}")
+                    mistakes.append(f"{entry.location}: no table {name} is replicated, and it is not optional{hint}")
                 continue
             table = described(name) if entry.columns else None
             if table is None:
                 continue
             known = {*table.relation.names, *(column for _, column in table.protected)}
-            for column, place in entry.columns.items():
+            for column, location in entry.columns.items():
                 if column not in known:
-                    mistakes.append(f"{place}: {name} has no published column {column}{nearest(column, known)}")
+                    mistakes.append(f"{location}: {name} has no published column {column}{nearest(column, known)}")
                 elif column in (table.key or ()) and column in table.settings.protected - table.hashed:
                     mistakes.append(
-                        f"{place}: {column} is of the key of {name}, which tells rows apart: it can be hashed, and not "
+                        f"{location}: {column} is of the key of {name}, which tells rows apart: it can be hashed, and "
+                        "not "
                         "be nulled or left out"
                     )
             if table.settings.key and table.key != table.settings.key:
-                mistakes.append(f"{entry.place}: {OwnKeyError.of(name, table.settings.key).description}")
+                mistakes.append(f"{entry.location}: {OwnKeyError.of(name, table.settings.key).description}")
         refuse(mistakes)
 
 
@@ -135,7 +136,7 @@ def _add(
         document.add(key, error.description)
         return
     if name in entries:
-        document.add(key, f"{name} is there twice, first at {entries[name].place}")
+        document.add(key, f"{name} is there twice, first at {entries[name].location}")
     else:
         entries[name] = entry
 
@@ -149,14 +150,14 @@ def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: st
             own[setting] = document.one_of(value, what, _CHOICES[setting])
         elif setting == "masked":
             masks = {column: (at, mask) for at, column, mask in document.entries(value, what)}
-            columns |= {column: document.place(at) for column, (at, _) in masks.items()}
+            columns |= {column: document.location(at) for column, (at, _) in masks.items()}
             own[setting] = {
                 column: document.one_of(mask, f"{what}, column {column},", _MASKS)
                 for column, (_, mask) in masks.items()
             }
         elif setting in _LISTS:
             texts = document.texts(value, what)
-            columns |= {column: document.place(at) for at, column in texts if column not in columns}
+            columns |= {column: document.location(at) for at, column in texts if column not in columns}
             own[setting] = tuple(column for _, column in texts)
         else:
             own[setting] = document.truth(value, what)
@@ -166,4 +167,4 @@ def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: st
         settings = replace(defaults, **own)
     except TableSettingsError as error:
         document.add(key, f"{name}: {error.description}")
-    return Entry(document.place(key), settings, is_optional, columns)
+    return Entry(document.location(key), settings, is_optional, columns)

@@ -1,4 +1,4 @@
-"""YAML with its places: what stands in a file, and every mistake in it with its line."""
+"""YAML with its lines: what stands in a file, and every mistake in it with its line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NULL = "tag:yaml.org,2002:null"
 
 
 class ConfigError(LogicalRepError, ValueError):
-    """A file of settings with mistakes; the text has all of them, each with its place."""
+    """A file of settings with mistakes; the text has all of them, each with its line."""
 
     code = "CONFIG_INVALID"
 
@@ -56,8 +56,8 @@ class Document:
             self._note(0, f"has a value that no file could have: {error}")
         return None
 
-    def place(self, node: yaml.Node) -> str:
-        """Return the place of a node, as `path:line`."""
+    def location(self, node: yaml.Node) -> str:
+        """Return the location of a node, as `path:line`."""
         line = self._line(node)
         return f"{self.name}:{line}" if line else self.name
 

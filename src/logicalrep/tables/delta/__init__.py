@@ -1,1 +1,1 @@
-"""Delta tables: their place, names, data files and commits."""
+"""Delta tables: their destination, names, data files and commits."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from logicalrep.arrow.slices import sliced
-from logicalrep.tables.delta.place import DamagedError, Place, below
+from logicalrep.tables.delta.place import DamagedError, Storage, below
 from logicalrep.tables.delta.statistics import Statistics, statistics_of
 
 MOST_ROWS = 1 << 20
@@ -58,28 +58,30 @@ class DataFile:
         return json.dumps({"numRecords": self.rows, **self.statistics.logged()})
 
 
-def write_rows(place: Place, folder: str, rows: pa.Table) -> list[DataFile]:
+def write_rows(storage: Storage, folder: str, rows: pa.Table) -> list[DataFile]:
     """Write rows as data files of a table's folder; no file for no rows."""
-    return [_write_file(place, folder, part) for part in _parts(rows)]
+    return [_write_file(storage, folder, part) for part in _parts(rows)]
 
 
-def write_batches(place: Place, folder: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
+def write_batches(
+    storage: Storage, folder: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> list[DataFile]:
     """Write record batches as data files, as soon as there are enough for one."""
     files: list[DataFile] = []
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
         if sum(each.num_rows for each in held) >= MOST_ROWS or sum(each.nbytes for each in held) >= MOST_BYTES:
-            files += write_rows(place, folder, pa.Table.from_batches(held, schema))
+            files += write_rows(storage, folder, pa.Table.from_batches(held, schema))
             held = []
-    return files + write_rows(place, folder, pa.Table.from_batches(held, schema))
+    return files + write_rows(storage, folder, pa.Table.from_batches(held, schema))
 
 
 class OpenedFile:
     """A data file that is read column by column.
 
     Example:
-        >>> with opened(place, "public/orders", file) as rows:
+        >>> with opened(storage, "public/orders", file) as rows:
         ...     rows.read(schema, ["id"])
     """
 
@@ -107,30 +109,30 @@ class OpenedFile:
 
 
 @contextmanager
-def opened(place: Place, folder: str, file: DataFile) -> Iterator[OpenedFile]:
+def opened(storage: Storage, folder: str, file: DataFile) -> Iterator[OpenedFile]:
     """Open a data file of a table's folder.
 
     Raises:
         DamagedError: it is not there, or it is no Parquet file: the table is damaged.
-        PlaceError: the place cannot be read.
+        StorageError: the destination cannot be read.
     """
-    with place.open(below(folder, file.path), file.size) as source:
+    with storage.open(below(folder, file.path), file.size) as source:
         try:
             # Spark writes times in a form that is read in nanoseconds otherwise, in which only some years fit.
             yield OpenedFile(pq.ParquetFile(source, coerce_int96_timestamp_unit="us"))
         except pa.ArrowInvalid as error:
-            raise DamagedError(f"{place.uri_of(folder)}/{file.path} is damaged: {error}") from None
+            raise DamagedError(f"{storage.uri_of(folder)}/{file.path} is damaged: {error}") from None
 
 
-def count_rows(place: Place, folder: str, file: DataFile) -> int:
+def count_rows(storage: Storage, folder: str, file: DataFile) -> int:
     """Return the number of a data file's rows. Raises what `opened` does."""
-    with opened(place, folder, file) as there:
+    with opened(storage, folder, file) as there:
         return there.rows
 
 
-def read_rows(place: Place, folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
+def read_rows(storage: Storage, folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
     """Return columns of a data file. Raises what `opened` does."""
-    with opened(place, folder, file) as there:
+    with opened(storage, folder, file) as there:
         return there.read(schema, columns)
 
 
@@ -142,12 +144,12 @@ def _parts(rows: pa.Table) -> Iterator[pa.Table]:
         yield from sliced(rows.slice(start, size), 2 * MOST_BYTES)
 
 
-def _write_file(place: Place, folder: str, rows: pa.Table) -> DataFile:
+def _write_file(storage: Storage, folder: str, rows: pa.Table) -> DataFile:
     sink = pa.BufferOutputStream()
     # A table rewritten again and again costs less with the fastest compression.
     pq.write_table(rows, sink, compression="snappy", dictionary_pagesize_limit=_DICTIONARY, write_statistics=True)
     data = sink.getvalue()
     is_full = 2 * rows.num_rows >= MOST_ROWS or 2 * rows.nbytes >= MOST_BYTES
     path = f"part-{uuid.uuid4().hex}{_FULL if is_full else '.parquet'}"
-    place.write(f"{folder}/{path}", data.to_pybytes())
+    storage.write(f"{folder}/{path}", data.to_pybytes())
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows))

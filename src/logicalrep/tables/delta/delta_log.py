@@ -22,7 +22,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from logicalrep.tables.delta.data_files import DataFile, count_rows, is_own_name
 from logicalrep.tables.delta.others import OthersCommit
-from logicalrep.tables.delta.place import DamagedError, Place, PlaceError, below, first_line
+from logicalrep.tables.delta.place import DamagedError, Storage, StorageError, below, first_line
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles, commit_path
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, Skipped
 from logicalrep.tables.delta.statistics import Statistics, statistics_properties
@@ -37,7 +37,7 @@ _LOG_KEEP = "delta.logRetentionDuration"
 class WriterError(LogicalRepError, RuntimeError):
     """A commit that another process of ours has made meanwhile."""
 
-    code = "PLACE_HAS_WRITER"
+    code = "DESTINATION_HAS_WRITER"
 
 
 class LogDamagedError(LogicalRepError, RuntimeError):
@@ -49,7 +49,7 @@ class LogDamagedError(LogicalRepError, RuntimeError):
 class ForeignTableError(LogicalRepError, RuntimeError):
     """A Delta table that another program has made, or that is a copy of another server's table."""
 
-    code = "PLACE_DIFFERS"
+    code = "DESTINATION_DIFFERS"
 
 
 def application_id(system_identifier: int, timeline: int, load: str) -> str:
@@ -60,9 +60,9 @@ def application_id(system_identifier: int, timeline: int, load: str) -> str:
 class DeltaLog:
     """A replicated Delta table, whose rows nobody else changes; kept open between commits."""
 
-    def __init__(self, place: Place, folder: str) -> None:
+    def __init__(self, storage: Storage, folder: str) -> None:
         """Take the table's folder; `open` and `replace` make one."""
-        self.place = place
+        self.storage = storage
         self.folder = folder
         self.version = -1
         """The version of the last commit."""
@@ -72,7 +72,7 @@ class DeltaLog:
         """The load that the rows began with."""
         self.table: ReplicatedTable
         """The description of the table."""
-        self.removed = RemovedFiles(place, folder)
+        self.removed = RemovedFiles(storage, folder)
         """The files that are in the last version no more and still there."""
         self.checkpoint = -1
         """The version of the last checkpoint."""
@@ -81,15 +81,15 @@ class DeltaLog:
         self._reader: DeltaTable | None = None
 
     @classmethod
-    def open(cls, place: Place, folder: str) -> Self | None:
+    def open(cls, storage: Storage, folder: str) -> Self | None:
         """Return a table; None if there is none.
 
         Raises:
             LogDamagedError: the log is damaged.
             ForeignTableError: it is a table of another program.
-            PlaceError: the log cannot be read now.
+            StorageError: the log cannot be read now.
         """
-        log = cls(place, folder)
+        log = cls(storage, folder)
         with log._errors():
             try:
                 reader = log._open_reader()
@@ -97,11 +97,11 @@ class DeltaLog:
                 return None
             except DeltaError as error:
                 raise LogDamagedError(
-                    f"the log of {place.uri_of(folder)} is damaged: {first_line(error)}; restore it, or remove the "
+                    f"the log of {storage.uri_of(folder)} is damaged: {first_line(error)}; restore it, or remove the "
                     "folder"
                 ) from None
         log._take(reader)
-        last = place.parse(f"{folder}/_delta_log/_last_checkpoint", lambda content: int(content["version"]))
+        last = storage.parse(f"{folder}/_delta_log/_last_checkpoint", lambda content: int(content["version"]))
         log.checkpoint = -1 if last is None else last
         return log
 
@@ -109,12 +109,13 @@ class DeltaLog:
         properties = reader.metadata().configuration
         if _TABLE not in properties:
             raise ForeignTableError(
-                f"{self.place.uri_of(self.folder)} is a Delta table of another program: replicate to another place, or "
+                f"{self.storage.uri_of(self.folder)} is a Delta table of another program: replicate to another "
+                "destination, or "
                 "remove it"
             )
-        with self.place.parsing(f"{self.folder}/_delta_log"):
+        with self.storage.parsing(f"{self.folder}/_delta_log"):
             table, load = ReplicatedTable.from_json(properties[_TABLE]), properties[_LOAD]
-            files = {file.path: file for file in _files(reader, self.place, self.folder)}
+            files = {file.path: file for file in _files(reader, self.storage, self.folder)}
         self.table, self.load, self.files = table, load, files
         self._reader = reader
         self.version = reader.version()
@@ -123,7 +124,7 @@ class DeltaLog:
     @classmethod
     def replace(
         cls,
-        place: Place,
+        storage: Storage,
         folder: str,
         table: ReplicatedTable,
         files: Sequence[DataFile],
@@ -138,15 +139,15 @@ class DeltaLog:
 
         Files of the one before may be among them.
 
-        Raises WriterError and PlaceError as `commit` does.
+        Raises WriterError and StorageError as `commit` does.
         """
-        there = cls.open(place, folder)
+        there = cls.open(storage, folder)
         if there is not None and there.load == load:
             return there  # A try that seemed to fail was successful.
         if there is not None and before is not None and there.version > before.version:
             # All of its rows go, whatever another program has done to them.
             before._follow_others(before.version + 1)
-        log = cls(place, folder)
+        log = cls(storage, folder)
         log.table, log.load = table, load
         if before is not None:
             log.version, log.removed, log.checkpoint = before.version, before.removed, before.checkpoint
@@ -174,7 +175,7 @@ class DeltaLog:
 
         Raises:
             WriterError: somebody else has committed meanwhile.
-            PlaceError: the place cannot be written; or an earlier commit of this one is there, whose answer was
+            StorageError: the destination cannot be written; or an earlier commit of this one is there, whose answer was
                 lost. `applied` and `files` have it then.
         """
         self._write(added, removed, application, lsn, [])
@@ -288,7 +289,7 @@ class DeltaLog:
             )
         text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
         version = self.version + 1
-        if not self.place.create(commit_path(self.folder, version), text.encode()):
+        if not self.storage.create(commit_path(self.folder, version), text.encode()):
             self._refuse_others(version)
         self.version = version
         for file in removed:
@@ -301,25 +302,25 @@ class DeltaLog:
 
     def refuse_others(self) -> None:
         """Raise what `commit` raises if there is a commit that this process does not know; do nothing without one."""
-        if self.place.read(commit_path(self.folder, self.version + 1)) is not None:
+        if self.storage.read(commit_path(self.folder, self.version + 1)) is not None:
             self._refuse_others(self.version + 1)
 
     def _refuse_others(self, version: int) -> None:
         """Look whose a commit is that is there already, and raise an error: what was to be committed is not right then.
 
         Raises:
-            PlaceError: it is this process's own, or has the same rows: the next try goes on from it.
+            StorageError: it is this process's own, or has the same rows: the next try goes on from it.
             DamagedError: another program has changed the rows.
             WriterError: another process of ours has made it.
         """
-        place = self.place.uri_of(self.folder)
+        uri = self.storage.uri_of(self.folder)
         found = self._follow_others(version)
         if found is None:
-            raise PlaceError(f"{place}: the answer to an earlier commit was lost; it is there")
+            raise StorageError(f"{uri}: the answer to an earlier commit was lost; it is there")
         if found.changes is not None:
-            raise DamagedError(f"{place}: {found.changes}")
-        raise PlaceError(
-            f"{place}: {found.operation} of another program is there, with the same rows; going on from it"
+            raise DamagedError(f"{uri}: {found.changes}")
+        raise StorageError(
+            f"{uri}: {found.operation} of another program is there, with the same rows; going on from it"
         )
 
     def _follow_others(self, version: int) -> OthersCommit | None:
@@ -328,12 +329,12 @@ class DeltaLog:
         Of several it is one that changes the table, if any does. Raises WriterError for those of other processes.
         """
         found: OthersCommit | None = None
-        while (data := self.place.read(commit_path(self.folder, version))) is not None:
+        while (data := self.storage.read(commit_path(self.folder, version))) is not None:
             there = OthersCommit.of(data)
             if there.is_ours and there.writer != self._writer:
                 raise WriterError(
-                    f"{self.place.uri_of(self.folder)} has a version {version} that this process did not write: "
-                    "another process replicates to the same place; stop it"
+                    f"{self.storage.uri_of(self.folder)} has a version {version} that this process did not write: "
+                    "another process replicates to the same destination; stop it"
                 )
             if not there.is_ours and (found is None or found.changes is None):
                 found = there
@@ -353,7 +354,7 @@ class DeltaLog:
             known: a version up to which that is known already; -1 for none.
         """
         for version in range(self.version, known, -1):
-            data = self.place.read(commit_path(self.folder, version))
+            data = self.storage.read(commit_path(self.folder, version))
             if data is None:
                 return f"what was committed as version {version} is not in its log any more"
             there = OthersCommit.of(data)
@@ -368,7 +369,7 @@ class DeltaLog:
         try:
             yield
         except (DeltaError, OSError) as error:
-            raise PlaceError(f"{self.place.uri_of(self.folder)}: {first_line(error)}") from None
+            raise StorageError(f"{self.storage.uri_of(self.folder)}: {first_line(error)}") from None
 
     @staticmethod
     def _metadata(table: ReplicatedTable, id_: str, properties: Mapping[str, str]) -> Mapping[str, object]:
@@ -383,7 +384,7 @@ class DeltaLog:
         }
 
     def _open_reader(self) -> DeltaTable:
-        return DeltaTable(self.place.uri_of(self.folder), storage_options=dict(self.place.storage_options))
+        return DeltaTable(self.storage.uri_of(self.folder), storage_options=dict(self.storage.storage_options))
 
     def _open_last_version(self) -> DeltaTable:
         """Return a reader of the last version."""
@@ -422,7 +423,7 @@ def _has_ntz(type_: pa.DataType) -> bool:
     return any(_has_ntz(type_.field(number).type) for number in range(type_.num_fields))
 
 
-def _files(reader: DeltaTable, place: Place, folder: str) -> Iterable[DataFile]:
+def _files(reader: DeltaTable, storage: Storage, folder: str) -> Iterable[DataFile]:
     actions = pa.table(reader.get_add_actions(flatten=True))
     for row in actions.to_pylist():
         least, greatest, nulls = (
@@ -446,7 +447,7 @@ def _files(reader: DeltaTable, place: Place, folder: str) -> Iterable[DataFile]:
                 nulls={name: value for name, value in nulls.items() if value is not None},
             ),
         )
-        yield file if rows is not None else replace(file, rows=count_rows(place, folder, file))
+        yield file if rows is not None else replace(file, rows=count_rows(storage, folder, file))
 
 
 def _kept(value: object) -> object:

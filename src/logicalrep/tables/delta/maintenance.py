@@ -14,7 +14,7 @@ from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.tasks import Tasks
 
@@ -35,7 +35,7 @@ _MERGED = range(8, 17)
 
 @dataclass(frozen=True)
 class _Merge:
-    place: Place
+    storage: Storage
     folder: str
     table: ReplicatedTable
     files: tuple[DataFile, ...]
@@ -75,7 +75,7 @@ def maintain(log: DeltaLog, keep_hours: float, tasks: Tasks) -> None:
     """
     small = _small(log)
     if len(small) >= _MERGED.start:
-        (done,) = tasks.run(_merge, [_Merge(log.place, log.folder, log.table, tuple(small[: _MERGED.stop - 1]))])
+        (done,) = tasks.run(_merge, [_Merge(log.storage, log.folder, log.table, tuple(small[: _MERGED.stop - 1]))])
         log.commit_merged(done.added, done.removed)
     if not log.removed.is_complete:
         log.removed.recall(log.version, log.files, keep_hours)
@@ -121,9 +121,9 @@ def _merge(work: _Merge) -> _Merged:
     schema, size = work.table.stored, 0
     rows: list[pa.Table] = []
     for file in work.files:
-        rows.append(read_rows(work.place, work.folder, file, schema, schema.names))
+        rows.append(read_rows(work.storage, work.folder, file, schema, schema.names))
         size += rows[-1].nbytes
         if size >= data_files.MOST_BYTES:
             break
-    added = write_rows(work.place, work.folder, pa.concat_tables(rows))
+    added = write_rows(work.storage, work.folder, pa.concat_tables(rows))
     return _Merged(added, work.files[: len(rows)])

@@ -14,7 +14,7 @@ _REFUSED = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
-    r"""Return a table's folder at its place: schema and name as they are.
+    r"""Return a table's folder at its destination: schema and name as they are.
 
     Only `/`, `\`, control characters, a leading dot, a `%` or `~` that would read as a code, the `_` of `_delta_log`
     and `_logicalrep`, the `~` of a name that ends with `~history` or `~changes`, and the capitals of a name that

@@ -1,4 +1,4 @@
-"""The place of Delta tables: a folder, or an object store's URI."""
+"""The destination of Delta tables: a folder, or an object store's URI."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 _RETRIES: RetryConfig = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
-"""The tries of a request that an object store refuses; a place that is away for longer is the caller's to wait for."""
+"""The tries of a request that an object store refuses; the caller waits for a destination that is away for longer."""
 _STORE = re.compile(r"(s3|s3a|gs|abfs|abfss)://[^/?#]+(/[^?#]*)?")
 _CODE = re.compile("%[0-9A-Fa-f]{2}")
 _OF_CLIENT = re.compile(
@@ -52,58 +52,58 @@ _READ_WHOLE = 16 << 20
 """The size up to which a store's file is read by one request, whatever part of it is asked for."""
 
 
-class PlaceError(LogicalRepError, RuntimeError):
-    """A place that cannot be read or written; the text quotes the reason."""
+class StorageError(LogicalRepError, RuntimeError):
+    """A destination that cannot be read or written; the text quotes the reason."""
 
-    code = "PLACE_NOT_WRITABLE"
+    code = "STORAGE_NOT_WRITABLE"
     may_pass = True
     """Whether it may be gone after a while, as a full disk may, and a store that is away."""
 
 
 class DamagedError(LogicalRepError, RuntimeError):
-    """A file that should be at a place, and is not, or is not what it was."""
+    """A file that should be at a destination, and is not, or is not what it was."""
 
     code = "TABLE_DAMAGED"
 
 
 class MalformedFileError(LogicalRepError, ValueError):
-    """A file at a place whose content is not what this project writes; the text names it."""
+    """A file at a destination whose content is not what this project writes; the text names it."""
 
-    code = "PLACE_DAMAGED"
+    code = "DESTINATION_DAMAGED"
 
 
 def below(*parts: str) -> str:
-    """Return the path of some parts below a place.
+    """Return the path of some parts below a destination.
 
-    Raises MalformedFileError if a part is empty or absolute, or leads out of the place.
+    Raises MalformedFileError if a part is empty or absolute, or leads out of the destination.
 
     Example:
         >>> below("public/orders", "part-1.parquet")
         'public/orders/part-1.parquet'
         >>> below("public/orders", "../../../etc/passwd")
         Traceback (most recent call last):
-        logicalrep.tables.delta.place.MalformedFileError: [PLACE_DAMAGED] '../../../etc/passwd' is not a path below …
+        logicalrep.tables.delta.place.MalformedFileError: [DESTINATION_DAMAGED] '../../../etc/passwd' is not …
     """
     for part in parts:
         if not {"", ".", ".."}.isdisjoint(part.split("/")) or "\0" in part:
-            raise MalformedFileError(f"{part!r} is not a path below a place")
+            raise MalformedFileError(f"{part!r} is not a path below a destination")
     return "/".join(parts)
 
 
-class NoSuchPlaceError(PlaceError):
-    """A place that cannot be used at all."""
+class InvalidDestinationError(StorageError):
+    """A destination that cannot be used at all."""
 
-    code = "PLACE_INVALID"
+    code = "DESTINATION_INVALID"
     may_pass = False
 
 
 @dataclass(frozen=True)
-class Place:
+class Storage:
     """A folder, or an object store's URI with what it takes to reach it. Paths within it are relative, with `/`.
 
     Example:
-        >>> place = Place("s3://lake/shop", {"aws_region": "eu-central-1"})
-        >>> place.write("notes/today.txt", b"...")
+        >>> storage = Storage("s3://lake/shop", {"aws_region": "eu-central-1"})
+        >>> storage.write("notes/today.txt", b"...")
     """
 
     uri: str
@@ -118,8 +118,8 @@ class Place:
             object.__setattr__(self, "uri", path)
             return
         if not _STORE.fullmatch(self.uri):
-            raise NoSuchPlaceError(
-                f"{self.uri} is not a place for tables: name a folder, or a URI such as s3://bucket/folder, "
+            raise InvalidDestinationError(
+                f"{self.uri} is not a destination for tables: name a folder, or a URI such as s3://bucket/folder, "
                 "gs://bucket/folder or abfss://container@account.dfs.core.windows.net/folder"
             )
         _refuse_codes(self.uri, unquote(self.uri))
@@ -132,7 +132,7 @@ class Place:
         object.__setattr__(self, "uri", self.uri.rstrip("/"))
         object.__setattr__(self, "storage_options", options)
 
-    def __reduce__(self) -> tuple[type[Place], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type[Storage], tuple[object, ...]]:
         return type(self), (self.uri, self.storage_options)
 
     @property
@@ -178,7 +178,7 @@ class Place:
 
         Raises:
             DamagedError: it is not there.
-            PlaceError: it cannot be read, now or within the context.
+            StorageError: it cannot be read, now or within the context.
         """
         self._checked(path)
         try:
@@ -187,7 +187,7 @@ class Place:
         except FileNotFoundError:
             raise DamagedError(f"{self.uri_of(path)} is not there") from None
         except (OSError, BaseError) as error:
-            raise PlaceError(f"{self.uri_of(path)}: {first_line(error)}") from None
+            raise StorageError(f"{self.uri_of(path)}: {first_line(error)}") from None
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file, or replace it as a whole; it is durable afterwards."""
@@ -220,7 +220,7 @@ class Place:
 
     @staticmethod
     def _checked(path: str) -> str:
-        """Return a path below the place, or the empty one, which is the place itself."""
+        """Return a path below the destination, or the empty one, which is the destination itself."""
         return below(path) if path else path
 
     def _run(self, path: str, action: Callable[[], _Result]) -> _Result:
@@ -228,12 +228,12 @@ class Place:
         try:
             return action()
         except NotSupportedError as error:
-            raise NoSuchPlaceError(
+            raise InvalidDestinationError(
                 f"{self.uri} cannot write a file only if it does not exist, which keeps commits apart: use another "
                 f"({first_line(error)})"
             ) from None
         except (OSError, BaseError, ValueError) as error:
-            raise PlaceError(f"{self.uri_of(path)}: {first_line(error)}") from None
+            raise StorageError(f"{self.uri_of(path)}: {first_line(error)}") from None
 
     @cached_property
     def _files(self) -> _Folder | _Store:
@@ -250,13 +250,14 @@ class Place:
         try:
             return _Store(from_url(self.uri, config=config, client_options=client, retry_config=_RETRIES))  # type: ignore[call-overload]
         except (OSError, BaseError, ValueError) as error:
-            raise NoSuchPlaceError(f"{self.uri} is not a place for tables: {first_line(error)}") from None
+            raise InvalidDestinationError(f"{self.uri} is not a destination for tables: {first_line(error)}") from None
 
 
 def _refuse_codes(uri: str, path: str) -> None:
     if code := _CODE.search(path):
-        raise NoSuchPlaceError(
-            f"{uri} is not a place for tables, as programs that read Delta tables would take its {code[0]} for another "
+        raise InvalidDestinationError(
+            f"{uri} is not a destination for tables, as programs that read Delta tables would take its {code[0]} for "
+            "another "
             "character: name a folder without it"
         )
 
@@ -323,7 +324,7 @@ class _Folder:
                 Path(path).rmdir()
 
     def _make(self, folder: Path) -> None:
-        """Make a folder of the place; a new place is for its owner alone."""
+        """Make a folder of the destination; a new destination is for its owner alone."""
         if not self._folder.exists():
             self._folder.parent.mkdir(parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from logicalrep.tables.delta.place import Place, below
+from logicalrep.tables.delta.place import Storage, below
 
 _NOTES = "_removed.json"
 """The file with notes of them in the table's folder: checkpoints of earlier versions had them for an hour only."""
@@ -37,9 +37,9 @@ class RemovedFile:
 class RemovedFiles:
     """The files that are in the last version no more and still there, in the order in which they were removed."""
 
-    def __init__(self, place: Place, folder: str) -> None:
+    def __init__(self, storage: Storage, folder: str) -> None:
         """Take the table's folder; `recall` finds the files that earlier processes removed."""
-        self._place = place
+        self._storage = storage
         self._folder = folder
         self._files: deque[RemovedFile] = deque()
         self._paths: set[str] = set()
@@ -80,7 +80,7 @@ class RemovedFiles:
     def delete_oldest(self) -> None:
         """Delete the first one."""
         file = self._files[0]
-        self._place.delete(below(self._folder, file.path))
+        self._storage.delete(below(self._folder, file.path))
         self._files.popleft()
         self._paths.remove(file.path)
         self.size -= file.size
@@ -88,7 +88,7 @@ class RemovedFiles:
     def save(self, version: int) -> None:
         """Note them, all those of the commits up to a version."""
         notes = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
-        self._place.write(f"{self._folder}/{_NOTES}", json.dumps(notes).encode())
+        self._storage.write(f"{self._folder}/{_NOTES}", json.dumps(notes).encode())
 
     def recall(self, version: int, used: Collection[str], keep_hours: float) -> None:
         """Find the files that earlier processes removed: those of the notes, and of the commits since.
@@ -100,15 +100,15 @@ class RemovedFiles:
             used: the paths of its files.
             keep_hours: the hours for which old versions can be read.
         """
-        noted, found = self._place.parse(f"{self._folder}/{_NOTES}", _noted) or (-1, [])
+        noted, found = self._storage.parse(f"{self._folder}/{_NOTES}", _noted) or (-1, [])
         for number in range(noted + 1, version + 1):
             path = commit_path(self._folder, number)
-            text = self._place.read(path)
-            with self._place.parsing(path):
+            text = self._storage.read(path)
+            with self._storage.parsing(path):
                 for action in map(json.loads, (text or b"").splitlines()):
                     if remove := action.get("remove"):
                         found.append(RemovedFile(remove["deletionTimestamp"] / 1000, remove["path"], remove["size"]))
-        there = {path.removeprefix(f"{self._folder}/"): at for path, at in self._place.times(self._folder).items()}
+        there = {path.removeprefix(f"{self._folder}/"): at for path, at in self._storage.times(self._folder).items()}
         found = [file for file in found if file.path in there and file.path not in used]
         known = self._paths | {file.path for file in found}
         oldest = time.time() - max(keep_hours * 3600, _LEAST_AGE)

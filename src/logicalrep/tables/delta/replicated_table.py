@@ -28,7 +28,7 @@ class WrittenColumn:
 
     name: str
     type: pa.DataType
-    place: int
+    ordinal: int
     """The number of the server's column among those of the table."""
     has_texts: bool = False
     """True for a column beside another one, with the texts of the values that the other's type cannot hold."""
@@ -141,18 +141,18 @@ class ReplicatedTable:
         }
         texts = text_names([name for name in names if name in lacking], names) if treatment == "text" else {}
         found: list[WrittenColumn] = []
-        for place, (name, column) in enumerate(zip(names, self.columns, strict=True)):
+        for ordinal, (name, column) in enumerate(zip(names, self.columns, strict=True)):
             type_ = column.type.arrow_type(for_spark=True)
             refuses = treatment == "error" or name not in lacking
-            found.append(WrittenColumn(name, type_, place, refuses=refuses))
+            found.append(WrittenColumn(name, type_, ordinal, refuses=refuses))
             if name in texts:
-                found.append(WrittenColumn(texts[name], pa.string(), place, has_texts=True))
+                found.append(WrittenColumn(texts[name], pa.string(), ordinal, has_texts=True))
         return tuple(found)
 
     @cached_property
     def by_number(self) -> dict[tuple[int, bool], WrittenColumn]:
         """The columns of the Delta table by the numbers of the server's, and by whether they have texts."""
-        return {(self.attnums[column.place], column.has_texts): column for column in self.written}
+        return {(self.attnums[column.ordinal], column.has_texts): column for column in self.written}
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -208,7 +208,7 @@ class ReplicatedTable:
 
     def mask(self, column: WrittenColumn) -> tuple[str | None, str | None]:
         """Return how a column is masked: the mask, and the key's check value if it is hashed."""
-        mask = self.settings.masked.get(self.relation.names[column.place])
+        mask = self.settings.masked.get(self.relation.names[column.ordinal])
         return mask, self.settings.mask_key if mask == "hashed" else None
 
     @property

@@ -1,4 +1,4 @@
-"""The settings that a place is replicated with, kept there so that masked columns stay masked."""
+"""The settings that a destination is replicated with, kept there so that masked columns stay masked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import FOLDER, FORMAT, StateError, read_file, to_json
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
@@ -17,7 +17,7 @@ _FILE = "settings.json"
 
 @dataclass(frozen=True, slots=True)
 class StoredSettings:
-    """The settings that a place was last replicated with; `_logicalrep/settings.json`."""
+    """The settings that a destination was last replicated with; `_logicalrep/settings.json`."""
 
     others: TableSettings = field(default_factory=TableSettings)
     """The settings of tables that have none of their own."""
@@ -32,9 +32,9 @@ class StoredSettings:
     """The numbers of the columns that are masked or left out, by the tables' OIDs: another one may get the name."""
 
     @classmethod
-    def read(cls, place: Place) -> StoredSettings | None:
-        """Return a place's stored settings; None if it has none."""
-        return read_file(place, _FILE, cls._of)
+    def read(cls, storage: Storage) -> StoredSettings | None:
+        """Return a destination's stored settings; None if it has none."""
+        return read_file(storage, _FILE, cls._of)
 
     @classmethod
     def _of(cls, found: dict[str, Any]) -> StoredSettings:
@@ -42,12 +42,12 @@ class StoredSettings:
             TableSettings.from_json(found["others"]),
             {table_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
             {int(oid): table_name(text) for oid, text in found["protected"].items()},
-            # Absent in places of earlier versions.
+            # Absent in destinations of earlier versions.
             {int(oid): dict(numbers) for oid, numbers in found.get("numbers", {}).items()},
         )
 
-    def write(self, place: Place) -> None:
-        """Replace a place's stored settings."""
+    def write(self, storage: Storage) -> None:
+        """Replace a destination's stored settings."""
         content = {
             "format": FORMAT,
             "others": self.others.to_json(),
@@ -55,7 +55,7 @@ class StoredSettings:
             "protected": {str(oid): str(name) for oid, name in self.protected.items()},
             "numbers": {str(oid): numbers for oid, numbers in self.numbers.items()},
         }
-        place.write(f"{FOLDER}/{_FILE}", to_json(content))
+        storage.write(f"{FOLDER}/{_FILE}", to_json(content))
 
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""
@@ -68,32 +68,32 @@ class Guard:
     These are not written in clear after a rename, after another run, or as a partition that was detached.
     """
 
-    def __init__(self, place: Place, settings: ReplicateSettings) -> None:
-        """Take a place and the settings of this run.
+    def __init__(self, storage: Storage, settings: ReplicateSettings) -> None:
+        """Take a destination and the settings of this run.
 
-        Raises StateError if tables of the place have masks, and this run was given no settings by table.
+        Raises StateError if tables of the destination have masks, and this run was given no settings by table.
         """
-        self._place = place
+        self._storage = storage
         self._settings = settings
-        self._before = StoredSettings.read(place) or StoredSettings()
+        self._before = StoredSettings.read(storage) or StoredSettings()
         self._protected = dict(self._before.protected)
         self._numbers = dict(self._before.numbers)
         masked = sorted(str(name) for name, each in self._before.tables.items() if each.protected)
         if masked and not settings.config.is_given:
             raise StateError(
-                f"columns of {', '.join(masked)} are masked or left out at {place.uri}, and no settings by table are "
+                f"columns of {', '.join(masked)} are masked or left out at {storage.uri}, and no settings by table are "
                 "given now: give --config, so that they are not written in clear",
                 code="CONFIG_MISSING",
             )
 
     def store(self) -> None:
-        """Store the settings of this run, once no other process writes to the place."""
+        """Store the settings of this run, once no other process writes to the destination."""
         self._store(self._protected)
 
     def _store(self, protected: dict[int, TableName]) -> None:
         entries = self._settings.config.entries
         tables = {name: entry.settings for name, entry in entries.items()}
-        StoredSettings(self._settings.table_settings, tables, protected, self._numbers).write(self._place)
+        StoredSettings(self._settings.table_settings, tables, protected, self._numbers).write(self._storage)
         self._protected = protected
 
     def numbers(self, oid: int) -> Mapping[str, int]:
@@ -107,7 +107,7 @@ class Guard:
     def learn_numbers(self, oid: int, settings: TableSettings, numbers: Mapping[str, int]) -> None:
         """Store the numbers of a table's masked and left-out columns that are not known yet.
 
-        Raises PlaceError if that cannot be written.
+        Raises StorageError if that cannot be written.
         """
         known = {name: number for name, number in self.numbers(oid).items() if name in settings.protected}
         if settings.protected and (found := {**numbers, **known}) != self._numbers.get(oid):
@@ -123,7 +123,7 @@ class Guard:
             names: the published tables.
             partitions_of: the function that returns the partitions of tables, each with its table.
 
-        Raises PlaceError if that cannot be written.
+        Raises StorageError if that cannot be written.
         """
         protected = dict(self._protected)
         for oid, name in names.items():

@@ -1,4 +1,4 @@
-"""The changes of tables that are being loaded, kept at the place until the copy is whole.
+"""The changes of tables that are being loaded, kept at the destination until the copy is whole.
 
 The slot goes on while a table loads: its changes are stored as rows of the change feed before they are acknowledged,
 and applied once the copied rows are there, from the position of the copy on.
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from logicalrep.arrow.slices import chosen, in_parts
-from logicalrep.tables.delta.place import MalformedFileError, Place, below
+from logicalrep.tables.delta.place import MalformedFileError, Storage, below
 from logicalrep.tables.follow.state import FOLDER
 from logicalrep.tables.row_buffer import RowBuffer
 from logicalrep.tables.stored_keys import StoredKeys
@@ -67,24 +67,24 @@ _KEYS = StoredKeys(
 class Kept:
     """The marks of loading tables, and their changes."""
 
-    def __init__(self, place: Place, check: Callable[[], object] = lambda: None) -> None:
-        """Take the place, and what raises an error if another process writes there: nothing is removed before it."""
-        self._place = place
+    def __init__(self, storage: Storage, check: Callable[[], object] = lambda: None) -> None:
+        """Take the destination, and what raises an error, before files are removed, if another process writes there."""
+        self._storage = storage
         self._check = check
 
     def marks(self) -> dict[str, Mark]:
         """Return the marked tables by their folders."""
         found = {}
-        for path in self._place.list(_MARKS):
+        for path in self._storage.list(_MARKS):
             if path.endswith(f"/{_MARK}"):
-                mark = self._place.parse(path, Mark.from_json)
+                mark = self._storage.parse(path, Mark.from_json)
                 if mark is not None:
                     found[mark.folder] = mark
         return found
 
     def mark(self, mark: Mark) -> None:
         """Note that a table loads: from now on its changes have to be kept."""
-        self._place.write(f"{_MARKS}/{mark.folder}/{_MARK}", json.dumps(mark.to_json()).encode())
+        self._storage.write(f"{_MARKS}/{mark.folder}/{_MARK}", json.dumps(mark.to_json()).encode())
 
     def keep(self, folder: str, rows: pa.Table, end: Lsn) -> None:
         """Store a table's changes, all those of the commits before `end` that are not stored yet."""
@@ -97,10 +97,10 @@ class Kept:
         # One file cannot have a large transaction. The last one tells the others, and makes all of them whole.
         others = [self._part(folder, end, secrets.token_hex(8)) for _ in parts[:-1]]
         for path, part in zip(others, parts[:-1], strict=True):
-            self._place.write(path, _parquet(part))
+            self._storage.write(path, _parquet(part))
         names = json.dumps([path.rpartition("/")[2] for path in others])
         metadata = {_PARTS: names.encode()} if others else None
-        self._place.write(self._path(folder, end), _parquet(parts[-1].replace_schema_metadata(metadata)))
+        self._storage.write(self._path(folder, end), _parquet(parts[-1].replace_schema_metadata(metadata)))
 
     def changes(self, folder: str) -> Iterator[tuple[Lsn, pa.Table]]:
         """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
@@ -125,19 +125,19 @@ class Kept:
         """Yield the rows of the files that end at an LSN."""
         last = self._path(folder, end)
         data = self._read(last)
-        with self._place.parsing(last):
+        with self._storage.parsing(last):
             names = json.loads((pq.read_schema(pa.BufferReader(data)).metadata or {}).get(_PARTS, b"[]"))
             paths = [f"{_KEPT}/{below(folder, name)}" for name in names]
         for path in [*paths, last]:
             content = data if path == last else self._read(path)
-            with self._place.parsing(path):
+            with self._storage.parsing(path):
                 rows = pq.read_table(pa.BufferReader(content))
             yield from rows.replace_schema_metadata(None).to_batches()
 
     def _read(self, path: str) -> bytes:
-        data = self._place.read(path)
+        data = self._storage.read(path)
         if data is None:
-            raise MalformedFileError(f"{self._place.uri_of(path)} is not there, with changes that wait for a load")
+            raise MalformedFileError(f"{self._storage.uri_of(path)} is not there, with changes that wait for a load")
         return data
 
     def forget_all(self, folder: str) -> None:
@@ -150,23 +150,23 @@ class Kept:
 
     def _forget(self, folder: str, upto: Lsn | None) -> None:
         self._check()
-        files = self._place.list(f"{_KEPT}/{folder}")
+        files = self._storage.list(f"{_KEPT}/{folder}")
         # The file that tells the others goes first: without it nothing reads them.
         for path in sorted(files, key=lambda path: not path.endswith(_LAST)):
             is_its = path.endswith((_LAST, _OTHER))
             if is_its and (upto is None or self._end(path) <= upto):
-                self._place.delete(path)
+                self._storage.delete(path)
 
     def remove(self, folder: str) -> None:
         """Remove a table's changes and then its mark: all of them are applied."""
         self.forget_all(folder)
-        self._place.delete(f"{_MARKS}/{folder}/{_MARK}")
+        self._storage.delete(f"{_MARKS}/{folder}/{_MARK}")
 
     def _ends(self, folder: str) -> list[Lsn]:
-        return sorted(self._end(path) for path in self._place.list(f"{_KEPT}/{folder}") if path.endswith(_LAST))
+        return sorted(self._end(path) for path in self._storage.list(f"{_KEPT}/{folder}") if path.endswith(_LAST))
 
     def _end(self, path: str) -> Lsn:
-        with self._place.parsing(path):
+        with self._storage.parsing(path):
             return Lsn(int(re.split("[.-]", path.rpartition("/")[2])[0], 16))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The loads of the last hour, stored at the place, so that no table is loaded again and again without end."""
+"""The loads of the last hour, stored at the destination, so that no table is loaded again and again without end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import time
 from typing import Any
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import FOLDER
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -25,9 +25,9 @@ class LoadedTooOftenError(LogicalRepError, RuntimeError):
 class LoadCounts:
     """Counts the loads of tables by their reasons."""
 
-    def __init__(self, place: Place) -> None:
-        """Take the place."""
-        self._place = place
+    def __init__(self, storage: Storage) -> None:
+        """Take the destination."""
+        self._storage = storage
 
     def add(self, folder: str, reason: str) -> None:
         """Count a load of the table in a folder.
@@ -35,18 +35,18 @@ class LoadCounts:
         Raises LoadedTooOftenError if it is one too many for this reason, whatever numbers that has.
         """
         now, kind = time.time(), re.sub(r"\d[\d,]*", "…", reason)
-        found = self._place.parse(self._path(folder), _loads) or []
+        found = self._storage.parse(self._path(folder), _loads) or []
         loads = [load for load in found if now - _HOUR < load[0] <= now]
         if sum(other == kind for _, other in loads) >= MOST_LOADS:
             raise LoadedTooOftenError(
                 f"it was loaded {MOST_LOADS} times within an hour for the same reason ({reason}), and is not loaded "
                 "once more, to spare the server"
             )
-        self._place.write(self._path(folder), json.dumps({"loads": [*loads, (now, kind)]}).encode())
+        self._storage.write(self._path(folder), json.dumps({"loads": [*loads, (now, kind)]}).encode())
 
     def clear(self, folder: str) -> None:
         """Forget the loads of a table."""
-        self._place.delete(self._path(folder))
+        self._storage.delete(self._path(folder))
 
     @staticmethod
     def _path(folder: str) -> str:

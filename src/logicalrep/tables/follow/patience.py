@@ -1,4 +1,4 @@
-"""Retries while a place cannot be written; the slot waits for nothing else."""
+"""Retries while a destination cannot be written; the slot waits for nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from logicalrep.tables.delta.place import PlaceError
+from logicalrep.tables.delta.place import StorageError
 from logicalrep.tables.report import Report
 
 _Result = TypeVar("_Result")
@@ -18,7 +18,7 @@ _LONGEST_PAUSE = 30.0
 
 
 class Patience:
-    """Repeats what a place refuses, and says how much WAL that costs the server."""
+    """Repeats what a destination refuses, and says how much WAL that costs the server."""
 
     def __init__(self, report: Report, stop: threading.Event, retained: Callable[[], str]) -> None:
         """Take the receiver of the lines, the event that ends the waiting, and the text on the retained WAL."""
@@ -32,12 +32,12 @@ class Patience:
         return self._stop.is_set()
 
     def run(self, action: Callable[[], _Result]) -> _Result:
-        """Return the action's result. Raises PlaceError if it cannot pass, or once `stop` is set."""
+        """Return the action's result. Raises StorageError if it cannot pass, or once `stop` is set."""
         pause, said = 0.5, -_SAY_AGAIN
         while True:
             try:
                 return action()
-            except PlaceError as error:
+            except StorageError as error:
                 if self.is_over or not error.may_pass:
                     raise
                 self._report.failed("destination")

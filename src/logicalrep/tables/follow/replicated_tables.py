@@ -64,7 +64,7 @@ class Ready:
 
 
 class ReplicatedTables:
-    """All tables of a place. Only `write` may be called from other threads, for one table by one thread at a time."""
+    """All tables of a destination. Other threads may call only `write`, for one table by one thread at a time."""
 
     def __init__(
         self,

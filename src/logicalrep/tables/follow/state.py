@@ -1,4 +1,4 @@
-"""The files at a place that tell what it replicates and how far it is: the destination is the only state."""
+"""The files at a destination that tell what it replicates and how far it is: the destination is the only state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep.postgres.timelines import Timeline, WalPosition
-from logicalrep.tables.delta.place import MalformedFileError, Place, below
+from logicalrep.tables.delta.place import MalformedFileError, Storage, below
 from logicalrep.tables.stored_keys import StoredKeys
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -21,7 +21,7 @@ from logicalrep_runtime.scalars import Lsn
 _Result = TypeVar("_Result")
 
 FOLDER = "_logicalrep"
-"""The folder of these files at a place."""
+"""The folder of these files at a destination."""
 FORMAT = 1
 """The format of these files."""
 _STATES, _STATE_FORMAT = "states", 2
@@ -31,14 +31,14 @@ _NONE = Lsn(0)
 
 
 class StateError(LogicalRepError, RuntimeError):
-    """A place that belongs to something else, or whose files cannot be read."""
+    """A destination that belongs to something else, or whose files cannot be read."""
 
-    code = "PLACE_DIFFERS"
+    code = "DESTINATION_DIFFERS"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The facts on a place that do not change; `_logicalrep/place.json`, written before anything is made."""
+    """The facts on a destination that do not change; `_logicalrep/storage.json`, written before anything is made."""
 
     slot: str
     publication: str
@@ -48,51 +48,53 @@ class Identity:
     format: int = FORMAT
 
     @classmethod
-    def read(cls, place: Place) -> Self | None:
-        """Return a place's identity; None for a new place. Raises StateError for a file of another version."""
-        return read_file(place, "place.json", lambda content: cls(**_IDENTITY.arguments(content)))
+    def read(cls, storage: Storage) -> Self | None:
+        """Return a destination's identity; None for a new destination. Raises StateError for another version's file."""
+        return read_file(storage, "place.json", lambda content: cls(**_IDENTITY.arguments(content)))
 
     @classmethod
     def claim(
-        cls, place: Place, *, slot: str | None, publication: str | None, system_identifier: int, database: str
+        cls, storage: Storage, *, slot: str | None, publication: str | None, system_identifier: int, database: str
     ) -> Self:
-        """Return the identity of a place; a new place gets one.
+        """Return the identity of a destination; a new destination gets one.
 
         Args:
-            place: the place.
-            slot: the wanted slot; None for that of the place, which is named after it.
+            storage: the destination.
+            slot: the wanted slot; None for that of the destination, which is named after it.
             publication: the wanted publication, likewise.
             system_identifier: the server's.
             database: the database's name.
 
         Raises:
-            StateError: the place replicates another server or database, or with another slot or publication.
+            StateError: the destination replicates another server or database, or with another slot or publication.
         """
-        found = cls.read(place)
+        found = cls.read(storage)
         if found is None:
-            name = _name_for(place)
+            name = _name_for(storage)
             made = cls(slot or name, publication or name, system_identifier, database)
-            if place.create(f"{FOLDER}/place.json", to_json(_IDENTITY.content(made))):
+            if storage.create(f"{FOLDER}/place.json", to_json(_IDENTITY.content(made))):
                 return made
-            found = cls.read(place)
+            found = cls.read(storage)
             assert found is not None
         found.check(system_identifier=system_identifier, database=database, slot=slot, publication=publication)
         return found
 
-    def replace_server(self, place: Place, *, system_identifier: int, database: str) -> None:
-        """Let a place have the tables of another server from now on."""
+    def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> None:
+        """Let a destination have the tables of another server from now on."""
         made = replace(self, system_identifier=system_identifier, database=database)
-        place.write(f"{FOLDER}/place.json", to_json(_IDENTITY.content(made)))
+        storage.write(f"{FOLDER}/place.json", to_json(_IDENTITY.content(made)))
 
     def check(
         self, *, system_identifier: int, database: str, slot: str | None = None, publication: str | None = None
     ) -> None:
-        """Raise StateError if the place has the tables of another server, database, slot or publication."""
+        """Raise StateError if the destination has the tables of another server, database, slot or publication."""
         if self.system_identifier != system_identifier:
             raise StateError(
-                f"this place has the tables of the server with system identifier {self.system_identifier}, but this is "
+                f"this destination has the tables of the server with system identifier {self.system_identifier}, but "
+                "this is "
                 f"{system_identifier}: another server, or one that was upgraded or made anew. Replicate it to another "
-                "place; or, if it has taken the place of the first, run logicalrep resync --all --new-server with the "
+                "destination; or, if it has taken the place of the first, run logicalrep resync --all --new-server "
+                "with the "
                 "same --to, which loads all tables from it",
                 code="OTHER_SERVER",
             )
@@ -102,7 +104,7 @@ class Identity:
             ("publication", publication, self.publication),
         ):
             if wanted is not None and wanted != is_there:
-                raise StateError(f"this place is replicated with the {what} {is_there!r}, not {wanted!r}")
+                raise StateError(f"this destination is replicated with the {what} {is_there!r}, not {wanted!r}")
 
 
 _IDENTITY = StoredKeys(
@@ -116,9 +118,9 @@ _IDENTITY = StoredKeys(
 )
 
 
-def _name_for(place: Place) -> str:
-    """Return a name for slot and publication that tells the place, and that no other place has."""
-    last = place.uri.rstrip("/").rpartition("/")[2].lower()
+def _name_for(storage: Storage) -> str:
+    """Return a name for slot and publication that tells the destination, and that no other destination has."""
+    last = storage.uri.rstrip("/").rpartition("/")[2].lower()
     return f"logicalrep_{re.sub('[^a-z0-9]+', '_', last).strip('_')[:32]}_{secrets.token_hex(4)}"
 
 
@@ -219,9 +221,9 @@ class State:
     """The tables by their names, as in SQL."""
 
     @classmethod
-    def read(cls, place: Place) -> State:
-        """Return a place's state; that of a new place is empty."""
-        return _last(place)[1]
+    def read(cls, storage: Storage) -> State:
+        """Return a destination's state; that of a new destination is empty."""
+        return _last(storage)[1]
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> Self:
@@ -231,11 +233,11 @@ class State:
 
     @property
     def without_progress(self) -> State:
-        """The state of a place where nobody copies rows."""
+        """The state of a destination where nobody copies rows."""
         return replace(self, tables={name: replace(table, progress=None) for name, table in self.tables.items()})
 
     def position(self, system_identifier: int) -> WalPosition:
-        """Return the position of the place in the WAL of its server."""
+        """Return the position of the destination in the WAL of its server."""
         # It is 0 for a standby, which tells none.
         timeline = max((table.timeline for table in self.tables.values()), default=0)
         return WalPosition(self.lsn, Timeline(system_identifier, timeline) if timeline else None)
@@ -255,58 +257,59 @@ class State:
 
 
 class States:
-    """Writes the states of a place one after another, each into a file of the next number, which must not exist yet.
+    """Writes the states of a destination in order, each into a file of the next number, which must not exist yet.
 
     So a process that was stopped, and whose slot another one has got meanwhile, does not write its old state over a
     newer one when it wakes: it ends. `state.json` is a copy for other programs, which nothing here believes.
 
     Example:
-        >>> states = States(place)
+        >>> states = States(storage)
         >>> states.write(replace(states.last, lsn=lsn))
     """
 
-    def __init__(self, place: Place) -> None:
-        """Take the place as it is; nothing is written."""
-        self._place = place
+    def __init__(self, storage: Storage) -> None:
+        """Take the destination as it is; nothing is written."""
+        self._storage = storage
         self._writer = secrets.token_hex(8)
         # Threads check while another one writes: its new file must not look like one of another process.
         self._lock = threading.Lock()
-        self._number, self.last = _last(place)
+        self._number, self.last = _last(storage)
 
     def write(self, state: State) -> None:
         """Write the next state, and the copy of it.
 
         Raises:
             StateError: another process has written one meanwhile.
-            PlaceError: the place cannot be written.
+            StorageError: the destination cannot be written.
         """
         with self._lock:
             number, data = self._number + 1, state.to_json(self._writer)
-            if not self._place.create(_path(number), data):
-                writer = self._place.parse(_path(number), lambda content: content["writer"])
+            if not self._storage.create(_path(number), data):
+                writer = self._storage.parse(_path(number), lambda content: content["writer"])
                 # The answer to an earlier try may have been lost.
                 if writer != self._writer:
                     raise self._overtaken()
             self._number, self.last = number, state
         numbers = self.check()
-        self._place.write(f"{FOLDER}/{_COPY}", data)
+        self._storage.write(f"{FOLDER}/{_COPY}", data)
         # Who has listed the last but one may be about to read it.
         for old in numbers[:-2]:
-            self._place.delete(_path(old))
+            self._storage.delete(_path(old))
 
     def check(self) -> list[int]:
         """Return the numbers of the states that are there. Raises StateError if another process has written later."""
         with self._lock:
-            numbers = _numbers(self._place)
+            numbers = _numbers(self._storage)
         if numbers and numbers[-1] > self._number:
             raise self._overtaken()
         return numbers
 
     def _overtaken(self) -> StateError:
         return StateError(
-            f"another process has replicated to {self._place.uri} since this one wrote there: this one was stopped for "
+            f"another process has replicated to {self._storage.uri} since this one wrote there: this one was stopped "
+            "for "
             "a while, or there are two; this one ends",
-            code="PLACE_HAS_WRITER",
+            code="DESTINATION_HAS_WRITER",
         )
 
 
@@ -314,37 +317,37 @@ def _path(number: int) -> str:
     return f"{FOLDER}/{_STATES}/{number:020}.json"
 
 
-def _numbers(place: Place) -> list[int]:
-    names = (path.rpartition("/")[2] for path in place.list(f"{FOLDER}/{_STATES}"))
+def _numbers(storage: Storage) -> list[int]:
+    names = (path.rpartition("/")[2] for path in storage.list(f"{FOLDER}/{_STATES}"))
     return sorted(int(name.removesuffix(".json")) for name in names if re.fullmatch(r"\d{20}\.json", name))
 
 
-def _last(place: Place) -> tuple[int, State]:
-    """Return the last state, and its number; 0 for a new place, and for one of a version that gave none."""
-    while numbers := _numbers(place):
+def _last(storage: Storage) -> tuple[int, State]:
+    """Return the last state, and its number; 0 for a new destination, and for one of a version that gave none."""
+    while numbers := _numbers(storage):
         name = _path(numbers[-1]).removeprefix(f"{FOLDER}/")
-        state = read_file(place, name, State.of, _STATE_FORMAT)
+        state = read_file(storage, name, State.of, _STATE_FORMAT)
         if state is not None:
             return numbers[-1], state
         # It was removed meanwhile, as there are later ones.
 
     def only_one(found: dict[str, Any]) -> State:
         if "writer" in found:
-            raise MalformedFileError(f"{place.uri_of(FOLDER)} has no file in {_STATES}, of which {_COPY} is a copy")
+            raise MalformedFileError(f"{storage.uri_of(FOLDER)} has no file in {_STATES}, of which {_COPY} is a copy")
         return State.of(found)
 
-    return 0, read_file(place, _COPY, only_one, _STATE_FORMAT) or State()
+    return 0, read_file(storage, _COPY, only_one, _STATE_FORMAT) or State()
 
 
 def to_json(content: Mapping[str, object]) -> bytes:
-    """Return the bytes of a place's file."""
+    """Return the bytes of a destination's file."""
     return json.dumps(content, indent=2, ensure_ascii=False).encode()
 
 
 def read_file(
-    place: Place, name: str, parser: Callable[[dict[str, Any]], _Result], newest: int = FORMAT
+    storage: Storage, name: str, parser: Callable[[dict[str, Any]], _Result], newest: int = FORMAT
 ) -> _Result | None:
-    """Return what a function makes of the content of a place's file, of a format that is known; None without a file.
+    """Return what a function makes of a file of a destination, of a format that is known; None without a file.
 
     Raises StateError if it is of a later version, and MalformedFileError if it is damaged.
     """
@@ -354,4 +357,4 @@ def read_file(
             raise StateError(f"{FOLDER}/{name} has format {content['format']}, which a later version wrote: use that")
         return parser(content)
 
-    return place.parse(f"{FOLDER}/{name}", parse)
+    return storage.parse(f"{FOLDER}/{name}", parse)

@@ -146,7 +146,7 @@ class Watch:
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on the connection; try again while the server is away."""
-        # Tables that wait for the place ask from threads of their own.
+        # Tables that wait for the destination ask from threads of their own.
         with self._lock:
             return retried(lambda: action(self._connect()), self._waiting, self._disconnect)
 

@@ -21,7 +21,7 @@ from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.delta_log import DeltaLog, ForeignTableError, application_id
 from logicalrep.tables.delta.maintenance import is_due, maintain
 from logicalrep.tables.delta.names import folder_beside
-from logicalrep.tables.delta.place import DamagedError, Place
+from logicalrep.tables.delta.place import DamagedError, Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, Skipped
 from logicalrep.tables.errors import NeedsResync, RefusedCommit
 from logicalrep.tables.follow.followed import Followed
@@ -67,11 +67,11 @@ def has_labels(table: Followed) -> bool:
 
 
 class TableWriter:
-    """Writes tables, and repeats what the place refuses; each table is written by one thread at a time."""
+    """Writes tables, and repeats what the destination refuses; each table is written by one thread at a time."""
 
     def __init__(
         self,
-        place: Place,
+        storage: Storage,
         system_identifier: int,
         keep_hours: float,
         tasks: Tasks,
@@ -80,18 +80,18 @@ class TableWriter:
         *,
         check: Callable[[], object],
     ) -> None:
-        """Take the place, the server's system identifier, and the hours for which old versions can be read.
+        """Take the destination, the server's system identifier, and the hours for which old versions can be read.
 
-        `check` raises an error if another process writes to the place: kept changes are removed after it only.
+        `check` raises an error if another process writes to the destination: kept changes are removed after it only.
         """
-        self._place = place
+        self._storage = storage
         self._system = system_identifier
         self._keep_hours = keep_hours
         self._tasks = tasks
         self._watch = watch
         self._patience = patience
-        self._kept = Kept(place, check)
-        self._load_counts = LoadCounts(place)
+        self._kept = Kept(storage, check)
+        self._load_counts = LoadCounts(storage)
         self.timeline = 0
         """The server's timeline."""
 
@@ -103,7 +103,7 @@ class TableWriter:
 
     def open(self, table: Followed, known: int) -> None:
         """Open a table's Delta table, if there is one; `known` is a version before which only we have written."""
-        log = table.log = self._patience.run(lambda: DeltaLog.open(self._place, table.folder))
+        log = table.log = self._patience.run(lambda: DeltaLog.open(self._storage, table.folder))
         if log is not None:
             table.changed_by_others = self._patience.run(lambda: log.changed_by_others(known))
 
@@ -118,11 +118,11 @@ class TableWriter:
         table.load, table.application = log.load, self._last_application(log)
         if table.application is None and table.mark is None:
             raise ForeignTableError(
-                f"{self._place.uri_of(log.folder)} has no commit of the server {self._system}: it is the table of "
-                "another server; remove it, or replicate to another place",
+                f"{self._storage.uri_of(log.folder)} has no commit of the server {self._system}: it is the table of "
+                "another server; remove it, or replicate to another destination",
                 code="OTHER_SERVER",
             )
-        beside = self._patience.run(lambda: opened_beside(self._place, log, known))
+        beside = self._patience.run(lambda: opened_beside(self._storage, log, known))
         table.beside = beside or {}
         for each in table.logs:
             self._patience.run(partial(each.keep_for, self._keep_hours))
@@ -403,7 +403,7 @@ class TableWriter:
             beside[each] = self._patience.run(
                 partial(
                     replaced_beside,
-                    self._place,
+                    self._storage,
                     table.folder,
                     each,
                     loaded,
@@ -418,7 +418,7 @@ class TableWriter:
         table.beside = beside
         table.log = self._patience.run(
             lambda: DeltaLog.replace(
-                self._place,
+                self._storage,
                 table.folder,
                 loaded.table,
                 loaded.files,

@@ -14,7 +14,7 @@ from logicalrep.tables.apply.events import Positions
 from logicalrep.tables.apply.rewriting import written
 from logicalrep.tables.delta.data_files import DataFile, read_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.history.matching import Matching, are_carried, converted, matched
 from logicalrep.tables.tasks import Tasks
@@ -37,14 +37,14 @@ def marked_files(
     if before.table.key != table.key or not are_carried(before.table, table, table.key_names):
         return []
     old = list(before.files.values())
-    work = Matching(before.place, before.folder, before.table, old, before.folder, table, loaded)
+    work = Matching(before.storage, before.folder, before.table, old, before.folder, table, loaded)
     rows = matched(work, tasks).old
     items = [_Old(work, file, these, position) for file, these in zip(old, rows, strict=True) if len(these)]
     return [file for files in tasks.run(_write_marked, items) for file in files]
 
 
 def version_files(
-    place: Place,
+    storage: Storage,
     folder: str,
     before: DeltaLog | None,
     loaded_folder: str,
@@ -56,7 +56,7 @@ def version_files(
     """Return the files of a history after a load: what differs is closed at its position, and its rows begin there."""
     old = [] if before is None else list(before.files.values())
     before_table = table if before is None else before.table
-    work = Matching(place, folder, before_table, old, loaded_folder, table, loaded)
+    work = Matching(storage, folder, before_table, old, loaded_folder, table, loaded)
     found = matched(work, tasks)
     is_other = not _has_same_columns(before_table, table)
     changing = [
@@ -76,7 +76,7 @@ def change_files(before: DeltaLog, table: ReplicatedTable, tasks: Tasks) -> list
     old = list(before.files.values())
     if _has_same_columns(before.table, table):
         return old
-    work = Matching(before.place, before.folder, before.table, old, before.folder, table, ())
+    work = Matching(before.storage, before.folder, before.table, old, before.folder, table, ())
     nowhere = Positions(*(np.zeros(1, np.int64) for _ in range(3)))
     items = [_Old(work, file, np.zeros(0, np.int64), nowhere) for file in old]
     return [file for files in tasks.run(_write_converted, items) for file in files]
@@ -93,31 +93,31 @@ class _Old:
 def _read(item: _Old) -> pa.Table:
     work = item.work
     stored = work.before.stored
-    rows = read_rows(work.place, work.old_folder, item.file, stored, stored.names)
+    rows = read_rows(work.storage, work.old_folder, item.file, stored, stored.names)
     return converted(rows, work.before, work.table)
 
 
 def _write_marked(item: _Old) -> list[DataFile]:
     work, rows = item.work, _read(item).take(pa.array(item.rows))
     rows = ended(rows, work.table, item.position, are_there(rows, "marked"))
-    return written(work.place, work.folder, work.table, rows)
+    return written(work.storage, work.folder, work.table, rows)
 
 
 def _write_closed(item: _Old) -> list[DataFile]:
     work, rows = item.work, _read(item)
     which = np.zeros(rows.num_rows, bool)
     which[item.rows] = True
-    return written(work.place, work.old_folder, work.table, ended(rows, work.table, item.position, which))
+    return written(work.storage, work.old_folder, work.table, ended(rows, work.table, item.position, which))
 
 
 def _write_begun(item: _Old) -> list[DataFile]:
     work, schema = item.work, item.work.table.schema
-    rows = read_rows(work.place, work.folder, item.file, schema, schema.names).take(pa.array(item.rows))
-    return written(work.place, work.old_folder, work.table, begun(rows, work.table.stored, item.position))
+    rows = read_rows(work.storage, work.folder, item.file, schema, schema.names).take(pa.array(item.rows))
+    return written(work.storage, work.old_folder, work.table, begun(rows, work.table.stored, item.position))
 
 
 def _write_converted(item: _Old) -> list[DataFile]:
-    return written(item.work.place, item.work.folder, item.work.table, _read(item))
+    return written(item.work.storage, item.work.folder, item.work.table, _read(item))
 
 
 def _has_same_columns(before: ReplicatedTable, table: ReplicatedTable) -> bool:

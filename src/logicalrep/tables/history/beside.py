@@ -18,7 +18,7 @@ from logicalrep.tables.apply.events import Positions
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import BesideDamagedError
 from logicalrep.tables.delta.names import folder_beside
-from logicalrep.tables.delta.place import DamagedError, Place
+from logicalrep.tables.delta.place import DamagedError, Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.history.after_loads import change_files, marked_files, version_files
@@ -40,7 +40,7 @@ def wanted(table: ReplicatedTable) -> list[Beside]:
     return [beside for beside in BESIDES if is_wanted[beside]]
 
 
-def opened_beside(place: Place, log: DeltaLog, known: Mapping[str, int]) -> dict[Beside, DeltaLog] | None:
+def opened_beside(storage: Storage, log: DeltaLog, known: Mapping[str, int]) -> dict[Beside, DeltaLog] | None:
     """Return the tables beside a table; None if one is not there, or is not of the same load.
 
     `known` has for each a version before which only we have written. Raises BesideDamagedError if another program has
@@ -48,12 +48,12 @@ def opened_beside(place: Place, log: DeltaLog, known: Mapping[str, int]) -> dict
     """
     found: dict[Beside, DeltaLog] = {}
     for beside in wanted(log.table):
-        there = DeltaLog.open(place, folder_beside(log.folder, beside))
+        there = DeltaLog.open(storage, folder_beside(log.folder, beside))
         if there is None or there.load != log.load:
             return None
         changes = there.changed_by_others(known.get(beside, -1))
         if changes is not None:
-            raise _damaged(there.folder, DamagedError(f"{place.uri_of(there.folder)}: {changes}"))
+            raise _damaged(there.folder, DamagedError(f"{storage.uri_of(there.folder)}: {changes}"))
         found[beside] = there
     return found
 
@@ -67,7 +67,7 @@ def apply_beside(log: DeltaLog, changes: pa.Table, upto: Lsn, app: str, tasks: T
 
 
 def replaced_beside(
-    place: Place,
+    storage: Storage,
     folder: str,
     beside: Beside,
     loaded: LoadedTable,
@@ -81,7 +81,7 @@ def replaced_beside(
     """Bring a table beside another to the position of a load, in one commit; what it has stays.
 
     Args:
-        place: the place.
+        storage: the destination.
         folder: the folder of the table that was loaded.
         beside: the kind of table.
         loaded: the load, whose rows are in no version of the table yet.
@@ -92,13 +92,13 @@ def replaced_beside(
         before_application: the application id of the commits before it; None if there are none.
     """
     own = folder_beside(folder, beside)
-    before = DeltaLog.open(place, own)
+    before = DeltaLog.open(storage, own)
     # What was skipped is in the table again, and not among its changes.
     table = replace(loaded.table, beside=beside, skipped=() if before is None else before.table.skipped)
     try:
         if beside == "history":
             position = position_of(loaded)
-            files = version_files(place, own, before, folder, table, loaded.files, position, tasks)
+            files = version_files(storage, own, before, folder, table, loaded.files, position, tasks)
         elif before is not None:
             was_applied = before_application is not None and before.applied(before_application) is not None
             # With other columns it is not known which change had which: those until the load are not in the table.
@@ -113,7 +113,7 @@ def replaced_beside(
         raise _damaged(own, error) from None
     lsn = Lsn(loaded.position - 1)
     return DeltaLog.replace(
-        place, own, table, files, application, lsn, load=loaded.load, keep_hours=keep_hours, before=before
+        storage, own, table, files, application, lsn, load=loaded.load, keep_hours=keep_hours, before=before
     )
 
 

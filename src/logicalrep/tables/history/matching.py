@@ -16,7 +16,7 @@ from logicalrep.tables.apply.keys import row_keys
 from logicalrep.tables.apply.rewriting import hits_of
 from logicalrep.tables.delta.data_files import DataFile, read_rows
 from logicalrep.tables.delta.forms import MORE
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.row_texts import row_texts
 from logicalrep.tables.schema.reshaping import renamed_in_changes
@@ -31,7 +31,7 @@ _AT_ONCE = 128 << 20
 class Matching:
     """The files of a table from before a load, and those of the load."""
 
-    place: Place
+    storage: Storage
     old_folder: str
     before: ReplicatedTable
     old: Sequence[DataFile]
@@ -115,7 +115,7 @@ def _match_part(part: _Part) -> Matched:
     # A version is another one if any of its values is.
     identity = work.table if work.table.form == "marked" else replace(work.table, key=None)
     schema, names = work.table.schema, identity.key_names
-    new_keys = [row_keys(identity, read_rows(work.place, work.folder, file, schema, names)) for file in work.new]
+    new_keys = [row_keys(identity, read_rows(work.storage, work.folder, file, schema, names)) for file in work.new]
     is_own = [_own(keys, part) for keys in new_keys]
     values = pa.concat_arrays(
         [keys.filter(pa.array(own)) for keys, own in zip(new_keys, is_own, strict=True)] or [pa.array([], pa.null())]
@@ -125,11 +125,11 @@ def _match_part(part: _Part) -> Matched:
     left, ends = counts.copy(), np.cumsum(counts)
     old = []
     for file in work.old:
-        whole = read_rows(work.place, work.old_folder, file, work.before.stored, work.before.stored.names)
+        whole = read_rows(work.storage, work.old_folder, file, work.before.stored, work.before.stored.names)
         rows = converted(whole, work.before, work.table)
         is_there = are_there(rows, work.table.form)
         keys = row_keys(identity, rows)
-        found = _places(keys, known)
+        found = _indices(keys, known)
         hits, _ = hits_of(np.where(is_there, found, -1), ends, left)
         is_left = _own(keys, part)
         is_left[hits] = False
@@ -140,12 +140,12 @@ def _match_part(part: _Part) -> Matched:
         old.append(np.flatnonzero(is_left))
     new = []
     for keys, own in zip(new_keys, is_own, strict=True):
-        hits, _ = hits_of(np.where(own, _places(keys, known), -1), ends, left)
+        hits, _ = hits_of(np.where(own, _indices(keys, known), -1), ends, left)
         new.append(np.sort(hits))
     return Matched(old, new)
 
 
-def _places(keys: pa.Array, known: pa.Array) -> _Ints:
+def _indices(keys: pa.Array, known: pa.Array) -> _Ints:
     if not len(known):
         return np.full(len(keys), -1, np.int64)
     found: _Ints = pc.index_in(keys, value_set=known.cast(keys.type)).fill_null(-1).to_numpy().astype(np.int64)

@@ -20,7 +20,7 @@ from logicalrep.postgres.snapshots import Snapshot, SnapshotError, check_columns
 from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, copied, readable
 from logicalrep.tables.delta.data_files import DataFile, write_batches
 from logicalrep.tables.delta.forms import as_loaded
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.written_values import written_values
@@ -40,7 +40,7 @@ class Part:
     table: ReplicatedTable
     ranges: tuple[FileRows, ...]
     """The rows of each range: the table is locked only while one of them is read."""
-    place: Place
+    storage: Storage
     folder: str
     rate: float | None
     """The most bytes a second; None for no bound."""
@@ -54,14 +54,14 @@ def copy(part: Part) -> list[DataFile]:
     Raises:
         SnapshotError: the snapshot is gone, or the table was truncated, rewritten or altered since.
         ColumnValueError: the column's type cannot hold a value.
-        PlaceError: the place cannot be written.
+        StorageError: the destination cannot be written.
         NotReadableError: the role may not read the table, or not all of its rows.
     """
     with part.settings.connect() as connection, part.settings.connect() as now:
         connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
         with closing(_limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
             batches = (as_loaded(batch, part.table.form) for batch in typed(rows, part.table, part.key))
-            return write_batches(part.place, part.folder, part.table.stored, batches)
+            return write_batches(part.storage, part.folder, part.table.stored, batches)
 
 
 def _copy_ranges(part: Part, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
@@ -94,7 +94,7 @@ def typed(data: Iterator[memoryview | bytes], table: ReplicatedTable, key: MaskK
             rows = np.arange(decoded.new.values.num_rows)
             arrays = [written_values(table, column, decoded.new, rows) for column in table.written]
             if key is not None:
-                hashed = [table.columns[column.place].name in table.hashed for column in table.written]
+                hashed = [table.columns[column.ordinal].name in table.hashed for column in table.written]
                 arrays = [key.hashed(array) if is_it else array for array, is_it in zip(arrays, hashed, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 

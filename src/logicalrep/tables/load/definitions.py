@@ -65,10 +65,10 @@ SELECT class.oid, attribute.attname
 FROM pg_class AS class
 JOIN pg_index AS index ON index.indrelid = class.oid AND index.indisvalid AND index.indimmediate
     AND CASE class.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
-CROSS JOIN LATERAL unnest(index.indkey::int[]) WITH ORDINALITY AS part(attnum, place)
+CROSS JOIN LATERAL unnest(index.indkey::int[]) WITH ORDINALITY AS part(attnum, ordinal)
 JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid AND attribute.attnum = part.attnum
-WHERE class.oid = ANY(%s) AND part.place <= index.indnkeyatts
-ORDER BY class.oid, part.place
+WHERE class.oid = ANY(%s) AND part.ordinal <= index.indnkeyatts
+ORDER BY class.oid, part.ordinal
 """
 # Each row has its own values in the columns of such an index.
 _UNIQUE = """

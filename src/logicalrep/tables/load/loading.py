@@ -20,7 +20,7 @@ from logicalrep.observe.figures import LoadProgress
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, temporary_snapshot
 from logicalrep.postgres.table_rows.parts import table_parts
 from logicalrep.tables.delta.data_files import DataFile
-from logicalrep.tables.delta.place import Place, PlaceError
+from logicalrep.tables.delta.place import Storage, StorageError
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import Ended
 from logicalrep.tables.load.copying import Part, copy
@@ -116,24 +116,24 @@ class _Copy:
 
 
 class Loading:
-    """The loading of tables of one server into one place; several threads may call `load`."""
+    """The loading of tables of one server into one destination; several threads may call `load`."""
 
     def __init__(
         self,
         settings: ReplicateSettings,
-        place: Place,
+        storage: Storage,
         publications: tuple[str, ...],
         tasks: Tasks,
         report: Report,
         stop: threading.Event,
         renewal: Renewal | None = None,
     ) -> None:
-        """Take the server, the place, the publications and the runner of the copying; `stop` ends a load.
+        """Take the server, the destination, the publications and the runner of the copying; `stop` ends a load.
 
         Without `renewal`, the tables' changes are not read from a slot meanwhile.
         """
         self._settings = settings
-        self._place = place
+        self._storage = storage
         self._publications = publications
         self._tasks = tasks
         self._report = report
@@ -255,7 +255,7 @@ class Loading:
                 snapshot,
                 table,
                 tuple(few),
-                self._place,
+                self._storage,
                 wanted.folder,
                 settings.load_rate,
                 settings.mask_key if table.hashed else None,
@@ -283,7 +283,7 @@ class Loading:
             passes = isinstance(error, psycopg.errors.LockNotAvailable) or not is_of_one_table(error)
             if passes or may_pass(error):
                 return self._begin_again(name, str(error).strip(), is_own=not passes)
-        if isinstance(error, PlaceError):
+        if isinstance(error, StorageError):
             return self._begin_again(name, str(error).strip(), is_own=False)
         if not is_of_one_table(error):
             raise error

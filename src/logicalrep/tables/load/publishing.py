@@ -1,4 +1,4 @@
-"""The publication of a place: made where there is none, and kept complete if this project made it.
+"""The publication of a destination: made where there is none, and kept complete if this project made it.
 
 It names its tables one by one. A publication FOR ALL TABLES, or one with a table that has no replica identity, would
 make the server refuse the application's updates and deletes. A table that comes to this leaves the publication again.

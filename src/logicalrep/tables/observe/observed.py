@@ -48,7 +48,7 @@ class Observed(Report):
         self.committed: datetime | None = None
         """The time of the last applied commit."""
         self.noted_at: float | None = None
-        """The time at which the position was last noted at the place."""
+        """The time at which the position was last noted at the destination."""
         self.slot_name: str | None = None
         """The slot's name, once it is known."""
         self.slot: Slot | None = None
@@ -84,7 +84,7 @@ class Observed(Report):
                 self.committed = committed
 
     def noted(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
-        """Note how far the place is."""
+        """Note how far the destination is."""
         with self._lock:
             self.noted_at, self._lsn, self.tables = time.time(), Lsn(lsn), tables
             for name in self.rows_copied.keys() - tables.keys():
@@ -186,7 +186,7 @@ class Observed(Report):
 
 @contextmanager
 def sampling(slot: Callable[[], Slot], observed: Observed) -> Iterator[None]:
-    """Sample the slot every few seconds, in a thread of its own: a batch may wait for the place for hours."""
+    """Sample the slot every few seconds, in a thread of its own: a batch may wait for the destination for hours."""
     ending = threading.Event()
 
     def run() -> None:

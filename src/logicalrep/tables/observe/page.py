@@ -47,12 +47,12 @@ def _text(text: str) -> str:
     return escape(visible(text))
 
 
-def page(observed: Observed, place: str) -> str:
+def page(observed: Observed, uri: str) -> str:
     """Return the page as HTML.
 
     Args:
         observed: the figures.
-        place: the place's URI.
+        uri: the destination's URI.
     """
     now = time.time()
     samples, tables = observed.all_samples(), observed.tables
@@ -64,8 +64,8 @@ def page(observed: Observed, place: str) -> str:
     heard = "nothing is noted yet" if noted is None else f"position noted {_seconds(now - noted)} ago"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="refresh" content="5"><title>logicalrep: {_text(place)}</title><style>{_STYLE}</style></head><body>
-<h1>{_text(place)}</h1>
+<meta http-equiv="refresh" content="5"><title>logicalrep: {_text(uri)}</title><style>{_STYLE}</style></head><body>
+<h1>{_text(uri)}</h1>
 <p class="pale">{", ".join(counts)}; {heard}; {_clock(now)} UTC; <a href="metrics">metrics</a></p>
 <div class="tiles">{_tiles(observed, samples)}</div>
 <div class="charts">
@@ -125,8 +125,8 @@ def _chart(title: str, points: Sequence[tuple[float, float]], shown: Callable[[f
 
 def _order(tables: Mapping[str, TableFigures]) -> list[str]:
     """Return the names of tables, first those that need a look."""
-    places = ("stopped", "loading", "following")
-    return sorted(tables, key=lambda name: (places.index(tables[name].state), name))
+    order = ("stopped", "loading", "following")
+    return sorted(tables, key=lambda name: (order.index(tables[name].state), name))
 
 
 def _table(name: str, table: TableFigures) -> str:

@@ -1,1 +1,1 @@
-"""Commands for a place: look at it, load tables again, end it."""
+"""Commands for a destination: look at it, load tables again, end it."""

@@ -1,4 +1,4 @@
-"""The end of replicating to a place."""
+"""The end of replicating to a destination."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from logicalrep.postgres.slots import check_free, drop_slot, find_slot
 from logicalrep.tables.delta.data_files import DATA_FILE
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.names import folder_beside
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import FOLDER, State, TableState
 from logicalrep.tables.history.beside import BESIDES
 from logicalrep.tables.load.publishing import is_ours
@@ -20,22 +20,22 @@ from logicalrep.tables.operate.status import known
 from logicalrep_runtime.errors import LogicalRepError
 
 
-def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) -> list[str]:
-    """Drop the slot, the publication if it was made for the place, and the place's own files.
+def drop(settings: ConnectionSettings, storage: Storage, *, deletes_tables: bool) -> list[str]:
+    """Drop the slot, the publication if it was made for the destination, and the destination's own files.
 
     Args:
         settings: the server.
-        place: the place.
+        storage: the destination.
         deletes_tables: whether the tables' files are removed too.
 
     Returns what was done, a sentence each.
 
     Raises:
-        StateError: nothing is replicated to the place.
-        MalformedFileError: a file of the place is damaged; nothing is dropped then.
+        StateError: nothing is replicated to the destination.
+        MalformedFileError: a file of the destination is damaged; nothing is dropped then.
         SlotError: a process still replicates to it.
     """
-    identity, state = known(place), State.read(place)
+    identity, state = known(storage), State.read(storage)
     done = []
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
@@ -51,43 +51,43 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
             except psycopg.errors.InsufficientPrivilege:
                 text = statement.as_string(connection)
                 done.append(f"the publication {identity.publication} stays: let its owner run {text}")
-    deleted = _tables(place, state.tables) if deletes_tables else {}
+    deleted = _tables(storage, state.tables) if deletes_tables else {}
     for folder, what in deleted.items():
-        paths = place.list(folder)
-        if not _is_ours(place, folder):
+        paths = storage.list(folder)
+        if not _is_ours(storage, folder):
             # The state alone names it: another program's files may lie there.
             paths = [path for path in paths if DATA_FILE.fullmatch(path.removeprefix(f"{folder}/"))]
         for path in paths:
-            place.delete(path)
+            storage.delete(path)
         if what is not None:
             done.append(f"deleted {what}")
     # The identity goes last: until then the command can be run again.
-    files = sorted(place.list(FOLDER), key=lambda path: path.endswith("/place.json"))
+    files = sorted(storage.list(FOLDER), key=lambda path: path.endswith("/place.json"))
     for path in files:
-        place.delete(path)
+        storage.delete(path)
     for folder in {FOLDER, *(path.partition("/")[0] for path in deleted)}:
-        place.remove_empty_folders(folder)
+        storage.remove_empty_folders(folder)
     return done
 
 
-def _tables(place: Place, tables: Mapping[str, TableState]) -> dict[str, str | None]:
-    """Return the folders of tables, and of others that the place got before, each with what it is to people.
+def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str | None]:
+    """Return the folders of tables, and of others that the destination got before, each with what it is to people.
 
     The others are of earlier names, or are not replicated any more. Those beside another have no text.
     """
     found: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
-    there = {path.partition("/_delta_log/")[0] for path in place.list("") if "/_delta_log/" in path}
+    there = {path.partition("/_delta_log/")[0] for path in storage.list("") if "/_delta_log/" in path}
     for folder in sorted(there - found.keys()):
-        if _is_ours(place, folder):
+        if _is_ours(storage, folder):
             found[folder] = f"the folder {folder}, of an earlier table"
     return found | {
         beside: None for folder in found for each in BESIDES if (beside := folder_beside(folder, each)) in there
     }
 
 
-def _is_ours(place: Place, folder: str) -> bool:
+def _is_ours(storage: Storage, folder: str) -> bool:
     """Return whether a Delta table is one of this package, and not of another program."""
     try:
-        return DeltaLog.open(place, folder) is not None
+        return DeltaLog.open(storage, folder) is not None
     except LogicalRepError:
         return False

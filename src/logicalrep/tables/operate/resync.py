@@ -9,7 +9,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import published_tables
 from logicalrep.postgres.slots import drop_slot, find_slot, server_identity, why_not_within_wal
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import ASKED_FOR, Kept, Mark
 from logicalrep.tables.follow.state import State, StateError, States
@@ -21,7 +21,7 @@ from logicalrep.transactions.table_names import TableName, table_name
 
 def resync(
     settings: ConnectionSettings,
-    place: Place,
+    storage: Storage,
     tables: Sequence[TableName],
     *,
     new_server: bool = False,
@@ -31,7 +31,7 @@ def resync(
 
     Args:
         settings: the server.
-        place: the place.
+        storage: the destination.
         tables: the tables; none for all, which also makes a new slot where the slot is lost or was moved.
         new_server: whether the server may be another one, which has taken the place of the one before: an upgraded one,
             or one that was restored from a dump. All tables are loaded from it.
@@ -40,14 +40,15 @@ def resync(
     Returns whether a running process does it; otherwise the next one does.
 
     Raises:
-        StateError: nothing is replicated to the place, or it has no such table, or it has those of another server.
+        StateError: nothing is replicated to the destination, or it has no such table, or it has those of another
+            server.
     """
-    identity, states = known(place), States(place)
+    identity, states = known(storage), States(storage)
     state = states.last
     names = {name: table_name(name) for name in state.tables}
     unknown = [str(table) for table in tables if table not in names.values()]
     if unknown:
-        raise StateError(f"{place.uri} has no table {', '.join(unknown)}; it has {', '.join(names) or 'none'}")
+        raise StateError(f"{storage.uri} has no table {', '.join(unknown)}; it has {', '.join(names) or 'none'}")
     with settings.connect() as connection:
         system, database = server_identity(connection)
         is_other = new_server and (identity.system_identifier, identity.database) != (system, database)
@@ -55,7 +56,7 @@ def resync(
             identity.check(system_identifier=system, database=database)
         slot = find_slot(connection, identity.slot)
         if slot is not None and slot.active_pid is not None and not new_slot:
-            request_resync(place, list(tables or names.values()))
+            request_resync(storage, list(tables or names.values()))
             return True
         is_useless = (
             is_other
@@ -70,33 +71,33 @@ def resync(
                 drop_slot(connection, identity.slot)
             # Nothing of the old slot counts any more.
             states.write(State(tables={name: replace(table, oid=None) for name, table in state.tables.items()}))
-    kept = Kept(place)
+    kept = Kept(storage)
     for name, table in state.tables.items():
         if not tables or names[name] in tables:
             kept.remove(table.folder)
             kept.mark(Mark(table.folder, table.load, ASKED_FOR))
     if is_other:
         # It comes last: until then the command can be run again.
-        identity.replace_server(place, system_identifier=system, database=database)
+        identity.replace_server(storage, system_identifier=system, database=database)
     return False
 
 
-def known_tables(settings: ConnectionSettings, place: Place) -> tuple[TableName, ...]:
-    """Return the tables of a place that can be loaded again, so that no other one comes to them."""
-    names = [table_name(name) for name in State.read(place).tables]
+def known_tables(settings: ConnectionSettings, storage: Storage) -> tuple[TableName, ...]:
+    """Return the tables of a destination that can be loaded again, so that no other one comes to them."""
+    names = [table_name(name) for name in State.read(storage).tables]
     with settings.connect() as connection:
-        published = published_tables(connection, (known(place).publication,))
+        published = published_tables(connection, (known(storage).publication,))
         # Another server may lack the publication, which is made there then.
         return tuple(name for name in names if (name in published if published else exists(connection, name)))
 
 
-def known_settings(place: Place) -> StoredSettings:
-    """Return the settings with which a place's tables were loaded, so that they can be loaded again like that."""
-    stored = StoredSettings.read(place)
+def known_settings(storage: Storage) -> StoredSettings:
+    """Return the settings with which a destination's tables were loaded, so that they can be loaded again like that."""
+    stored = StoredSettings.read(storage)
     if stored is not None:
         return stored
     # An earlier version stored them with each table only.
-    logs = {name: DeltaLog.open(place, table.folder) for name, table in State.read(place).tables.items()}
+    logs = {name: DeltaLog.open(storage, table.folder) for name, table in State.read(storage).tables.items()}
     return StoredSettings(
         tables={table_name(name): log.table.settings for name, log in logs.items() if log is not None}
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import find_slot, server_identity
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.operate.status import known
 from logicalrep.tables.replicate.requests import request_skip
@@ -19,14 +19,14 @@ class SkipError(LogicalRepError, ValueError):
     code = "SKIP_REFUSED"
 
 
-def skip(settings: ConnectionSettings, place: Place, table: TableName, lsn: Lsn) -> bool:
+def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: Lsn) -> bool:
     """Have the changes of one commit left out of one table, which stands still at it, and go on with the later ones.
 
     The process that replicates checks the same again: it leaves out no other commit.
 
     Args:
         settings: the server.
-        place: the place.
+        storage: the destination.
         table: the table.
         lsn: the LSN of the commit, as `logicalrep status` shows it.
 
@@ -34,16 +34,17 @@ def skip(settings: ConnectionSettings, place: Place, table: TableName, lsn: Lsn)
 
     Raises:
         SkipError: the table does not stand still at this commit, or its changes since are not kept.
-        StateError: nothing is replicated to the place, or it has no such table, or it has those of another server.
+        StateError: nothing is replicated to the destination, or it has no such table, or it has those of another
+            server.
 
     Example:
-        >>> skip(settings, Place("./lake"), TableName("public", "orders"), Lsn("0/1A2B3C8"))
+        >>> skip(settings, Storage("./lake"), TableName("public", "orders"), Lsn("0/1A2B3C8"))
     """
-    identity = known(place)
-    tables = State.read(place).tables
+    identity = known(storage)
+    tables = State.read(storage).tables
     state = tables.get(str(table))
     if state is None:
-        raise StateError(f"{place.uri} has no table {table}; it has {', '.join(tables) or 'none'}")
+        raise StateError(f"{storage.uri} has no table {table}; it has {', '.join(tables) or 'none'}")
     if state.state != "stopped":
         raise SkipError(f"{table} does not stand still: there is no commit to skip")
     if state.refused is None:
@@ -57,5 +58,5 @@ def skip(settings: ConnectionSettings, place: Place, table: TableName, lsn: Lsn)
         system, database = server_identity(connection)
         identity.check(system_identifier=system, database=database)
         slot = find_slot(connection, identity.slot)
-    request_skip(place, table, lsn)
+    request_skip(storage, table, lsn)
     return slot is not None and slot.active_pid is not None

@@ -1,4 +1,4 @@
-"""The progress of a place, and its slot as the server describes it."""
+"""The progress of a destination, and its slot as the server describes it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import find_slot, oldest_load, oldest_writer
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.replicate.requests import paused_since
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A place and its server at one moment."""
+    """A destination and its server at one moment."""
 
     slot: str
     publication: str
@@ -35,7 +35,7 @@ class Status:
     safe_wal_size: int | None
     """The bytes of WAL that max_slot_wal_keep_size leaves; None without a bound."""
     paused_since: str | None
-    """The time since when the place is paused, ISO 8601 in UTC; None if it is not."""
+    """The time since when the destination is paused, ISO 8601 in UTC; None if it is not."""
     lost: str | None
     """The reason why the slot is lost; None if it is not."""
     oldest_transaction: str | None
@@ -43,7 +43,7 @@ class Status:
     oldest_transaction_since: str | None
     """The time since when it runs, in UTC; None for one of another role, without the rights of pg_read_all_stats."""
     load_snapshot: str | None
-    """The time since when a load in this database, of any place, holds its snapshot, in UTC; None if none does."""
+    """The time since when a load in this database, of any destination, holds its snapshot, in UTC; None without one."""
     tables: dict[str, dict[str, Any]]
     """The tables by their names: `state`, `lsn`, `version` and so on, as in `_logicalrep/state.json`."""
 
@@ -67,15 +67,15 @@ class Status:
         }
 
 
-def status(settings: ConnectionSettings, place: Place) -> Status:
-    """Return how far a place is.
+def status(settings: ConnectionSettings, storage: Storage) -> Status:
+    """Return how far a destination is.
 
     Raises:
-        StateError: nothing is replicated to the place.
+        StateError: nothing is replicated to the destination.
         ConnectError: the server is away.
     """
-    identity = known(place)
-    state = State.read(place)
+    identity = known(storage)
+    state = State.read(storage)
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
         (oldest, began), load = oldest_writer(connection) or (None, None), oldest_load(connection)
@@ -94,7 +94,7 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
         lag_seconds=None if slot is None else lag_seconds(lag, slot.time, *times),
         retained_bytes=None if slot is None else slot.retained_bytes,
         safe_wal_size=None if slot is None else slot.safe_wal_size,
-        paused_since=paused_since(place),
+        paused_since=paused_since(storage),
         lost="it does not exist" if slot is None else slot.lost,
         oldest_transaction=oldest,
         oldest_transaction_since=None if began is None else began.isoformat(),
@@ -103,9 +103,9 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
     )
 
 
-def known(place: Place) -> Identity:
-    """Return a place's identity. Raises StateError if nothing is replicated there."""
-    identity = Identity.read(place)
+def known(storage: Storage) -> Identity:
+    """Return a destination's identity. Raises StateError if nothing is replicated there."""
+    identity = Identity.read(storage)
     if identity is None:
-        raise StateError(f"nothing is replicated to {place.uri}", code="PLACE_EMPTY")
+        raise StateError(f"nothing is replicated to {storage.uri}", code="DESTINATION_EMPTY")
     return identity

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from logicalrep.postgres.slots import sent_up_to
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.replicated_tables import ReplicatedTables
 from logicalrep.tables.follow.state import State, States, TableState
@@ -27,9 +27,9 @@ _TIME_AGAIN = 60.0
 _MOST_WAITING = 64 << 20
 """The bytes of changes that may wait for the catalog while more are taken."""
 _LOOK_AGAIN = 1.0
-"""The seconds between two looks whether the place is paused."""
+"""The seconds between two looks whether the destination is paused."""
 _SAY_AGAIN = 60.0
-"""The seconds between two sentences about a paused place."""
+"""The seconds between two sentences about a paused destination."""
 
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
@@ -44,7 +44,7 @@ class Loop:
     def __init__(
         self,
         settings: ReplicateSettings,
-        place: Place,
+        storage: Storage,
         slot: str,
         report: Report,
         receiver: ChangeReceiver,
@@ -57,7 +57,7 @@ class Loop:
     ) -> None:
         """Take what is connected and prepared; nothing happens before `run`."""
         self._settings = settings
-        self._place = place
+        self._storage = storage
         self._slot = slot
         self._report = report
         self._receiver = receiver
@@ -124,21 +124,21 @@ class Loop:
         return self._receiver.is_to_begin_again
 
     def _is_paused(self) -> bool:
-        """Return whether the place is paused, after a moment if it is; the receiver goes on to answer the server.
+        """Return whether the destination is paused, after a moment if it is; the receiver goes on to answer the server.
 
         Raises PausedError with `once`: nothing may come to the tables for long.
         """
         now = time.monotonic()
         if now - self._looked_for_pause >= _LOOK_AGAIN:
             self._looked_for_pause = now
-            before, self._paused_since = self._paused_since, self._patience.run(lambda: paused_since(self._place))
+            before, self._paused_since = self._paused_since, self._patience.run(lambda: paused_since(self._storage))
             if self._paused_since is None and before is not None:
-                self._report.waiting("goes on, as the place is not paused any more")
+                self._report.waiting("goes on, as the destination is not paused any more")
                 self._said_paused = -_SAY_AGAIN
         if self._paused_since is None:
             return False
         if self._settings.once:
-            refuse_paused(self._place)
+            refuse_paused(self._storage)
         if now - self._said_paused >= _SAY_AGAIN:
             self._said_paused = now
             self._report.waiting(
@@ -157,14 +157,14 @@ class Loop:
             return False
         self._tables.follow(found, 0 if timeline is None else timeline.id, self._noted)
         # At the first look an earlier process may have left some, and the tables are known only now.
-        for path, request in take_requests(self._place):
+        for path, request in take_requests(self._storage):
             self._tables.load_named(request.resync)
             if request.skip is not None:
                 if not self._tables.skip(*request.skip):
                     continue
                 # A later process goes on with the changes after it.
                 self._note(self._noted)
-            self._place.delete(path)
+            self._storage.delete(path)
         return True
 
     def _apply_batch(self, changes: Changes) -> None:

@@ -19,7 +19,7 @@ from logicalrep.observe.serving import serving
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.retries import Waiting
 from logicalrep.tables.config.config import Config, read_config
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.errors import Ended
 from logicalrep.tables.follow.guard import Guard
 from logicalrep.tables.follow.patience import Patience
@@ -86,9 +86,9 @@ def replicate(
     Args:
         dsn: libpq's connection string or URI, or settings with more; environment variables such as PGHOST and
             PGPASSWORD apply.
-        to: the place: a folder, or an object store's URI. `schema.table` is the Delta table `to/schema/table`.
-        publication: the publication; by default one that is made for the place.
-        slot: the slot; by default one that is made for the place.
+        to: the destination: a folder, or an object store's URI. `schema.table` is the Delta table `to/schema/table`.
+        publication: the publication; by default one that is made for the destination.
+        slot: the slot; by default one that is made for the destination.
         failover: whether standbys keep the slot, so that it survives a failover; PostgreSQL 17.
         tables: names as in SQL; none for all tables that can be replicated.
         once: end when all that had committed at the start is in the tables; otherwise follow until `stop` is set.
@@ -117,11 +117,11 @@ def replicate(
         ListenError: the page cannot be served at `listen`.
         PublicationNeededError: the publication has to be made or changed by somebody else; the text has the statements.
         PreflightError: the server or the role does not meet a requirement.
-        StateError: the place belongs to another server, database, slot or publication.
+        StateError: the destination belongs to another server, database, slot or publication.
         SlotError: the slot is lost, or another process reads it.
         ConnectError: the server was away for too long.
-        PlaceError: the place cannot be written.
-        PausedError: with `once`, the place is paused.
+        StorageError: the destination cannot be written.
+        PausedError: with `once`, the destination is paused.
         TablesStoppedError: with `once`, some tables stand still; the others are up to date.
 
     Example:
@@ -165,7 +165,7 @@ def replicate_with(
         pass
     except Exception as error:
         if stop.is_set() and isinstance(error, LogicalRepError | psycopg.Error):
-            # The end was asked for. What is at the place is whole, and the next run goes on with it.
+            # The end was asked for. What is at the destination is whole, and the next run goes on with it.
             report.warning(f"ended, and did not wait for this to pass: {error}")
             return
         logged.ended(error, is_meant=isinstance(error, PausedError))
@@ -175,23 +175,23 @@ def replicate_with(
 def _replicate(
     settings: ReplicateSettings, report: Report, logged: Logged, stop: threading.Event, tasks: Tasks | None
 ) -> None:
-    place = Place(settings.to, settings.storage_options)
+    storage = Storage(settings.to, settings.storage_options)
     by_table = [entry.settings for entry in settings.config.entries.values()]
     settings = replace(settings, mask_key=MaskKey.wanted(by_table))
     if settings.once:
-        refuse_paused(place)
+        refuse_paused(storage)
     with ExitStack() as stack:
         observed = None
         if settings.listen is not None:
             observed = Observed()
-            pages = {"/": partial(page, observed, place.uri)}
+            pages = {"/": partial(page, observed, storage.uri)}
             address = stack.enter_context(serving(settings.listen, observed.figures, pages))
             report.listening(address)
             report = Several(report, observed)
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
         while True:
             try:
-                _follow(settings, place, report, logged, observed, stop, tasks)
+                _follow(settings, storage, report, logged, observed, stop, tasks)
                 return
             except JavaEndedError as error:
                 ended.append(time.monotonic())
@@ -202,7 +202,7 @@ def _replicate(
 
 def _follow(
     settings: ReplicateSettings,
-    place: Place,
+    storage: Storage,
     report: Report,
     logged: Logged,
     observed: Observed | None,
@@ -210,22 +210,22 @@ def _follow(
     tasks: Tasks | None,
 ) -> None:
     """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
-    guard = Guard(place, settings)
+    guard = Guard(storage, settings)
     waiting = Waiting(settings.patience, stop=stop, say=report.waiting)
     with ExitStack() as stack:
-        prepared = prepare(settings, place, report, stop, waiting)
+        prepared = prepare(settings, storage, report, stop, waiting)
         logged.slot = prepared.identity.slot
         if observed is not None:
             observed.slot_name = prepared.identity.slot
         identity, publications = prepared.identity, (prepared.identity.publication,)
-        # The receiver holds the slot, and so keeps other writers from the place.
+        # The receiver holds the slot, and so keeps other writers from the destination.
         receiver = stack.enter_context(
             ChangeReceiver(
                 settings.connection,
                 identity.slot,
                 publications,
                 prepared.protocol_version,
-                acknowledged=State.read(place).lsn,
+                acknowledged=State.read(storage).lsn,
                 waiting=waiting,
                 traffic=None if observed is None else observed.traffic,
                 origin=settings.table_settings.origin,
@@ -233,10 +233,10 @@ def _follow(
         )
         receiver.wait_until_started()
         # A process that had the slot before, and was stopped, finds its next number taken. Nobody copies rows now.
-        states = States(place)
+        states = States(storage)
         states.write(states.last.without_progress)
         guard.store()
-        tasks = timed = TimedTasks(tasks or stack.enter_context(spark_tasks(place, stop)))
+        tasks = timed = TimedTasks(tasks or stack.enter_context(spark_tasks(storage, stop)))
         said = prepared.published.warnings
         watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said, waiting))
         if observed is not None:
@@ -245,17 +245,17 @@ def _follow(
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
         renewal = Renewal(settings.connection, receiver, waiter(report, ending))
-        loading = Loading(settings, place, publications, tasks, report, ending, renewal)
+        loading = Loading(settings, storage, publications, tasks, report, ending, renewal)
         loader = stack.enter_context(Loader(loading, ending))
         patience = Patience(report, stop, watch.retained)
         writer = TableWriter(
-            place, identity.system_identifier, settings.keep, tasks, watch, patience, check=states.check
+            storage, identity.system_identifier, settings.keep, tasks, watch, patience, check=states.check
         )
         tables = ReplicatedTables(states.last, settings, report, watch, loader, writer, guard, patience, pool)
         # The first to be called at the end, so that no thread waits for the server any more.
         stack.callback(waiting.end)
         try:
-            Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, states, stop).run()
+            Loop(settings, storage, identity.slot, report, receiver, watch, pool, patience, tables, states, stop).run()
         except LogicalRepError as error:
             if "[SLOT_LOST]" not in str(error):
                 raise

@@ -1,4 +1,4 @@
-"""Requests that other commands leave at a place for the process that replicates there."""
+"""Requests that other commands leave at a destination for the process that replicates there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import FOLDER
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
@@ -20,34 +20,34 @@ _PAUSED = f"{FOLDER}/paused.json"
 
 
 class PausedError(LogicalRepError, RuntimeError):
-    """A place at which nothing is applied until somebody lets it go on."""
+    """A destination at which nothing is applied until somebody lets it go on."""
 
-    code = "PLACE_PAUSED"
+    code = "DESTINATION_PAUSED"
 
 
-def pause(place: Place) -> bool:
+def pause(storage: Storage) -> bool:
     """Ask for nothing to be applied until `resume`, also by later processes; return False if that was asked before."""
-    return place.create(_PAUSED, json.dumps({"since": datetime.now(UTC).isoformat(timespec="seconds")}).encode())
+    return storage.create(_PAUSED, json.dumps({"since": datetime.now(UTC).isoformat(timespec="seconds")}).encode())
 
 
-def resume(place: Place) -> bool:
-    """Take back `pause`; return False if the place was not paused."""
-    was_paused = paused_since(place) is not None
-    place.delete(_PAUSED)
+def resume(storage: Storage) -> bool:
+    """Take back `pause`; return False if the destination was not paused."""
+    was_paused = paused_since(storage) is not None
+    storage.delete(_PAUSED)
     return was_paused
 
 
-def paused_since(place: Place) -> str | None:
-    """Return the time since when a place is paused, ISO 8601 in UTC; None if it is not."""
-    return place.parse(_PAUSED, lambda content: str(content["since"]))
+def paused_since(storage: Storage) -> str | None:
+    """Return the time since when a destination is paused, ISO 8601 in UTC; None if it is not."""
+    return storage.parse(_PAUSED, lambda content: str(content["since"]))
 
 
-def refuse_paused(place: Place) -> None:
-    """Raise PausedError if a place is paused."""
-    since = paused_since(place)
+def refuse_paused(storage: Storage) -> None:
+    """Raise PausedError if a destination is paused."""
+    since = paused_since(storage)
     if since is not None:
         raise PausedError(
-            f"{place.uri} has been paused since {since}, so that nothing is applied: run logicalrep resume with the "
+            f"{storage.uri} has been paused since {since}, so that nothing is applied: run logicalrep resume with the "
             "same --dsn and --to"
         )
 
@@ -62,25 +62,25 @@ class Request:
     """A table that stands still, and the commit to leave out."""
 
 
-def request_resync(place: Place, tables: Sequence[TableName]) -> None:
+def request_resync(storage: Storage, tables: Sequence[TableName]) -> None:
     """Ask for tables to be loaded again."""
-    _request(place, {"resync": [list(table) for table in tables]})
+    _request(storage, {"resync": [list(table) for table in tables]})
 
 
-def request_skip(place: Place, table: TableName, lsn: Lsn) -> None:
+def request_skip(storage: Storage, table: TableName, lsn: Lsn) -> None:
     """Ask for a commit to be left out of a table that stands still at it."""
-    _request(place, {"skip": [*table, str(lsn)]})
+    _request(storage, {"skip": [*table, str(lsn)]})
 
 
-def _request(place: Place, content: Mapping[str, object]) -> None:
-    place.write(f"{_REQUESTS}/{secrets.token_hex(8)}.json", json.dumps(content).encode())
+def _request(storage: Storage, content: Mapping[str, object]) -> None:
+    storage.write(f"{_REQUESTS}/{secrets.token_hex(8)}.json", json.dumps(content).encode())
 
 
-def take_requests(place: Place) -> list[tuple[str, Request]]:
-    """Return the requests with their paths, to be deleted once what they ask for is noted at the place."""
+def take_requests(storage: Storage) -> list[tuple[str, Request]]:
+    """Return the requests with their paths, to be deleted once what they ask for is noted at the destination."""
     found = []
-    for path in sorted(place.list(_REQUESTS)):
-        request = place.parse(path, _requested) if path.endswith(".json") else None
+    for path in sorted(storage.list(_REQUESTS)):
+        request = storage.parse(path, _requested) if path.endswith(".json") else None
         if request is not None:
             found.append((path, request))
     return found

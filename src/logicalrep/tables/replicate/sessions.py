@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.errors import Ended
 from logicalrep.tables.follow.state import StateError
 from logicalrep.tables.tasks import JavaEndedError, SparkTasks, Tasks, TasksError, spark_errors
@@ -30,11 +30,12 @@ _LOOK_AGAIN = 0.1
 
 
 @contextmanager
-def spark_tasks(place: Place, stop: threading.Event) -> Iterator[Tasks]:
+def spark_tasks(storage: Storage, stop: threading.Event) -> Iterator[Tasks]:
     """Yield a runner on the active session, on that of `spark-submit`, or on a new local one, which ends with it.
 
     Raises:
-        StateError: the place is a local folder, and the executors elsewhere would write into folders of their own.
+        StateError: the destination is a local folder, and the executors elsewhere would write into folders of their
+            own.
         TasksError: Spark does not start.
         JavaEndedError: the Java of the local session has ended; another call starts another one.
         Ended: `stop` was set before Spark had started.
@@ -55,10 +56,10 @@ def spark_tasks(place: Place, stop: threading.Event) -> Iterator[Tasks]:
         master = str(spark.sparkContext.master)
     with quiet_end():
         try:
-            if place.is_local and not master.startswith("local"):
+            if storage.is_local and not master.startswith("local"):
                 raise StateError(
-                    f"{place.uri} is a folder, which the executors of {master} do not share: name an object store",
-                    code="PLACE_NOT_SHARED",
+                    f"{storage.uri} is a folder, which the executors of {master} do not share: name an object store",
+                    code="DESTINATION_NOT_SHARED",
                 )
             yield SparkTasks(spark)
         except JavaEndedError as error:

@@ -1,4 +1,4 @@
-"""Prepare a place and its server for replication: the place's identity, the publication and the slot."""
+"""Prepare a destination and its server for replication: the destination's identity, the publication and the slot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from logicalrep.postgres.slots import (
     why_not_within_wal,
 )
 from logicalrep.postgres.snapshots import while_waiting
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.load.definitions import described
 from logicalrep.tables.load.loading import waiter
@@ -42,7 +42,7 @@ _PATIENCE_FOR_LOCKS = "10s"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A place and a server that are ready."""
+    """A destination and a server that are ready."""
 
     identity: Identity
     published: Published
@@ -50,17 +50,17 @@ class Prepared:
 
 
 def prepare(
-    settings: ReplicateSettings, place: Place, report: Report, stop: threading.Event, waiting: Waiting
+    settings: ReplicateSettings, storage: Storage, report: Report, stop: threading.Event, waiting: Waiting
 ) -> Prepared:
-    """Make what is not there yet: the place's identity, then the publication, then the slot.
+    """Make what is not there yet: the destination's identity, then the publication, then the slot.
 
     It begins anew after a connection has broken, and finds then what it has made; `waiting` says how the server is
     waited for.
 
     Raises:
         ConfigError: the settings by table name a table or a column that is not there.
-        StateError: the place, or the slot, belongs to something else.
-        PlaceError: the place cannot be written.
+        StateError: the destination, or the slot, belongs to something else.
+        StorageError: the destination cannot be written.
         PreflightError: the server or the role does not meet a requirement.
         SlotError: the slot is lost.
         ConnectError: the server was away for too long.
@@ -69,16 +69,16 @@ def prepare(
     # A password may be sent at once.
     for warning in settings.connection.warnings:
         report.warning(warning)
-    # A place that cannot be read is found before anything is made.
-    state = State.read(place)
-    return retried(lambda: _prepare_with(settings, place, state, report, stop), waiting)
+    # A destination that cannot be read is found before anything is made.
+    state = State.read(storage)
+    return retried(lambda: _prepare_with(settings, storage, state, report, stop), waiting)
 
 
 def _prepare_with(
-    settings: ReplicateSettings, place: Place, state: State, report: Report, stop: threading.Event
+    settings: ReplicateSettings, storage: Storage, state: State, report: Report, stop: threading.Event
 ) -> Prepared:
     with settings.connection.connect() as connection, _bound_lock_waits(connection):
-        identity = _claim_identity(connection, settings, place)
+        identity = _claim_identity(connection, settings, storage)
         # The making of the publication is a commit too.
         refuse_synchronous(connection, identity.slot)
         published = ensure_publication(connection, identity.publication, settings.tables)
@@ -127,7 +127,7 @@ def _prepare_with(
 
 
 def slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
-    """Return the error of a place whose slot is lost or gone, and that has every commit before an LSN."""
+    """Return the error of a destination whose slot is lost or gone, and that has every commit before an LSN."""
     return SlotError(
         f"replication slot {slot!r} is {why}, and with it the changes since {lsn}: run logicalrep resync --all with "
         "the same --dsn and --to, which makes a new slot and loads all tables",
@@ -159,16 +159,21 @@ def _bound_lock_waits(connection: Connection) -> Iterator[None]:
         ) from None
 
 
-def _claim_identity(connection: Connection, settings: ReplicateSettings, place: Place) -> Identity:
+def _claim_identity(connection: Connection, settings: ReplicateSettings, storage: Storage) -> Identity:
     system, database = server_identity(connection)
-    if settings.slot is not None and Identity.read(place) is None and find_slot(connection, settings.slot) is not None:
+    if (
+        settings.slot is not None
+        and Identity.read(storage) is None
+        and find_slot(connection, settings.slot) is not None
+    ):
         raise StateError(
-            f"replication slot {settings.slot!r} exists, and {place.uri} has not been replicated with it: its changes "
+            f"replication slot {settings.slot!r} exists, and {storage.uri} has not been replicated with it: its "
+            "changes "
             "belong to another reader. Name another slot, or leave --slot out",
             code="SLOT_EXISTS",
         )
     return Identity.claim(
-        place,
+        storage,
         slot=settings.slot,
         publication=settings.publication,
         system_identifier=system,

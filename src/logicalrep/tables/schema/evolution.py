@@ -67,7 +67,7 @@ def evolution(before: ReplicatedTable, after: ReplicatedTable, now: CatalogTable
 
 def _keeps_texts(before: ReplicatedTable, source: WrittenColumn, table: ReplicatedTable, column: WrittenColumn) -> bool:
     """Return whether values that no statement wrote anew have the same texts in another type."""
-    types = {each.relation.columns[at.place].type_id for each, at in ((before, source), (table, column))}
+    types = {each.relation.columns[at.ordinal].type_id for each, at in ((before, source), (table, column))}
     if len(types) > 1 and types != _TEXTS:
         return False
     return column.type == source.type or _is_wider(source, column.type)

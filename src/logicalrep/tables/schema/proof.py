@@ -95,14 +95,14 @@ def _texts_stay(before: Collection[TypePart], now: Collection[TypePart]) -> bool
     """Return whether values of types that had these parts have the same texts with those of now, and had meanwhile."""
     of_both = {part.type_id for part in before} & {part.type_id for part in now}
     earlier, later = ({part[:2]: part for part in parts if part.type_id in of_both} for parts in (before, now))
-    for place, part in earlier.items():
-        there = later.get(place)
+    for identity, part in earlier.items():
+        there = later.get(identity)
         # An attribute's name is in no text.
         is_same = part.written in (None, there and there.written) or (part.label is None and part.number)
         if there is None or there.label != part.label or not is_same:
             return False
     # A new label is in no text yet; a new attribute is in the text of each value.
-    return all(part.label is not None or not part.number for place, part in later.items() if place not in earlier)
+    return all(part.label is not None or not part.number for identity, part in later.items() if identity not in earlier)
 
 
 def proven(

@@ -40,13 +40,13 @@ def move(
         load: the new Delta table's own load.
         keep_hours: the hours for which old versions can be read.
 
-    Raises PlaceError if the place cannot be read or written.
+    Raises StorageError if the destination cannot be read or written.
     """
-    place = copied.log.place
+    storage = copied.log.storage
     for file in copied.files:
-        place.copy(f"{copied.log.folder}/{file.path}", f"{folder}/{file.path}")
+        storage.copy(f"{copied.log.folder}/{file.path}", f"{folder}/{file.path}")
     table = replace(copied.table, relation=replace(copied.table.relation, schema=name.schema, name=name.name))
-    before = DeltaLog.open(place, folder)
+    before = DeltaLog.open(storage, folder)
     return DeltaLog.replace(
-        place, folder, table, copied.files, application, lsn, load=load, keep_hours=keep_hours, before=before
+        storage, folder, table, copied.files, application, lsn, load=load, keep_hours=keep_hours, before=before
     )

@@ -16,7 +16,7 @@ from logicalrep.tables.apply.ending import are_there
 from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END, MORE
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.delta.statistics import Statistics, statistics_columns
 from logicalrep.tables.errors import NeedsResync
@@ -35,7 +35,7 @@ def reshape(log: DeltaLog, evolution: Evolution, tasks: Tasks) -> None:
         NeedsResync: the column's type cannot hold a default.
         ReservedColumnError: a column has the name of one that the settings add.
         DamagedError: a data file of the table is gone.
-        PlaceError: the place cannot be read or written.
+        StorageError: the destination cannot be read or written.
     """
     if log.table in (evolution.table, replace(evolution.table, left=())):
         return  # A try that seemed to fail was successful.
@@ -45,7 +45,7 @@ def reshape(log: DeltaLog, evolution: Evolution, tasks: Tasks) -> None:
         return
     table = replace(evolution.table, left=())
     files = list(log.files.values())
-    work = [_Reshaping(log.place, log.folder, log.table, table, evolution.sources, defaults, file) for file in files]
+    work = [_Reshaping(log.storage, log.folder, log.table, table, evolution.sources, defaults, file) for file in files]
     log.describe(table, [file for done in tasks.run(_reshape_file, work) for file in done], files)
 
 
@@ -81,7 +81,7 @@ def _defaults(evolution: Evolution) -> dict[str, pa.Scalar]:
     """Return the values that old rows have in new columns, and in those beside them."""
     table, found = evolution.table, {}
     for written in table.written:
-        column, default = table.columns[written.place], evolution.defaults.get(table.attnums[written.place])
+        column, default = table.columns[written.ordinal], evolution.defaults.get(table.attnums[written.ordinal])
         if default is None or written.name in evolution.sources:
             continue
         value, text = column.load_or_text(ord("t"), default.encode())
@@ -97,7 +97,7 @@ def _defaults(evolution: Evolution) -> dict[str, pa.Scalar]:
 
 @dataclass(frozen=True)
 class _Reshaping:
-    place: Place
+    storage: Storage
     folder: str
     before: ReplicatedTable
     after: ReplicatedTable
@@ -108,7 +108,7 @@ class _Reshaping:
 
 def _reshape_file(work: _Reshaping) -> list[DataFile]:
     form, more = work.after.form, [field.name for field in MORE[work.after.form]]
-    rows = read_rows(work.place, work.folder, work.file, work.before.stored, [*work.sources.values(), *more])
+    rows = read_rows(work.storage, work.folder, work.file, work.before.stored, [*work.sources.values(), *more])
     is_there = pa.array(are_there(rows, form)) if form in END else pa.scalar(True)
 
     def values(name: str, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
@@ -121,7 +121,7 @@ def _reshape_file(work: _Reshaping) -> list[DataFile]:
 
     columns = [values(field.name, field.type) for field in work.after.stored]
     reshaped = renamed_in_changes(pa.table(columns, schema=work.after.stored), work.before, work.after)
-    return write_rows(work.place, work.folder, reshaped)
+    return write_rows(work.storage, work.folder, reshaped)
 
 
 def _cast(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
@@ -138,9 +138,9 @@ def renamed_in_changes(rows: pa.Table, before: ReplicatedTable, after: Replicate
     is_same_table = before.relation.relation_id == after.relation.relation_id
     if after.form != "changes" or not is_same_table or all(name == now for name, now in names.items()):
         return rows
-    place = rows.schema.get_field_index("_unchanged")
+    index = rows.schema.get_field_index("_unchanged")
     lists = [
         [names.get(name) for name in unchanged if names.get(name) is not None]
-        for unchanged in rows.column(place).to_pylist()
+        for unchanged in rows.column(index).to_pylist()
     ]
-    return rows.set_column(place, rows.schema.field(place), pa.array(lists, rows.schema.field(place).type))
+    return rows.set_column(index, rows.schema.field(index), pa.array(lists, rows.schema.field(index).type))

@@ -1,13 +1,15 @@
 """The comparison of one table: sums of whole buckets of rows first, then the rows of those that differ.
 
 Both sides go on changing meanwhile. A bucket or a key that was equal once is settled. What differs is looked at again:
-the server's rows, then the place's once it has all that the server had, then the server's again. A key differs for sure
-if the place's row is another one between two looks at the same version of the server's row, which no transaction has
+the server's rows, then the destination's once it has all that the server had, then the server's again. A key differs
+for sure if the destination's row is another one between two looks at the same version of the server's row, which no
+transaction has
 touched: a commit is sent before other sessions can see it. Where the server has no row, or a table has no key, the same
 version does not tell that nothing happened in between. There it is sure if no transaction has run, and taken for sure
 after several pairs of looks, once all transactions have ended that ran at the first.
 
-A row that changes all the time is equal if the place has it as it was at the server at any of many looks meanwhile.
+A row that changes all the time is equal if the destination has it as it was at the server at any of many looks
+meanwhile.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from logicalrep.tables.verify.digests import (
 )
 from logicalrep.tables.verify.key_texts import key_texts
 from logicalrep.tables.verify.passing import Passing, UnsettledError
-from logicalrep.tables.verify.place_rows import PlaceRows
+from logicalrep.tables.verify.place_rows import DestinationRows
 from logicalrep.tables.verify.server_rows import ServerRows
 from logicalrep.tables.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.table_names import TableName
@@ -60,7 +62,7 @@ class Comparison:
         self,
         name: TableName,
         server: ServerRows,
-        place: PlaceRows,
+        destination: DestinationRows,
         passing: Passing,
         *,
         patience: float,
@@ -69,8 +71,8 @@ class Comparison:
         """Take both sides; `patience` is the time in seconds for rows to come to rest."""
         self._name = name
         self._server = server
-        self._place = place
-        self._table = place.table
+        self._destination = destination
+        self._table = destination.table
         self._passing = passing
         self._patience = patience
         self._with_values = with_values
@@ -83,12 +85,12 @@ class Comparison:
 
         Raises UnsettledError if it cannot be decided for a reason that concerns the whole table.
         """
-        servers, places = self._sums()
+        servers, destinations = self._sums()
         self._rows = servers.rows
-        differing = servers.differing(places)
+        differing = servers.differing(destinations)
         self._deadline = time.monotonic() + self._patience
         proven = unsettled = 0
-        groups = list(_groups(differing, servers.counts + places.counts))
+        groups = list(_groups(differing, servers.counts + destinations.counts))
         for number, buckets in enumerate(groups):
             of_group = self._settle(buckets)
             proven += of_group[0]
@@ -102,20 +104,20 @@ class Comparison:
         return Verdict(self._name, "equal", self._rows)
 
     def _sums(self) -> tuple[Sums, Sums]:
-        """Return the sums of all rows of the server and of the place, which are read side by side."""
+        """Return the sums of all rows of the server and of the destination, which are read side by side."""
 
         stopping = threading.Event()
 
-        def of_place() -> Sums:
+        def of_destination() -> Sums:
             sums = Sums()
-            for rows in self._place.all():
+            for rows in self._destination.all():
                 if stopping.is_set():
                     break
                 sums.add(digests_of(self._table, rows))
             return sums
 
         with ThreadPoolExecutor(1, thread_name_prefix="logicalrep-verify") as pool:
-            places = pool.submit(of_place)
+            destinations = pool.submit(of_destination)
             servers = Sums()
             try:
                 for batch in self._server.all():
@@ -123,7 +125,7 @@ class Comparison:
             except BaseException:
                 stopping.set()
                 raise
-            return servers, places.result()
+            return servers, destinations.result()
 
     def _settle(self, buckets: NDArray[np.int64]) -> tuple[int, int, bool]:
         """Return the numbers of proven and of unsettled rows in some buckets, and whether more may differ."""
@@ -145,7 +147,7 @@ class Comparison:
         sides = [_Held(self._table, is_wanted), _Held(self._table, is_wanted)]
         for batch in self._server.all():
             sides[0].add(pa.Table.from_batches([batch]))
-        for rows in self._place.all():
+        for rows in self._destination.all():
             sides[1].add(rows)
         hashes = np.unique(np.concatenate([side.digests.keys for side in sides]))
         if not len(hashes):
@@ -179,7 +181,7 @@ class Comparison:
                 if proven or rounds:
                     break
                 raise
-            there, _ = self._place.look(hashes)
+            there, _ = self._destination.look(hashes)
             after = self._server.look(hashes, keys)
             is_equal = np.any([found.equal(there) for found in (*seen, after.found)], axis=0)
             is_same = before.found.equal(after.found) & (before.found.versions == after.found.versions)
@@ -211,7 +213,7 @@ class Comparison:
         hashes: Hashes,
         keys: pa.Table | None,
         server: Fingerprints,
-        place: Fingerprints,
+        destination: Fingerprints,
         is_proven: NDArray[np.bool_],
     ) -> None:
         """Keep some of the rows that are proven to differ as examples."""
@@ -225,13 +227,13 @@ class Comparison:
             wanted = hashes[chosen]
             rows = self._server.look(wanted, of_key, with_rows=True).rows
             values = [self._by_hash(pa.Table.from_batches(rows, self._table.schema) if rows else None)]
-            there = self._place.look(wanted)[1]
+            there = self._destination.look(wanted)[1]
             values.append(self._by_hash(pa.concat_tables(there) if there else None))
         for number, at in enumerate(chosen.tolist()):
-            on_server, at_place = int(server.counts[at]), int(place.counts[at])
+            on_server, at_destination = int(server.counts[at]), int(destination.counts[at])
             self._examples.append(
                 Difference(
-                    "missing" if on_server > at_place else "surplus" if on_server < at_place else "changed",
+                    "missing" if on_server > at_destination else "surplus" if on_server < at_destination else "changed",
                     {name: column[number] for name, column in texts.items()},
                     values[0].get(int(hashes[at])),
                     values[1].get(int(hashes[at])),
@@ -290,8 +292,8 @@ def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[N
         yield buckets[of_bucket == group]
 
 
-def _distance(server: Fingerprints, place: Fingerprints, is_proven: NDArray[np.bool_], *, has_key: bool) -> int:
+def _distance(server: Fingerprints, destination: Fingerprints, is_proven: NDArray[np.bool_], *, has_key: bool) -> int:
     """Return the number of rows that differ: without a key, equal rows that are there more or less often."""
     if has_key:
         return int(is_proven.sum())
-    return int(np.abs(server.counts - place.counts)[is_proven].sum())
+    return int(np.abs(server.counts - destination.counts)[is_proven].sum())

@@ -105,21 +105,21 @@ class Fingerprints:
 
         A version is a text that ends with the transaction that has changed or locked the row, and with 0 for none.
         """
-        places = np.minimum(np.searchsorted(keys, digests.keys), len(keys) - 1)
-        is_wanted: NDArray[np.bool_] = keys[places] == digests.keys
-        places = places[is_wanted]
-        np.add.at(self.hashes, places, digests.rows[is_wanted])
-        np.add.at(self.counts, places, 1)
+        indices = np.minimum(np.searchsorted(keys, digests.keys), len(keys) - 1)
+        is_wanted: NDArray[np.bool_] = keys[indices] == digests.keys
+        indices = indices[is_wanted]
+        np.add.at(self.hashes, indices, digests.rows[is_wanted])
+        np.add.at(self.counts, indices, 1)
         if versions is not None:
             of_rows = np.fromiter(map(hash, versions), np.int64, len(versions)).view(np.uint64)
             is_touched = np.array([not version.endswith(" 0") for version in versions], bool)
-            np.add.at(self.versions, places, of_rows[is_wanted])
-            np.add.at(self.touched, places, is_touched[is_wanted])
+            np.add.at(self.versions, indices, of_rows[is_wanted])
+            np.add.at(self.touched, indices, is_touched[is_wanted])
         return is_wanted
 
-    def take(self, places: NDArray[np.int64]) -> Fingerprints:
+    def take(self, indices: NDArray[np.int64]) -> Fingerprints:
         """Return those of some of the keys."""
-        return Fingerprints(self.hashes[places], self.counts[places], self.versions[places], self.touched[places])
+        return Fingerprints(self.hashes[indices], self.counts[indices], self.versions[indices], self.touched[indices])
 
     def equal(self, other: Fingerprints) -> NDArray[np.bool_]:
         """Return for which keys both have the same rows."""

@@ -20,7 +20,7 @@ def key_texts(table: ReplicatedTable, keys: pa.Table) -> dict[str, list[str | No
         table: the table.
         keys: rows with the columns of the key.
     """
-    columns = {each.name: table.columns[each.place] for each in table.written}
+    columns = {each.name: table.columns[each.ordinal] for each in table.written}
     return {columns[name].name: _texts(columns[name], keys.column(name)) for name in table.key_names}
 
 

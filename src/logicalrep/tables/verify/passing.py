@@ -1,4 +1,4 @@
-"""Waiting until a place has all that the server had."""
+"""Waiting until a destination has all that the server had."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, scalar
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State, TableState
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.table_names import TableName
@@ -18,7 +18,7 @@ from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
 _PAUSE = 0.25
-"""The seconds between two looks at the place."""
+"""The seconds between two looks at the destination."""
 _ALONE = 3.0
 """The seconds without a reader of the slot after which nobody seems to replicate."""
 _MOST_WAITING = 100_000
@@ -42,18 +42,20 @@ class StoppedError(UnsettledError):
 
 
 class Passing:
-    """Knows how far a place is."""
+    """Knows how far a destination is."""
 
-    def __init__(self, settings: ConnectionSettings, connection: Connection, place: Place, identity: Identity) -> None:
-        """Take the server, a session of its own, and the place."""
+    def __init__(
+        self, settings: ConnectionSettings, connection: Connection, storage: Storage, identity: Identity
+    ) -> None:
+        """Take the server, a session of its own, and the destination."""
         self._settings = settings
         self._connection = connection
-        self._place = place
+        self._storage = storage
         self._identity = identity
 
     def state(self, table: TableName) -> TableState:
         """Return how far a table is. Raises UnsettledError if it is not replicated, or stands still."""
-        state = State.read(self._place).tables.get(str(table))
+        state = State.read(self._storage).tables.get(str(table))
         if state is None:
             raise UnsettledError("it is not replicated any more")
         if state.state == "stopped":
@@ -101,7 +103,7 @@ class Passing:
                 meanwhile()
 
     def _has_changes_left(self, oid: int, state: TableState, lsn: Lsn) -> bool:
-        """Return whether the slot, which nobody reads, may have changes of a table that the place does not have."""
+        """Return whether the slot, which nobody reads, may have changes of a table that the destination lacks."""
         with self._settings.connect() as connection:
             publications = (self._identity.publication,)
             options = PluginOptions(publication_names=publications, proto_version=newest_protocol(connection))

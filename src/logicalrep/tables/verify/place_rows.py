@@ -1,4 +1,4 @@
-"""A place's rows of a table, as they are in one version of its Delta table."""
+"""A destination's rows of a table, as they are in one version of its Delta table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from logicalrep.tables.apply.ending import are_there
 from logicalrep.tables.delta.data_files import DataFile, read_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
 from logicalrep.tables.verify.passing import UnsettledError
@@ -20,12 +20,12 @@ _PART = 1 << 16
 """The most rows that are hashed at once."""
 
 
-class PlaceRows:
+class DestinationRows:
     """The last version of a Delta table, whenever it is read."""
 
-    def __init__(self, place: Place, folder: str) -> None:
+    def __init__(self, storage: Storage, folder: str) -> None:
         """Take the table's folder."""
-        self._place = place
+        self._storage = storage
         self._folder = folder
         self.table: ReplicatedTable = self._open_table().table
         """The description of the table."""
@@ -56,7 +56,7 @@ class PlaceRows:
         """Return columns of a file's rows, those of the server's table by default; not of rows marked as deleted."""
         form, columns = self.table.form, columns or self.table.names
         ends = [END[form]] if form in END else []
-        rows = read_rows(self._place, self._folder, file, self.table.stored, [*columns, *ends])
+        rows = read_rows(self._storage, self._folder, file, self.table.stored, [*columns, *ends])
         return rows.filter(pa.array(are_there(rows, form))).select(list(columns)) if ends else rows
 
     def _current(self) -> DeltaLog:
@@ -69,7 +69,7 @@ class PlaceRows:
         return log
 
     def _open_table(self) -> DeltaLog:
-        log = DeltaLog.open(self._place, self._folder)
+        log = DeltaLog.open(self._storage, self._folder)
         if log is None:
             raise UnsettledError("it is not loaded yet")
         return log

@@ -16,13 +16,13 @@ class Difference:
     """A row that differs."""
 
     kind: Literal["missing", "surplus", "changed"]
-    """Whether the place has no such row, has one that the server does not have, or has other values in it."""
+    """Whether the destination has no such row, has one that the server does not have, or has other values in it."""
     key: Mapping[str, str | None]
     """The values of the key's columns as PostgreSQL's text; empty for a table without a key."""
     server: Mapping[str, str | None] | None = None
     """The server's row, if values were wanted."""
-    place: Mapping[str, str | None] | None = None
-    """The place's row, likewise."""
+    destination: Mapping[str, str | None] | None = None
+    """The destination's row, likewise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`logicalrep verify`: every table of a place compared with the server's."""
+"""`logicalrep verify`: every table of a destination compared with the server's."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import Connection, server_identity
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State
 from logicalrep.tables.load.definitions import described
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.table_errors import is_of_one_table, reason_of
 from logicalrep.tables.verify.comparison import Comparison
 from logicalrep.tables.verify.passing import Passing, UnsettledError
-from logicalrep.tables.verify.place_rows import PlaceRows
+from logicalrep.tables.verify.place_rows import DestinationRows
 from logicalrep.tables.verify.server_rows import ServerRows
 from logicalrep.tables.verify.verdicts import Verdict
 from logicalrep.transactions.table_names import TableName, table_names
@@ -37,49 +37,49 @@ class VerifyError(LogicalRepError, RuntimeError):
 
 def verify(
     settings: ConnectionSettings,
-    place: Place,
+    storage: Storage,
     tables: Sequence[TableName] = (),
     *,
     patience: float = 60.0,
     with_values: bool = False,
     warn: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Verdict]:
-    """Yield for each table of a place whether its rows are those of the server, whether or not both go on changing.
+    """Yield for each table of a destination whether its rows are those of the server, even if both go on changing.
 
     Args:
         settings: the server.
-        place: the place, which may be replicated meanwhile.
-        tables: the tables to compare; none for all of the place.
+        storage: the destination, which may be replicated meanwhile.
+        tables: the tables to compare; none for all of the destination.
         patience: the seconds within which rows that differ at first have to come to rest.
         with_values: whether examples of differing rows have the values of all columns.
         warn: the receiver of what a person should know.
 
     Raises:
-        VerifyError: the place has no such tables, or the role may not read all rows of one.
-        StateError: the place has the tables of another server or database.
-        PlaceError: the place cannot be read.
+        VerifyError: the destination has no such tables, or the role may not read all rows of one.
+        StateError: the destination has the tables of another server or database.
+        StorageError: the destination cannot be read.
         ConnectError: no connection was made.
         MaskKeyError: columns are hashed, and the environment does not have the key.
 
     Example:
-        >>> for verdict in verify(ConnectionSettings("dbname=shop"), Place("./lake")):
+        >>> for verdict in verify(ConnectionSettings("dbname=shop"), Storage("./lake")):
         ...     print(verdict.table, verdict.result)
     """
-    identity = Identity.read(place)
+    identity = Identity.read(storage)
     if identity is None:
-        raise VerifyError(f"{place.uri} has no replicated tables: give the same --to as to logicalrep replicate")
-    there = [name for text in State.read(place).tables for name in table_names(text)]
+        raise VerifyError(f"{storage.uri} has no replicated tables: give the same --to as to logicalrep replicate")
+    there = [name for text in State.read(storage).tables for name in table_names(text)]
     if absent := [str(name) for name in tables if name not in there]:
-        raise VerifyError(f"{place.uri} has no table {', '.join(absent)}")
+        raise VerifyError(f"{storage.uri} has no table {', '.join(absent)}")
     for warning in settings.warnings:
         warn(warning)
     with closing(settings.connect()) as connection:
         system_identifier, database = server_identity(connection)
         identity.check(system_identifier=system_identifier, database=database)
-        passing = Passing(settings, connection, place, identity)
+        passing = Passing(settings, connection, storage, identity)
         for name in sorted(tables or there):
             try:
-                yield _compare(settings, place, identity, passing, name, patience, with_values)
+                yield _compare(settings, storage, identity, passing, name, patience, with_values)
             except NotReadableError as error:
                 raise VerifyError(f"{name}: {error.description}", code=error.code) from None
             except psycopg.Error as error:
@@ -90,13 +90,13 @@ def verify(
             except (ValueError, SnapshotError, UnsafeTableError) as error:
                 if not isinstance(error, SnapshotError) and not is_of_one_table(error):
                     raise
-                # A value that has no type at the place, or a table that is altered meanwhile.
+                # A value that has no type at the destination, or a table that is altered meanwhile.
                 yield Verdict(name, "undecided", reason=reason_of(error).partition("\n")[0])
 
 
 def _compare(
     settings: ConnectionSettings,
-    place: Place,
+    storage: Storage,
     identity: Identity,
     passing: Passing,
     name: TableName,
@@ -108,7 +108,7 @@ def _compare(
     while True:
         try:
             with closing(settings.connect()) as connection, closing(settings.connect()) as now:
-                server, rows = _sides(connection, now, place, identity, name, passing.state(name).folder)
+                server, rows = _sides(connection, now, storage, identity, name, passing.state(name).folder)
                 compared = Comparison(name, server, rows, passing, patience=patience, with_values=with_values)
                 return compared.verdict()
         except UnsettledError as error:
@@ -118,10 +118,10 @@ def _compare(
 
 
 def _sides(
-    connection: Connection, now: Connection, place: Place, identity: Identity, name: TableName, folder: str
-) -> tuple[ServerRows, PlaceRows]:
+    connection: Connection, now: Connection, storage: Storage, identity: Identity, name: TableName, folder: str
+) -> tuple[ServerRows, DestinationRows]:
     publications = (identity.publication,)
-    rows = PlaceRows(place, folder)
+    rows = DestinationRows(storage, folder)
     table = described(connection, name, publications, rows.table.settings)
     if table is None:
         raise UnsettledError("the server has no such table any more")
