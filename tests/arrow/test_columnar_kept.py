@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -37,11 +38,11 @@ class _Copy:
             shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
         self.beside = folder / "logicalrep" / "arrow" / "kernels" / "__pycache__" / f"logicalrep-{os.geteuid()}"
 
-    def run(self, program: str = _PROGRAM, **environment: str) -> str:
+    def run(self, program: str = _PROGRAM, *arguments: str, **environment: str) -> str:
         """Return the output of a program that uses the copy."""
         path = {"PYTHONPATH": str(self.root), "XDG_CACHE_HOME": str(self.home)}
         result = subprocess.run(
-            [sys.executable, "-W", "error", "-c", program],
+            [sys.executable, "-W", "error", "-c", program, *arguments],
             env=os.environ | path | environment,
             capture_output=True,
             text=True,
@@ -69,6 +70,35 @@ def test_a_kernel_is_compiled_again_when_a_file_of_its_functions_changes(copy: _
     copy.change("logicalrep_runtime/columnar/memory.py")
     assert copy.run() == f"compiled {copy.beside}"
     assert copy.run(NUMBA_BOUNDSCHECK="1") == f"compiled {copy.beside}"
+
+
+_AT_ONCE = """
+import sys, time
+from pathlib import Path
+import logicalrep.arrow.kernels.frames
+own, others = Path(sys.argv[1]), [Path(name) for name in sys.argv[2:]]
+own.touch()
+while not all(map(Path.exists, others)):
+    time.sleep(0.01)
+"""
+
+
+def test_processes_that_need_a_kernel_at_once_compile_it_once(copy: _Copy) -> None:
+    ready = [str(copy.root / f"ready{number}") for number in range(3)]
+    with ThreadPoolExecutor() as pool:
+        found = [*pool.map(lambda own: copy.run(_AT_ONCE + _PROGRAM, own, *ready), ready)]
+    assert sorted(found) == [f"compiled {copy.beside}", *2 * [f"loaded {copy.beside}"]]
+
+
+def test_a_process_that_is_stopped_while_it_compiles_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "_PATIENCE", 0.1)
+    path = tmp_path / "kernels" / "its.lock"
+    with kept._locked(str(path)), path.open("wb") as file:
+        assert not kept._lock(file.fileno())
+        with kept._locked(str(path)):
+            pass
 
 
 _OF_PLACES = """

@@ -16,21 +16,65 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+if sys.platform != "win32":
+    import fcntl
+
 _caching: Any = importlib.import_module("numba.core.caching")
+_compiler_lock: Any = importlib.import_module("numba.core.compiler_lock").global_compiler_lock
 _config: Any = importlib.import_module("numba").config
 _OURS = ("logicalrep", "logicalrep_protocol", "logicalrep_runtime")
 _log = logging.getLogger(__name__)
+
+_PATIENCE, _PAUSE = 60.0, 0.05
+"""The longest wait for another process that compiles the same kernel, and the seconds between two tries."""
 
 
 def keep(kernel: Any, function: Callable[..., Any]) -> None:
     """Keep a function's compiled kernel on disk. Without a usable folder or file, each process compiles it anew."""
     if _folder(inspect.getfile(function)) is not None:
         with contextlib.suppress(OSError):
-            kernel._cache = _Cache(function)
+            kernel._cache = cache = _Cache(function)
+            kernel.compile = functools.partial(_compile, kernel.compile, cache.lock_path)
+
+
+def _compile(compile: Callable[[Any], Any], lock_path: str, signature: Any) -> Any:
+    """Load or compile a kernel for a signature while no other process does."""
+    # All threads take the locks in one order: that of this process, then those of kernels, each before its callees'.
+    with _compiler_lock, _locked(lock_path):
+        return compile(signature)
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """Hold the lock of a file if that is possible.
+
+    Processes that compile at the same time take each other's cores, and numba's index of a kernel, which each of them
+    writes as a whole, loses what another one added. A process that is stopped meanwhile is not waited for for ever.
+    """
+    with contextlib.ExitStack() as stack:
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                file = stack.enter_context(open(path, "wb"))
+                deadline = time.monotonic() + _PATIENCE
+                while not _lock(file.fileno()) and time.monotonic() < deadline:
+                    time.sleep(_PAUSE)
+        yield
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock a file; return False if another process holds it."""
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 class _Locator(_caching._CacheLocator):  # type: ignore[misc]
@@ -66,6 +110,7 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         # numba compares the version before it unpickles the types, which may name a class that is gone.
         self._cache_file._version += self._cache_file._source_stamp
+        self.lock_path: str = os.path.join(self._cache_path, f"{self._impl.filename_base}.lock")
 
 
 @functools.cache

@@ -46,6 +46,9 @@ def _by_kernels(data: Bytes, parts: Sequence[Part]) -> list[LoadedColumns]:
     from logicalrep.arrow.kernels.finding import Places
     from logicalrep.arrow.kernels.loaders import CellLocations, Left, Output, load_rows, measure_rows
 
+    # The loaders are compiled for bytes that cannot be written to, and not once more for a caller's that can be.
+    data = data.view()
+    data.flags.writeable = False
     sides = list({id(found.cells): found.cells for _, found in parts}.values())
     lines, rows, first = _lines(parts, sides)
     places = Places(_joined(rows), _joined(first))
