@@ -19,7 +19,7 @@ from typing import Any
 from bench.writer import writer
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
-from logicalrep.postgres.slots import wal_head
+from logicalrep.postgres.slots import query_wal_head
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.replicate.replicate import replicate_with
@@ -136,7 +136,7 @@ def _bounds(leaf: int, scale: int) -> str:
 
 def _caught_up(connection: Any, folder: Path) -> None:
     """Wait until all that has committed is in the tables, and none loads."""
-    head = wal_head(connection)
+    head = query_wal_head(connection)
     while True:
         state = State.read(Storage(str(folder)))
         if state.lsn >= head and state.tables and all(each.state == "following" for each in state.tables.values()):

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.spark.live import MODES, Query, Server, a_server, of_batches, rounded, warm_up
 from bench.spark.session import quiet_session
-from logicalrep.postgres.slots import the_slot
+from logicalrep.postgres.slots import query_slot
 
 MIB = 1 << 20
 _BEHIND = (0, 100 * MIB, 1024 * MIB)
@@ -27,14 +27,14 @@ def measured(arguments: Namespace) -> Iterator[dict[str, Any]]:
         for behind in _BEHIND:
             _grow(server, behind)
             for mode in MODES:
-                retained = the_slot(server.connection, mode).retained_bytes
+                retained = query_slot(server.connection, mode).retained_bytes
                 line = {"WAL behind": f"{retained / MIB:,.0f} MiB", "mode": mode}
                 yield line | _batches_of_one(spark, server, mode)
 
 
 def _grow(server: Server, behind: int) -> None:
     """Commit rows until the slots retain as much, and let them go past these rows."""
-    while the_slot(server.connection, MODES[0]).retained_bytes < behind:
+    while query_slot(server.connection, MODES[0]).retained_bytes < behind:
         server.connection.execute("INSERT INTO t (v) SELECT repeat('x', 1000) FROM generate_series(1, 1000) AS i")
     for mode in MODES:
         server.connection.execute("SELECT pg_replication_slot_advance(%s, pg_current_wal_lsn())", (mode,))

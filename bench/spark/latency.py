@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.spark.live import MODES, Query, Server, Writer, a_server, rounded, under_load, warm_up
 from bench.spark.session import quiet_session
-from logicalrep.postgres.slots import the_slot
+from logicalrep.postgres.slots import query_slot
 
 _RATES = (1, 100, 2000)
 _WARM_UP = 15.0
@@ -38,7 +38,7 @@ def steady(arguments: Namespace) -> Iterator[dict[str, Any]]:
                 time.sleep(_WARM_UP)
                 for minute in range(1, minutes + 1):
                     line = _window(server, query, writer, 60)
-                    retained = the_slot(server.connection, mode).retained_bytes >> 20
+                    retained = query_slot(server.connection, mode).retained_bytes >> 20
                     yield {"mode": mode, "minute": minute} | line | {"WAL behind": f"{retained} MiB"}
 
 

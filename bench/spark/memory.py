@@ -24,7 +24,7 @@ from typing import Any
 from bench.spark.session import quiet_session
 from bench.writer import writer as open_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
-from logicalrep.postgres.slots import create_slot, the_slot
+from logicalrep.postgres.slots import create_slot, query_slot
 
 MIB = 1 << 20
 EVERY = 3.0
@@ -101,12 +101,12 @@ def main() -> int:
             if query.exception() is not None:
                 raise query.exception()
             samples.append(resident())
-            retained.append(the_slot(connection, "memory").retained_bytes)
+            retained.append(query_slot(connection, "memory").retained_bytes)
             if len(samples) % EACH_HEAP == 0:
                 heaps.append(live_heap(spark))
         writer.stop()
         query.processAllAvailable()
-        at_the_end = the_slot(connection, "memory")
+        at_the_end = query_slot(connection, "memory")
         batches = query.lastProgress["batchId"]
         query.stop()
     report: dict[str, Any] = {

@@ -29,12 +29,12 @@ from bench.spark.masters import APART, ONE, TWO, between_masters
 from bench.spark.session import quiet_session, to_noop
 from bench.writer import writer
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.copy_stream import started
+from logicalrep.postgres.copy_stream import start_copy
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.peek import peek_batches
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication_connection import Walsender
-from logicalrep.postgres.slots import create_slot, newest_protocol, wal_head
+from logicalrep.postgres.slots import create_slot, newest_protocol, query_wal_head
 from logicalrep.spark import snapshot
 
 CAPTURE = Path(__file__).parents[3] / "shared" / "perf" / "v1.bin.gz"
@@ -106,7 +106,7 @@ class Slot:
             )
         self._options = PluginOptions(publication_names=("p",), proto_version=newest_protocol(connection))
         self._messages = sum(map(len, peek_batches(connection, "backlog", self._options)))
-        self._end = wal_head(connection)
+        self._end = query_wal_head(connection)
         self._batch_seconds: dict[str, list[float]] = {}
 
     def contenders(self, spark: Any, folder: Path) -> list[Contender]:
@@ -149,7 +149,7 @@ class Slot:
         return found
 
     def _copy_rows(self) -> None:
-        for _ in started(self._connection, sql.SQL("COPY {} TO STDOUT").format(sql.Identifier("t"))):
+        for _ in start_copy(self._connection, sql.SQL("COPY {} TO STDOUT").format(sql.Identifier("t"))):
             pass
 
     def _read_snapshot(self, spark: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from logicalrep.spark import session
-from logicalrep.spark.quiet import quiet_java
+from logicalrep.spark.quiet import silence_java
 
 
 def to_noop(frame: Any) -> Callable[[], None]:
@@ -26,7 +26,7 @@ def quiet_session(master: str, memory: str = "2g") -> Iterator[Any]:
     """Yield a session that logs nothing, and reports all batches; `memory` is the JVM's."""
     settings = {"spark.driver.memory": memory, "spark.sql.streaming.numRecentProgressUpdates": "100000"}
     # Its Python processes write a line for each batch.
-    with quiet_java():
+    with silence_java():
         spark = session(master, **settings)
     spark.sparkContext.setLogLevel("OFF")
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.tables.setting import Setting, bytes_written
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import newest_protocol, wal_head
+from logicalrep.postgres.slots import newest_protocol, query_wal_head
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity
 from logicalrep.tables.replicate.changes import ChangeReceiver
@@ -65,7 +65,7 @@ def _received(setting: Setting, storage: Path) -> tuple[float, int]:
     identity = Identity.read(Storage(str(storage)))
     if identity is None:
         raise RuntimeError(f"{storage} has no identity")
-    end, rows = wal_head(setting.connection), 0
+    end, rows = query_wal_head(setting.connection), 0
     settings = ConnectionSettings(setting.server.dsn)
     with ChangeReceiver(
         settings, identity.slot, (identity.publication,), newest_protocol(setting.connection)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bench.tables.setting import Setting, bytes_written
-from logicalrep.postgres.slots import wal_head
+from logicalrep.postgres.slots import query_wal_head
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep_runtime.scalars import Lsn
@@ -80,7 +80,7 @@ def _seconds_to_visible(setting: Setting, storage: Path, statement: str, seconds
         connection.execute(
             statement.format(next=first + number * _IN_ONE, more=_IN_ONE - 1, of_small=of_small, of_large=of_large)
         )
-        commits.append((wal_head(connection), time.monotonic()))
+        commits.append((query_wal_head(connection), time.monotonic()))
         number += 1
     while not seen or seen[-1][0] < commits[-1][0]:
         time.sleep(0.05)

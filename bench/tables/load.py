@@ -10,7 +10,7 @@ import psycopg
 from deltalake import DeltaTable, write_deltalake
 
 from bench.tables.setting import Setting
-from logicalrep.postgres.copy_stream import received, send
+from logicalrep.postgres.copy_stream import receive_rows, send
 
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -19,7 +19,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     setting.connection.execute("VACUUM ANALYZE accounts")
     began = time.monotonic()
     send(setting.connection, psycopg.sql.SQL("COPY accounts TO STDOUT"))  # type: ignore[arg-type]
-    for _ in received(setting.connection):
+    for _ in receive_rows(setting.connection):
         pass
     copy = time.monotonic() - began
     storage = setting.folder / "load"

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.tables.usage import Usage, Used
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import wal_head
+from logicalrep.postgres.slots import query_wal_head
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep_runtime.scalars import Lsn
@@ -84,7 +84,7 @@ class Setting:
 
     def wait(self, storage: Path) -> None:
         """Wait until a destination has all that has committed, and all its tables follow."""
-        end, deadline = wal_head(self.connection), time.monotonic() + _LONGEST_WAIT
+        end, deadline = query_wal_head(self.connection), time.monotonic() + _LONGEST_WAIT
         while not self._has(State.read(Storage(str(storage))), end):
             if time.monotonic() > deadline:
                 raise RuntimeError((self.folder / f"{storage.name}.log").read_text())

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
-from logicalrep.tables.operate.status import status
+from logicalrep.tables.operate.status import query_status
 from logicalrep.tables.replicate.requests import PausedError, resume
 from logicalrep_runtime.scalars import Lsn
 from tests.compatibility.releases import QUERIES, RELEASES, query, replicate
@@ -53,7 +53,7 @@ def test_a_place_goes_on(release: Path, later: Database) -> None:
     lake = release / "lake"
     storage = Storage(str(lake))
     before = State.read(storage)
-    found = status(later.settings, storage)
+    found = query_status(later.settings, storage)
     assert found.paused_since is not None
     assert found.lost is None
     assert {name: table["state"] for name, table in found.tables.items()} == {

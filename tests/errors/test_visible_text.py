@@ -165,7 +165,7 @@ def test_the_lines_of_status_are_safe(
         **plain, is_running=True, lsn="0/1", slot=NAME, lost=NAME, oldest_transaction=NAME, oldest_transaction_since=None,
         tables={str(TABLE): table}, to_json=lambda: {"slot": NAME},
     )  # fmt: skip
-    monkeypatch.setattr("logicalrep.tables.operate.status.status", lambda connection, storage: found)
+    monkeypatch.setattr("logicalrep.tables.operate.status.query_status", lambda connection, storage: found)
     assert main(["status", "--dsn", "host=/nowhere", "--to", str(tmp_path), *arguments]) == 0
     lines = capsys.readouterr().out.split("\n")
     assert lines == [visible(line) for line in lines]

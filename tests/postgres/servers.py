@@ -15,7 +15,7 @@ import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import Installation, LocalServer, installations
-from logicalrep.postgres.slots import Connection, SlotError, when_free
+from logicalrep.postgres.slots import Connection, SlotError, retry_until_free
 
 _NUMBERS = itertools.count(1)
 _SERVERS: dict[int, LocalServer] = {}
@@ -175,5 +175,5 @@ def database(major: int, encoding: str = "UTF8") -> Iterator[Database]:
                 # A temporary slot vanishes when its session has ended.
                 with contextlib.suppress(SlotError):
                     drop = functools.partial(admin.execute, "SELECT pg_drop_replication_slot(%s)", (slot,))
-                    when_free(drop, admin, slot, patience=10)
+                    retry_until_free(drop, admin, slot, patience=10)
             admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -16,7 +16,7 @@ from psycopg import sql
 from logicalrep import Lsn, Oid, v1
 from logicalrep.arrow.copy_rows import inserts
 from logicalrep.arrow.message_batch import MessageBatch
-from logicalrep.postgres.copy_stream import started
+from logicalrep.postgres.copy_stream import start_copy
 from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol.v1 import NullValue, ReplicaIdentity, Text, TupleData
 from tests.postgres.servers import Database
@@ -82,7 +82,7 @@ def test_what_the_server_has(db: Database) -> None:
     with db.connection.cursor().copy("COPY t FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)
-    copied = started(db.connection, sql.SQL("COPY (SELECT a, b, c FROM t) TO STDOUT").format())
+    copied = start_copy(db.connection, sql.SQL("COPY (SELECT a, b, c FROM t) TO STDOUT").format())
     batches = list(inserts(copied, relation(3), LSN))
     assert len(batches) == 2
     found = Counter(row for batch in batches for row in values(batch))

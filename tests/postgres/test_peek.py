@@ -10,8 +10,8 @@ from logicalrep import Lsn
 from logicalrep.postgres.peek import peek, peek_batches, peek_batches_from
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import PublicationError
-from logicalrep.postgres.slot_copies import copies_of
-from logicalrep.postgres.slots import SlotError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
+from logicalrep.postgres.slot_copies import create_copies
+from logicalrep.postgres.slots import SlotError, advance_slot, create_slot, newest_protocol, query_slot, query_wal_head
 from logicalrep.transactions.change_feed import change_rows
 from tests.postgres.servers import Database
 
@@ -25,10 +25,10 @@ def options(db: Database) -> PluginOptions:
 
 def test_a_peek_gives_what_was_committed_and_moves_nothing(db: Database, options: PluginOptions) -> None:
     db.execute("INSERT INTO t SELECT i, 'value ' || i FROM generate_series(1, 1000) AS i", "DELETE FROM t WHERE id = 7")
-    before = the_slot(db.connection, "s").confirmed_flush_lsn
+    before = query_slot(db.connection, "s").confirmed_flush_lsn
     first = list(peek(db.connection, "s", options))
     assert first == list(peek(db.connection, "s", options))
-    assert the_slot(db.connection, "s").confirmed_flush_lsn == before
+    assert query_slot(db.connection, "s").confirmed_flush_lsn == before
     rows = list(change_rows(first, options.decoder()))
     assert [row["op"] for row in rows] == ["insert"] * 1000 + ["delete"]
     assert rows[999]["after"] == {"id": "1000", "v": "value 1000"}
@@ -45,17 +45,17 @@ def test_a_publication_that_was_dropped(db: Database, options: PluginOptions) ->
         for way in ways:
             with pytest.raises(PublicationError, match=r'publication "odd ",name".* make a new slot'):
                 list(way)
-        start, end = the_slot(connection, "s").confirmed.lsn, wal_head(connection)
+        start, end = query_slot(connection, "s").confirmed.lsn, query_wal_head(connection)
         with pytest.raises(PublicationError):
             list(peek_batches_from(connection, "s", options, start, end))
         # Past that change everything can be read.
-        advance_slot(db.connection, the_slot(connection, "s"), end)
+        advance_slot(db.connection, query_slot(connection, "s"), end)
         db.execute("INSERT INTO t VALUES (4)")
         assert [row["after"]["id"] for row in change_rows(peek(connection, "s", options), options.decoder())] == ["4"]
 
 
 def test_a_slot_that_is_dropped_after_it_was_looked_at(db: Database, options: PluginOptions) -> None:
-    slot = the_slot(db.connection, "s")
+    slot = query_slot(db.connection, "s")
     db.rows("SELECT pg_drop_replication_slot('s')")
     attempts: list[Callable[[], object]] = [
         lambda: list(peek(db.connection, "s", options)),
@@ -66,7 +66,7 @@ def test_a_slot_that_is_dropped_after_it_was_looked_at(db: Database, options: Pl
         with pytest.raises(SlotError, match=r"^\[SLOT_MISSING\] replication slot 's' does not exist"):
             attempt()
     # The reader of the slot itself reports it.
-    with copies_of(db.settings, "s", 1) as copies:
+    with create_copies(db.settings, "s", 1) as copies:
         assert copies == []
 
 
@@ -76,7 +76,7 @@ def test_nothing_to_peek(db: Database, options: PluginOptions) -> None:
 
 def test_a_peek_ends_where_it_is_told(db: Database, options: PluginOptions) -> None:
     db.execute("INSERT INTO t VALUES (1)")
-    middle = wal_head(db.connection)
+    middle = query_wal_head(db.connection)
     db.execute("INSERT INTO t VALUES (2)")
     tags = [data[:1] for _, data in peek(db.connection, "s", options, upto_lsn=middle)]
     assert tags == [b"B", b"R", b"I", b"C"]

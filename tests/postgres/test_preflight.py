@@ -17,9 +17,9 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.preflight import checks as preflight
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError
-from logicalrep.postgres.publications import published_tables
+from logicalrep.postgres.publications import query_published_tables
 from logicalrep.postgres.replication_connection import Walsender
-from logicalrep.postgres.slots import Connection, create_slot, the_slot
+from logicalrep.postgres.slots import Connection, create_slot, query_slot
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database, database, writer
 from tests.waiting import eventually
@@ -267,7 +267,7 @@ def test_a_partition_that_another_publication_has_as_its_root(db: Database) -> N
     (finding,) = findings(db, needs)
     assert "sends its changes as those of public.root: read that table, or leave that publication out." in finding
     assert findings(db, replace(needs, tables=(TableName("public", "root"),))) == []
-    assert published_tables(db.connection, needs.publications) == [("public", "root")]
+    assert query_published_tables(db.connection, needs.publications) == [("public", "root")]
     # The server sends them in the same way.
     db.execute("INSERT INTO root VALUES (1)")
     options = PluginOptions(publication_names=needs.publications, proto_version=1)
@@ -418,6 +418,6 @@ def test_what_may_surprise_of_a_slot(db18: Database) -> None:
     assert "has no two_phase" in finding
     options = PluginOptions(publication_names=("p",), proto_version=1)
     with Walsender(db18.settings, "s", options):
-        pid = the_slot(db18.connection, "s").active_pid
+        pid = query_slot(db18.connection, "s").active_pid
         (finding,) = findings(db18, Needs(slot="s", publications=("p",)))
     assert f"in use by process {pid}" in finding

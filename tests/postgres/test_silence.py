@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.copy_stream import started
+from logicalrep.postgres.copy_stream import start_copy
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication import Replication
@@ -131,9 +131,9 @@ def test_a_longer_silence_is_waited_for_each_time_that_a_session_comes_no_furthe
 def test_a_copy_of_a_server_that_works_is_waited_for_and_one_that_was_lost_is_not(db18: Database, proxy: Proxy) -> None:
     insert(db18, 1, 50_000)
     with settings(proxy, 0.3).connect() as connection:
-        assert b"".join(started(connection, sql.SQL("COPY (SELECT 1 FROM pg_sleep(2)) TO STDOUT"))) == b"1\n"
+        assert b"".join(start_copy(connection, sql.SQL("COPY (SELECT 1 FROM pg_sleep(2)) TO STDOUT"))) == b"1\n"
         assert connection.execute("SELECT 2 FROM pg_sleep(2)").fetchone() == (2,)
-        rows = started(connection, sql.SQL("COPY (SELECT * FROM public.t) TO STDOUT"))
+        rows = start_copy(connection, sql.SQL("COPY (SELECT * FROM public.t) TO STDOUT"))
         next(rows)
         proxy.freeze()
         with pytest.raises(SilentServerError, match=r"\[SERVER_SILENT\].* process \d+ waits for this side"):

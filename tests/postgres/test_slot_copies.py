@@ -10,17 +10,17 @@ from logicalrep import Lsn, v1
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slot_copies import can_be_copied, copies_of
-from logicalrep.postgres.slots import create_slot, newest_protocol, the_slot, wal_head
+from logicalrep.postgres.slot_copies import can_be_copied, create_copies
+from logicalrep.postgres.slots import create_slot, newest_protocol, query_slot, query_wal_head
 from tests.postgres.servers import Database
 
 
 def test_from_any_position_on(db: Database) -> None:
     """Together both parts have all transactions and messages, whatever record the position lies in."""
     options = _options(db)
-    start = the_slot(db.connection, "s").confirmed.lsn
+    start = query_slot(db.connection, "s").confirmed.lsn
     _write(db)
-    head = wal_head(db.connection)
+    head = query_wal_head(db.connection)
     everything = _effects(peek(db.connection, "s", options))
     assert len(everything) > 200
     commits = [position for position, _ in everything]
@@ -29,19 +29,19 @@ def test_from_any_position_on(db: Database) -> None:
     pages = chance.sample(range(start // 8192 + 1, head // 8192), 15)
     middles |= {Lsn(page * 8192 + chance.choice((0, 0, 48, 1000, 5000))) for page in pages}
     for middle in sorted(middles):
-        with copies_of(db.settings, "s", 1) as (copy,):
+        with create_copies(db.settings, "s", 1) as (copy,):
             batches = copy.decode(options, middle, head)
             later = _effects(message for batch in batches for message in batch)
         earlier = _effects(peek(db.connection, "s", options, upto_lsn=middle))
         assert [effect for effect in earlier if effect[0] < middle or effect[1][0][:1] == b"M"] + later == everything
-    assert the_slot(db.connection, "s").confirmed.lsn == start
+    assert query_slot(db.connection, "s").confirmed.lsn == start
 
 
 def test_nothing_of_them_stays(db: Database) -> None:
     options = _options(db)
     db.execute("INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) AS i")
-    before, head = the_slot(db.connection, "s").confirmed.lsn, wal_head(db.connection)
-    with copies_of(db.settings, "s", 3) as copies:
+    before, head = query_slot(db.connection, "s").confirmed.lsn, query_wal_head(db.connection)
+    with create_copies(db.settings, "s", 3) as copies:
         assert len({copy.name for copy in copies}) == 3
         assert _slots(db) == {"s", *(copy.name for copy in copies)}
         copies[0].decode(options, before, head)
@@ -54,14 +54,14 @@ def test_a_server_without_room_for_another(db: Database) -> None:
     """One slot stays free for other uses."""
     _options(db)
     most = int(str(db.value("SHOW max_replication_slots")))
-    with copies_of(db.settings, "s", most + 5) as copies:
+    with create_copies(db.settings, "s", most + 5) as copies:
         assert len(copies) == most - len(_all_slots(db) - {copy.name for copy in copies}) - 1
-        with copies_of(db.settings, "s", 1) as none:
+        with create_copies(db.settings, "s", 1) as none:
             assert none == []
     db.execute("CREATE ROLE lonely LOGIN REPLICATION CONNECTION LIMIT 1")
     lonely = ConnectionSettings(db.dsn, user="lonely")
     try:
-        with lonely.connect(), copies_of(lonely, "s", 1) as none:
+        with lonely.connect(), create_copies(lonely, "s", 1) as none:
             assert none == []
     finally:
         db.execute("DROP ROLE lonely")
@@ -74,8 +74,8 @@ def test_slots_that_are_not_copied(db: Database) -> None:
     create_slot(db.connection, "two_phase", two_phase=True)
     if db.major >= 17:
         assert not can_be_copied(db.connection, create_slot(db.connection, "failover", failover=True))
-    assert can_be_copied(db.connection, the_slot(db.connection, "s"))
-    assert not can_be_copied(db.connection, the_slot(db.connection, "two_phase"))
+    assert can_be_copied(db.connection, query_slot(db.connection, "s"))
+    assert not can_be_copied(db.connection, query_slot(db.connection, "two_phase"))
 
 
 def _options(db: Database) -> PluginOptions:

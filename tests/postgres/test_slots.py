@@ -27,11 +27,11 @@ from logicalrep.postgres.slots import (
     create_slot,
     find_slot,
     newest_protocol,
-    scalar,
-    the_slot,
-    wal_head,
+    query_scalar,
+    query_slot,
+    query_wal_head,
 )
-from logicalrep.postgres.snapshots import hold, slot_with_snapshot
+from logicalrep.postgres.snapshots import create_slot_with_snapshot, hold
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -74,10 +74,10 @@ def rewritten_meanwhile(db: Database) -> Iterator[Callable[[Future[Any]], None]]
     def write(writer: Connection, statement: str) -> object:
         writer.execute("BEGIN")
         writer.execute(statement.encode())
-        return scalar(writer, "SELECT backend_xid FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+        return query_scalar(writer, "SELECT backend_xid FROM pg_stat_activity WHERE pid = pg_backend_pid()")
 
     def is_waited_for(xid: object) -> bool:
-        return bool(scalar(db.connection, waiting, xid))
+        return bool(query_scalar(db.connection, waiting, xid))
 
     with closing(db.writer()) as first, closing(db.writer()) as second, closing(db.writer()) as third:
         xid = write(first, "INSERT INTO other DEFAULT VALUES")
@@ -102,7 +102,7 @@ def read_by_sql(db: Database) -> None:
 
 
 def read_by_a_walsender(db: Database) -> None:
-    head = wal_head(db.connection)
+    head = query_wal_head(db.connection)
     with Walsender(db.settings, "s", PluginOptions(publication_names=("p",), proto_version=1)) as session:
         eventually(lambda: session.receive(0.1).last >= head)
 
@@ -120,7 +120,7 @@ def test_a_slot_that_is_made_while_a_table_is_rewritten(
             db.execute("UPDATE t SET id = 3")
             read(db)
         else:
-            go_on(pool.submit(scalar, maker, "SELECT pg_create_logical_replication_slot('s', 'pgoutput')"))
+            go_on(pool.submit(query_scalar, maker, "SELECT pg_create_logical_replication_slot('s', 'pgoutput')"))
             with pytest.raises(UndecodableError, match=r"could not map .*logicalrep resync --all"):
                 read(db)
 
@@ -128,7 +128,7 @@ def test_a_slot_that_is_made_while_a_table_is_rewritten(
 def test_a_slot_with_a_snapshot_that_is_made_while_a_table_is_rewritten(db16_and_18: Database) -> None:
     db = db16_and_18
     with rewritten_meanwhile(db) as go_on, ThreadPoolExecutor(1) as pool, ExitStack() as stack:
-        made = pool.submit(stack.enter_context, slot_with_snapshot(db.settings, "s", [TableName("public", "t")]))
+        made = pool.submit(stack.enter_context, create_slot_with_snapshot(db.settings, "s", [TableName("public", "t")]))
         go_on(made)
         with db.settings.connect() as reader:
             hold(reader, made.result())
@@ -180,22 +180,22 @@ def test_a_slot_that_cannot_be_moved_past_its_beginning_is_made_again(
 
 def test_a_missing_slot_is_an_error_that_says_what_to_do(db18: Database) -> None:
     with pytest.raises(SlotError, match=r"'none' does not exist.*start with a new checkpoint"):
-        the_slot(db18.connection, "none")
+        query_slot(db18.connection, "none")
 
 
 def test_advancing_goes_forwards_only(db: Database) -> None:
     slot = create_slot(db.connection, "moves")
     db.execute("CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
-    head = wal_head(db.connection)
+    head = query_wal_head(db.connection)
     advance_slot(db.connection, slot, head)
-    moved = the_slot(db.connection, "moves")
+    moved = query_slot(db.connection, "moves")
     assert moved.confirmed_flush_lsn == head
     # The same holds if another process has moved it since it was read.
     for seen in (moved, slot):
         advance_slot(db.connection, seen, Lsn(slot.confirmed.lsn + 1))
-        assert the_slot(db.connection, "moves").confirmed_flush_lsn == head
+        assert query_slot(db.connection, "moves").confirmed_flush_lsn == head
     advance_slot(db.connection, moved, Lsn(head + 2**30))
-    moved = the_slot(db.connection, "moves")
+    moved = query_slot(db.connection, "moves")
     assert moved.confirmed_flush_lsn is not None
     assert head <= moved.confirmed_flush_lsn <= moved.head
 
@@ -206,9 +206,9 @@ def test_a_slot_in_use_names_the_process(db18: Database) -> None:
     options = PluginOptions(publication_names=("p",), proto_version=1)
     with Walsender(db18.settings, "busy", options):
         db18.execute("CREATE TABLE t (a int)")
-        pid = the_slot(db18.connection, "busy").active_pid
+        pid = query_slot(db18.connection, "busy").active_pid
         with pytest.raises(SlotError, match=rf"'busy' is in use by process {pid} \(logicalrep, from this machine\)"):
-            advance_slot(db18.connection, slot, wal_head(db18.connection), patience=0.2)
+            advance_slot(db18.connection, slot, query_wal_head(db18.connection), patience=0.2)
         with pytest.raises(SlotError, match="in use by process"):
             Walsender(db18.settings, "busy", options, patience=0.2)
 
@@ -229,12 +229,12 @@ def test_standbys_that_are_not_there(db18: Database) -> None:
             db18.execute(f"ALTER SYSTEM SET synchronized_standby_slots = '{names}'", "SELECT pg_reload_conf()")
             eventually(_setting_is(db18, names))
             db18.execute("SELECT pg_logical_emit_message(false, '', '', flush => true)")
-            slot = the_slot(db18.connection, "s")
+            slot = query_slot(db18.connection, "s")
             assert sorted(slot.useless_standbys) == sorted(useless)
             assert slot.waits_for_standbys
             assert (slot.sent_up_to == slot.confirmed_flush_lsn) == bool(useless)
             assert (slot.standbys_warning is None) == (not useless)
-            assert not the_slot(db18.connection, "other").waits_for_standbys
+            assert not query_slot(db18.connection, "other").waits_for_standbys
         (warning,) = check(db18.connection, Needs(slot="s", publications=()))
         assert warning == slot.standbys_warning
         assert "names 'unused', 'gone', which no standby uses" in warning

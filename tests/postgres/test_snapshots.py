@@ -14,8 +14,8 @@ from logicalrep import Lsn, TimestampTz
 from logicalrep.postgres import snapshots
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, the_slot
-from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, slot_with_snapshot
+from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, query_slot
+from logicalrep.postgres.snapshots import Snapshot, SnapshotError, create_slot_with_snapshot, hold
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -50,7 +50,7 @@ def test_with_what_follows_it_is_the_table(table: Database) -> None:
         writer.start()
     try:
         time.sleep(0.3)
-        with slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
+        with create_slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
             time.sleep(0.3)
             with table.writer() as connection:
                 hold(connection, snapshot)
@@ -61,7 +61,7 @@ def test_with_what_follows_it_is_the_table(table: Database) -> None:
         stop.set()
         for writer in writers:
             writer.join()
-    assert snapshot.lsn == the_slot(table.connection, "s").confirmed.lsn
+    assert snapshot.lsn == query_slot(table.connection, "s").confirmed.lsn
     options = PluginOptions(publication_names=("p",), proto_version=newest_protocol(table.connection))
     changes = list(change_rows(peek(table.connection, "s", options), options.decoder()))
     assert len(changes) > 50
@@ -80,7 +80,7 @@ def test_with_what_follows_it_is_the_table(table: Database) -> None:
 
 def test_tables_can_be_written_but_not_truncated_meanwhile(table: Database) -> None:
     table.execute("SET lock_timeout = '100ms'", "INSERT INTO t VALUES (1, 1)")
-    with slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
+    with create_slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
         table.execute("INSERT INTO t VALUES (2, 1)")
         for statement in ("TRUNCATE t", "ALTER TABLE t ADD w int", "VACUUM FULL t", "DROP TABLE t"):
             with pytest.raises(psycopg.errors.LockNotAvailable):
@@ -94,7 +94,7 @@ def test_tables_can_be_written_but_not_truncated_meanwhile(table: Database) -> N
 def test_an_exception_drops_the_slot(table: Database) -> None:
     with (
         pytest.raises(KeyboardInterrupt),
-        slot_with_snapshot(table.settings, "s", TABLES),
+        create_slot_with_snapshot(table.settings, "s", TABLES),
     ):
         raise KeyboardInterrupt
     assert find_slot(table.connection, "s") is None
@@ -107,7 +107,7 @@ def test_a_slot_that_cannot_be_dropped_is_told_of(table: Database, monkeypatch: 
     monkeypatch.setattr(snapshots, "drop_slot", drop)
     with (
         pytest.raises(ValueError, match="mine") as caught,
-        slot_with_snapshot(table.settings, "s", TABLES),
+        create_slot_with_snapshot(table.settings, "s", TABLES),
     ):
         raise ValueError("mine")
     assert caught.value.__notes__ == [
@@ -116,14 +116,14 @@ def test_a_slot_that_cannot_be_dropped_is_told_of(table: Database, monkeypatch: 
 
 
 def test_a_slot_that_exists(table: Database) -> None:
-    with slot_with_snapshot(table.settings, "s", TABLES):
+    with create_slot_with_snapshot(table.settings, "s", TABLES):
         pass
     with (
         pytest.raises(
             SnapshotError,
             match=r"^\[SLOT_EXISTS\] replication slot 's' exists already.*pg_drop_replication_slot\('s'\)",
         ),
-        slot_with_snapshot(table.settings, "s", TABLES),
+        create_slot_with_snapshot(table.settings, "s", TABLES),
     ):
         pass
     assert find_slot(table.connection, "s") is not None
@@ -152,7 +152,7 @@ def test_a_table_that_is_changed_before_it_is_locked(
         pytest.raises(
             SnapshotError, match=rf"^\[SNAPSHOT_STALE\] {name} was truncated or rewritten when the snapshot was made"
         ),
-        slot_with_snapshot(table.settings, "s", TABLES),
+        create_slot_with_snapshot(table.settings, "s", TABLES),
     ):
         pass
     assert find_slot(table.connection, "s") is None
@@ -182,7 +182,7 @@ def test_a_table_that_is_altered_before_it_is_locked(
         hold(connection, snapshot)
 
     monkeypatch.setattr(snapshots, "hold", altered)
-    with pytest.raises(SnapshotError, match=error), slot_with_snapshot(table.settings, "s", TABLES):
+    with pytest.raises(SnapshotError, match=error), create_slot_with_snapshot(table.settings, "s", TABLES):
         pass
     assert find_slot(table.connection, "s") is None
 
@@ -190,7 +190,7 @@ def test_a_table_that_is_altered_before_it_is_locked(
 def test_tables_that_are_held_no_more(table: Database) -> None:
     with (
         pytest.raises(SnapshotError, match="has ended the session that held the tables"),
-        slot_with_snapshot(table.settings, "s", TABLES),
+        create_slot_with_snapshot(table.settings, "s", TABLES),
     ):
         table.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = 't'::regclass AND mode = 'AccessShareLock'"
@@ -199,7 +199,7 @@ def test_tables_that_are_held_no_more(table: Database) -> None:
 
 
 def test_a_snapshot_that_is_gone(table: Database) -> None:
-    with slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
+    with create_slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
         pass
     for gone in (snapshot, replace(snapshot, name="nonsense")):
         with (
@@ -212,15 +212,15 @@ def test_a_snapshot_that_is_gone(table: Database) -> None:
 def test_with_two_phase(table: Database) -> None:
     if table.major < 15:
         pytest.skip("two_phase needs PostgreSQL 15")
-    with slot_with_snapshot(table.settings, "s", TABLES, two_phase=True):
-        assert the_slot(table.connection, "s").two_phase
+    with create_slot_with_snapshot(table.settings, "s", TABLES, two_phase=True):
+        assert query_slot(table.connection, "s").two_phase
 
 
 def test_with_failover(table: Database) -> None:
     if table.major < 17:
         pytest.skip("failover needs PostgreSQL 17")
-    with slot_with_snapshot(table.settings, "s", TABLES, failover=True):
-        slot = the_slot(table.connection, "s")
+    with create_slot_with_snapshot(table.settings, "s", TABLES, failover=True):
+        slot = query_slot(table.connection, "s")
         assert slot.failover
         assert not slot.two_phase
 

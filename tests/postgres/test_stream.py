@@ -13,7 +13,7 @@ import pytest
 import logicalrep
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.postgres.preflight.findings import PreflightError
-from logicalrep.postgres.slots import LostPositionError, create_slot, the_slot, wal_head
+from logicalrep.postgres.slots import LostPositionError, create_slot, query_slot, query_wal_head
 from logicalrep.transactions import NonTransactionalMessage, ResumeToken, Transaction
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -34,7 +34,7 @@ def ids(transaction: Transaction) -> list[int]:
 
 def confirmed(db: Database) -> int:
     """Return the acknowledged position."""
-    lsn = the_slot(db.connection, "s").confirmed_flush_lsn
+    lsn = query_slot(db.connection, "s").confirmed_flush_lsn
     assert lsn is not None
     return lsn
 
@@ -42,7 +42,7 @@ def confirmed(db: Database) -> int:
 def test_all_that_committed_before_the_loop_began(db: Database, source: dict[str, Any]) -> None:
     db.execute("INSERT INTO t VALUES (1)", "INSERT INTO t SELECT generate_series(2, 4)", "CREATE TABLE other ()")
     db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1000, 2999) AS i")
-    head = wal_head(db.connection)
+    head = query_wal_head(db.connection)
     found = [ids(transaction) for transaction in logicalrep.stream(**source, follow=False)]
     assert found == [[1], [2, 3, 4], list(range(1000, 3000))]
     eventually(lambda: confirmed(db) >= head)
@@ -80,7 +80,7 @@ def test_a_position_kept_with_the_changes_has_each_once(db: Database, source: di
     assert kept == [[1], [2], [3], [4], [5]]
     # What nobody wants of the WAL is acknowledged, past the position that is kept.
     db.execute("CREATE TABLE other (id int PRIMARY KEY)")
-    head = wal_head(db.connection)
+    head = query_wal_head(db.connection)
     assert not list(logicalrep.stream(**source, after=position, follow=False))
     eventually(lambda: confirmed(db) >= head)
     db.execute("INSERT INTO t VALUES (6)")
@@ -90,7 +90,7 @@ def test_a_position_kept_with_the_changes_has_each_once(db: Database, source: di
 def test_a_position_of_another_server(db18: Database) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db18.connection, "s")
-    beyond = ResumeToken(delivered=logicalrep.Lsn(wal_head(db18.connection) + (1 << 30)))
+    beyond = ResumeToken(delivered=logicalrep.Lsn(query_wal_head(db18.connection) + (1 << 30)))
     with pytest.raises(LostPositionError):
         next(iter(logicalrep.stream(db18.dsn, slot="s", publication="p", after=beyond)))
 

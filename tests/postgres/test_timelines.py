@@ -15,8 +15,8 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication import Replication
-from logicalrep.postgres.slots import LostPositionError, Slot, check_within_wal, create_slot, the_slot
-from logicalrep.postgres.timelines import Timeline, WalPosition, switch_points
+from logicalrep.postgres.slots import LostPositionError, Slot, check_within_wal, create_slot, query_slot
+from logicalrep.postgres.timelines import Timeline, WalPosition, query_switch_points
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
@@ -44,12 +44,12 @@ def test_a_position_is_of_the_timeline_on_which_it_was_reached(server: LocalServ
     first = _slot(settings)
     assert first.timeline is not None
     assert first.timeline.id == 1
-    assert switch_points(settings, 1) == {}
+    assert query_switch_points(settings, 1) == {}
     back_up(server, tmp_path / "backup")
     then = _slot(settings).reached
     take_over(server, tmp_path / "backup")
     slot = _slot(settings)
-    (left,) = switch_points(settings, 2).values()
+    (left,) = query_switch_points(settings, 2).values()
     assert slot.timeline == replace(first.timeline, id=2, began=left)
     assert then.lsn <= left <= slot.head
 
@@ -73,7 +73,7 @@ def test_a_position_is_of_the_timeline_on_which_it_was_reached(server: LocalServ
     with pytest.raises(LostPositionError, match=f"the server's WAL ends at {slot.head}: "):
         check(slot.head + 1, slot.timeline)
     with pytest.raises(psycopg.Error, match=r"0000000A\.history"):
-        switch_points(settings, 10)
+        query_switch_points(settings, 10)
 
 
 @pytest.mark.parametrize("server", [18], indirect=True)
@@ -173,4 +173,4 @@ def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tm
 
 def _slot(settings: ConnectionSettings) -> Slot:
     with settings.connect() as connection:
-        return the_slot(connection, "s")
+        return query_slot(connection, "s")

@@ -16,7 +16,14 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.replication_connection import Received, Walsender, receive_messages
-from logicalrep.postgres.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
+from logicalrep.postgres.slots import (
+    LostPositionError,
+    advance_slot,
+    create_slot,
+    newest_protocol,
+    query_slot,
+    query_wal_head,
+)
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
@@ -78,15 +85,15 @@ def test_what_is_acknowledged_does_not_come_again(db: Database, options: PluginO
     with Walsender(db.settings, "s", options) as session:
         db.execute("INSERT INTO t VALUES (1)")
         receive(session, 1)
-        end = wal_head(db.connection)
+        end = query_wal_head(db.connection)
         db.execute("INSERT INTO t VALUES (2)")
         receive(session, 1)
         session.acknowledge(end)
         for _ in range(100):
-            if the_slot(db.connection, "s").confirmed_flush_lsn == end:
+            if query_slot(db.connection, "s").confirmed_flush_lsn == end:
                 break
             time.sleep(0.05)
-        assert the_slot(db.connection, "s").confirmed_flush_lsn == end
+        assert query_slot(db.connection, "s").confirmed_flush_lsn == end
     with Walsender(db.settings, "s", options, position=end) as session:
         assert session.started_at == end
         (insert,) = (data for data in receive(session, 1) if data[:1] == b"I")
@@ -94,9 +101,9 @@ def test_what_is_acknowledged_does_not_come_again(db: Database, options: PluginO
 
 
 def test_a_lost_position_is_an_error(db: Database, options: PluginOptions) -> None:
-    slot = the_slot(db.connection, "s")
+    slot = query_slot(db.connection, "s")
     db.execute("INSERT INTO t VALUES (1)")
-    advance_slot(db.connection, slot, wal_head(db.connection))
+    advance_slot(db.connection, slot, query_wal_head(db.connection))
     with pytest.raises(LostPositionError, match="acknowledged by another reader"):
         Walsender(db.settings, "s", options, position=slot.confirmed.lsn)
 
@@ -104,7 +111,7 @@ def test_a_lost_position_is_an_error(db: Database, options: PluginOptions) -> No
 def test_keepalives_tell_how_far_an_idle_server_is(db: Database, options: PluginOptions) -> None:
     with Walsender(db.settings, "s", options) as session:
         db.execute("CREATE TABLE unrelated (a int)")
-        head = wal_head(db.connection)
+        head = query_wal_head(db.connection)
         deadline = time.monotonic() + 20
         while session.received < head:
             assert time.monotonic() < deadline
@@ -167,7 +174,7 @@ def test_an_acknowledgement_waits_for_what_is_not_handed_on(db: Database, option
         position = replication.position
         replication.acknowledge(position)
         deadline = time.monotonic() + 20
-        while the_slot(db.connection, "s").confirmed_flush_lsn != position:
+        while query_slot(db.connection, "s").confirmed_flush_lsn != position:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert position > Lsn(0)

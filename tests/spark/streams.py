@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
-from logicalrep.postgres.publications import published_relation, type_catalog
+from logicalrep.postgres.publications import query_published_relation, query_type_catalog
 from logicalrep.postgres.slots import Connection
 from logicalrep.spark import feed_schema
 from logicalrep.spark.typed_tables.table_schema import relation_schema
@@ -24,9 +24,9 @@ def table_schema(
     connection: Connection, table: TableName, publications: tuple[str, ...], text_columns: Sequence[str] = ()
 ) -> StructType:
     """Return the Spark schema of a published table, read from the server."""
-    relation = published_relation(connection, table, publications)
+    relation = query_published_relation(connection, table, publications)
     assert relation is not None
-    return relation_schema(relation, text_columns, type_catalog(connection, table))
+    return relation_schema(relation, text_columns, query_type_catalog(connection, table))
 
 
 class Stream:

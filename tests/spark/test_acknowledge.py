@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import LostPositionError, create_slot, the_slot, wal_head
+from logicalrep.postgres.slots import LostPositionError, create_slot, query_slot, query_wal_head
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark import acknowledge, run_available_now, sessions
 from logicalrep.spark.offsets import offset_in_progress, offset_of
@@ -40,19 +40,19 @@ def ended(*offsets: object) -> Any:
 
 
 def at_head(db: Database, slot: str) -> dict[str, Any]:
-    return offset_of(the_slot(db.connection, slot).reached, slot=slot)
+    return offset_of(query_slot(db.connection, slot).reached, slot=slot)
 
 
 def test_each_of_two_slots_moves_to_its_own_source(spark: Any, db: Database, tmp_path: Path) -> None:
     stream = Stream(spark, db, tmp_path)
     both = stream.load(**options(db, "a")).union(stream.load(**options(db, "b")))
-    before = the_slot(db.connection, "b").confirmed.lsn
+    before = query_slot(db.connection, "b").confirmed.lsn
     db.execute("INSERT INTO t VALUES (1)")
     query = stream.writer(both).trigger(availableNow=True).start()
     assert query.awaitTermination(120)
     ends = {slot: acknowledge(query, **options(db, slot)) for slot in ("a", "b")}
     for slot, end in ends.items():
-        assert str(the_slot(db.connection, slot).confirmed.lsn) == end
+        assert str(query_slot(db.connection, slot).confirmed.lsn) == end
     found = [offset_in_progress(source["endOffset"]) for source in query.lastProgress["sources"]]
     assert {offset["slot"]: offset["lsn"] for offset in found} == ends
     # Spark 4.0 and 4.1 plan an empty batch too.
@@ -61,9 +61,9 @@ def test_each_of_two_slots_moves_to_its_own_source(spark: Any, db: Database, tmp
 
 
 def test_a_query_of_which_no_one_source_reads_the_slot(db: Database) -> None:
-    before = the_slot(db.connection, "b").confirmed
+    before = query_slot(db.connection, "b").confirmed
     db.execute("INSERT INTO u VALUES (1)")
-    without_slot = offset_of(the_slot(db.connection, "b").reached)
+    without_slot = offset_of(query_slot(db.connection, "b").reached)
     for query in (
         ended(at_head(db, "a")),
         ended(at_head(db, "b"), at_head(db, "b")),
@@ -75,22 +75,22 @@ def test_a_query_of_which_no_one_source_reads_the_slot(db: Database) -> None:
             match=r"\[QUERY_NOT_OF_SLOT\] \d of the query's sources read replication slot 'b', but exactly one must",
         ):
             acknowledge(query, **options(db, "b"))
-    assert the_slot(db.connection, "b").confirmed == before
+    assert query_slot(db.connection, "b").confirmed == before
     assert acknowledge(ended(None), **options(db, "b")) is None
     end = at_head(db, "b")
     assert acknowledge(ended(7, None, end), **options(db, "b")) == end["lsn"]
 
 
 def test_a_position_that_the_server_s_wal_has_not(db: Database) -> None:
-    before = the_slot(db.connection, "a").confirmed
+    before = query_slot(db.connection, "a").confirmed
     db.execute("INSERT INTO t VALUES (1)")
     offset = at_head(db, "a")
-    beyond = offset_of(WalPosition(Lsn(wal_head(db.connection) + (1 << 20)), before.timeline), slot="a")
+    beyond = offset_of(WalPosition(Lsn(query_wal_head(db.connection) + (1 << 20)), before.timeline), slot="a")
     other = offset | {"system_identifier": str(int(offset["system_identifier"]) + 1)}
     for wrong, reason in ((beyond, "the server's WAL ends at"), (other, "it is another one")):
         with pytest.raises(LostPositionError, match=reason):
             acknowledge(ended(wrong), **options(db, "a"))
-    assert the_slot(db.connection, "a").confirmed == before
+    assert query_slot(db.connection, "a").confirmed == before
 
 
 @pytest.mark.parametrize("has_admission_control", [True, False])
@@ -101,7 +101,7 @@ def test_available_now_runs_until_the_end_of_now(
     positions = []
     for number in range(3):
         db.execute(f"INSERT INTO t VALUES ({number})")
-        positions.append(the_slot(db.connection, "a").reached)
+        positions.append(query_slot(db.connection, "a").reached)
     monkeypatch.setattr(sessions, "HAS_ADMISSION_CONTROL", has_admission_control)
     runs: list[Any] = []
 
@@ -119,7 +119,7 @@ def test_available_now_runs_until_the_end_of_now(
     writer: Any = Writer()
     assert run_available_now(writer, **options(db, "a")) is runs[-1]
     assert len(runs) == (1 if has_admission_control else 3)
-    assert the_slot(db.connection, "a").confirmed.lsn == positions[len(runs) - 1].lsn
+    assert query_slot(db.connection, "a").confirmed.lsn == positions[len(runs) - 1].lsn
     if not has_admission_control:
         # A run that comes no further is the last one.
         runs[:] = runs[:2]
@@ -135,4 +135,4 @@ def test_everything_that_is_there_by_several_runs(spark: Any, db: Database, tmp_
     assert not query.isActive
     assert stream.frame().count() == 10
     offset = offset_in_progress(query.lastProgress["sources"][0]["endOffset"])
-    assert str(the_slot(db.connection, "a").confirmed.lsn) == offset["lsn"]
+    assert str(query_slot(db.connection, "a").confirmed.lsn) == offset["lsn"]

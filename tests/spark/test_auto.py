@@ -15,7 +15,7 @@ import pytest
 
 from logicalrep import Lsn
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import Slot, create_slot, the_slot
+from logicalrep.postgres.slots import Slot, create_slot, query_slot
 from logicalrep.spark import auto, feed_schema
 from logicalrep.spark.auto import FAR, NEAR, suits_peek
 from logicalrep.spark.peek import stream as peek_stream
@@ -103,14 +103,14 @@ def test_far_behind_by_peek_and_near_the_end_by_walsender(
     assert len(query.plan()) == 9000
     assert kinds(query) == {SlotRange}
     query.commit()
-    before = the_slot(db.connection, "s").confirmed.lsn
+    before = query_slot(db.connection, "s").confirmed.lsn
     for number in (9001, 9002):
         db.execute(f"INSERT INTO t VALUES ({number})")
         assert new_values(query.plan()) == [str(number)]
         assert kinds(query) == {CarriedRows}
         query.commit()
-    eventually(lambda: the_slot(db.connection, "s").confirmed.lsn > before)
-    assert the_slot(db.connection, "s").active_pid is not None
+    eventually(lambda: query_slot(db.connection, "s").confirmed.lsn > before)
+    assert query_slot(db.connection, "s").active_pid is not None
     # It falls behind.
     monkeypatch.setattr(auto, "FAR", 1 << 20)
     monkeypatch.setattr(auto, "_LOOK", 0)
@@ -234,7 +234,7 @@ def test_the_time_of_a_batch_is_flat_while_a_transaction_stays_open(db: Database
     db.execute("INSERT INTO t VALUES ((SELECT max(id) + 1 FROM t))")
     query.plan(60)
     query.commit()
-    retained = the_slot(db.connection, "s")
+    retained = query_slot(db.connection, "s")
     assert retained.retained_bytes > 30 << 20
     assert seconds_of_a_batch() < before + 0.1
     assert kinds(query) <= {CarriedRows}

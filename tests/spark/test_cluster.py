@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.postgres.slots import create_slot, the_slot
+from logicalrep.postgres.slots import create_slot, query_slot
 from tests.postgres.servers import Database
 from tests.spark.cluster import PATHS, cluster
 
@@ -104,4 +104,4 @@ def test_executors_that_share_no_folder_with_the_driver(db18: Database, tmp_path
     assert [line.partition(", ")[0] for line in said] == ["read by walsender", "read by peek", "read by walsender"]
     assert "too large to be sent to the executors" in said[1]
     assert not list(of_driver.glob("logicalrep-[0-9]*"))
-    assert the_slot(db18.connection, "s").active_pid is None
+    assert query_slot(db18.connection, "s").active_pid is None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import create_slot, the_slot
+from logicalrep.postgres.slots import create_slot, query_slot
 from logicalrep.spark.offsets import AsyncProgressError, Commits
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database
@@ -72,7 +72,7 @@ def test_a_query_with_asynchronous_progress_is_refused_and_goes_on_without_it(
 ) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db18.connection, "spark")
-    before = the_slot(db18.connection, "spark").confirmed_flush_lsn
+    before = query_slot(db18.connection, "spark").confirmed_flush_lsn
     stream = Stream(spark, db18, tmp_path, mode=mode, max_changes_per_batch="1")
     writer = stream.writer(stream.load())
     for name in ("asyncProgressTrackingEnabled", "_asyncProgressTrackingOverrideSinkSupportCheck"):
@@ -86,4 +86,4 @@ def test_a_query_with_asynchronous_progress_is_refused_and_goes_on_without_it(
     assert before is not None
     stream.run()
     assert sorted(int(row.after["id"]) for row in stream.frame().collect()) == [0, 1, 2]
-    eventually(lambda: the_slot(db18.connection, "spark").confirmed_flush_lsn > before)
+    eventually(lambda: query_slot(db18.connection, "spark").confirmed_flush_lsn > before)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import Connection, the_slot
+from logicalrep.postgres.slots import Connection, query_slot
 from tests.postgres.servers import Database, installation, standby_of, writer
 from tests.spark.streams import EACH_MODE, Stream
 from tests.waiting import eventually
@@ -43,7 +43,7 @@ def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mod
         # Changes that the standby lacks are not read, as they would be lost in a failover; nor does a new walsender
         # send the standby's changes beyond the query's position.
         primary.execute("SELECT pg_log_standby_snapshot()")
-        eventually(lambda: not the_slot(primary.connection, "spark").waits_for_standbys)
+        eventually(lambda: not query_slot(primary.connection, "spark").waits_for_standbys)
         standby.stop()
         _insert(primary.connection)
         stream.run(retry_timeout="5")

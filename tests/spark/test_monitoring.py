@@ -18,7 +18,7 @@ import pytest
 
 from logicalrep import Lsn
 from logicalrep.metrics import METRICS, listener
-from logicalrep.observe.serving import serving
+from logicalrep.observe.serving import serve
 from logicalrep.spark import auto
 from logicalrep.spark.monitoring import monitor as monitoring
 from logicalrep.spark.monitoring.monitor import Monitor
@@ -40,7 +40,7 @@ OF_A_SERVER_WITHOUT_BOUND = {"logicalrep_retained_wal_limit_bytes"}
 
 
 def free_port() -> str:
-    with serving("0", list) as address:
+    with serve("0", list) as address:
         return address.split(":")[-1].strip("/")
 
 
@@ -188,7 +188,7 @@ def test_an_address_is_checked_before_anything_starts(db: Database, tmp_path: Pa
 
 def test_a_port_that_stays_taken_ends_the_query(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitoring, "_UNTIL_FREE", 0.5)
-    with serving("0", list) as taken:
+    with serve("0", list) as taken:
         query = Query(db, tmp_path, mode="peek", listen=taken.split("/")[2])
         with pytest.raises(ListenError, match=r"\[LISTEN_REFUSED\] cannot listen at 127\.0\.0\.1:"):
             query.reader.latestOffset(query.start, None)

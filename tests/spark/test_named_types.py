@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from logicalrep.arrow import committed_batches
-from logicalrep.postgres.slots import the_slot
+from logicalrep.postgres.slots import query_slot
 from logicalrep.spark import snapshot, typed_table
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek import slot_range
@@ -92,7 +92,7 @@ def test_in_columns_and_row_by_row(db: Database, binary: str, monkeypatch: pytes
     options = read_options({"dsn": db.dsn, "slot": "s", "publication": "p", "table": "t", "binary": binary})
     assert options.table is not None
     schema = table_schema(db.connection, options.table, options.publications)
-    slot, found = the_slot(db.connection, "s"), []
+    slot, found = query_slot(db.connection, "s"), []
     for read in (committed_batches, row_by_row):
         monkeypatch.setattr(slot_range, "committed_batches", read)
         rows = pa.Table.from_batches(list(read_slot(options, schema, slot.confirmed, slot.reached)))
@@ -116,6 +116,6 @@ def test_types_that_are_renamed_or_made_anew_while_a_slot_waits(db18: Database) 
     options = read_options({"dsn": db18.dsn, "slot": "s", "publication": "p", "table": "t"})
     assert options.table is not None
     schema = table_schema(db18.connection, options.table, options.publications)
-    slot = the_slot(db18.connection, "s")
+    slot = query_slot(db18.connection, "s")
     rows = pa.Table.from_batches(list(read_slot(options, schema, slot.confirmed, slot.reached)))
     assert _own([row.values() for row in rows.to_pylist()]) == [_ROW] * 3

@@ -10,7 +10,7 @@ import pytest
 from logicalrep import Lsn, v1
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import create_slot, the_slot, wal_head
+from logicalrep.postgres.slots import create_slot, query_slot, query_wal_head
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, limits_of, read_limit
 from logicalrep.spark.peek.pace import Pace
@@ -37,18 +37,18 @@ def write(db: Database, count: int, rows: int, width: int = 0) -> None:
 
 
 def end(db: Database, limits: Limits, start: Lsn | None = None, planner: Planner | None = None) -> Lsn | None:
-    start = the_slot(db.connection, "s").confirmed.lsn if start is None else start
-    return (planner or Planner("s", OPTIONS)).end(db.connection, start, wal_head(db.connection), limits)
+    start = query_slot(db.connection, "s").confirmed.lsn if start is None else start
+    return (planner or Planner("s", OPTIONS)).end(db.connection, start, query_wal_head(db.connection), limits)
 
 
 def test_limits_that_are_larger_than_all_there_is(db: Database) -> None:
     write(db, count=6, rows=20_000)
     for limits in (Limits(bytes=1 << 30), Limits(changes=3_000_000_000), Limits(1 << 60, 1 << 60)):
         # The server itself writes some WAL now and then.
-        before = wal_head(db.connection)
+        before = query_wal_head(db.connection)
         found = end(db, limits)
         assert found is not None
-        assert before <= found <= wal_head(db.connection)
+        assert before <= found <= query_wal_head(db.connection)
 
 
 def test_more_messages_than_are_expected(db: Database) -> None:
@@ -111,7 +111,7 @@ def test_batches_of_so_much_wal(db: Database, tmp_path: Path) -> None:
 
 def test_a_limit_on_wal_beside_one_on_changes(db: Database) -> None:
     write(db, count=40, rows=100, width=50)
-    start = the_slot(db.connection, "s").confirmed.lsn
+    start = query_slot(db.connection, "s").confirmed.lsn
     both = end(db, Limits(changes=1_000_000, wal=128 << 10))
     assert both is not None
     assert 64 << 10 <= both - start <= 128 << 10

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import the_slot
+from logicalrep.postgres.slots import query_slot
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database
 from tests.spark.streams import EACH_MODE, Stream
@@ -23,7 +23,7 @@ def test_how_far_the_server_is(spark: Any, db18: Database, tmp_path: Path, mode:
     prepare(db18, "spark")
     stream = Stream(spark, db18, tmp_path, mode=mode, max_changes_per_batch="1")
     db18.execute(*(f"INSERT INTO plain VALUES ({number})" for number in range(3)))
-    slot = the_slot(db18.connection, "spark")
+    slot = query_slot(db18.connection, "spark")
     assert slot.restart_lsn is not None
     # The server also writes WAL by itself at any time, so exact figures would hold for a moment only.
     written = slot.head

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.postgres.publications import PublicationError
-from logicalrep.postgres.slots import LostPositionError, advance_slot, create_slot, the_slot, wal_head
+from logicalrep.postgres.slots import LostPositionError, advance_slot, create_slot, query_slot, query_wal_head
 from logicalrep.spark import feed_schema
 from logicalrep.spark.offsets import position_of
 from logicalrep.spark.options import read_options
@@ -164,7 +164,7 @@ def test_a_prepared_transaction_that_has_yet_to_come_again(two_phase: Database, 
         query.reader._start_receiver(position_of(query.start).lsn)
         query.reader.commit(query.start)
         if breaks:
-            eventually(lambda: the_slot(two_phase.connection, "s").active_pid is not None)
+            eventually(lambda: query_slot(two_phase.connection, "s").active_pid is not None)
             two_phase.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
         time.sleep(1)
     two_phase.execute("COMMIT PREPARED 'g'")
@@ -180,7 +180,7 @@ def test_decisions_on_what_was_prepared_before_the_slot_s_position(two_phase: Da
     two_phase.execute("COMMIT PREPARED 'a'")
     assert new_values(query.plan()) == ["1"]
     query.commit()
-    eventually(lambda: the_slot(two_phase.connection, "s").confirmed.lsn > before)
+    eventually(lambda: query_slot(two_phase.connection, "s").confirmed.lsn > before)
     query.restart()
     two_phase.execute("INSERT INTO t VALUES (3)")
     assert new_values(query.plan()) == ["3"]
@@ -321,7 +321,7 @@ def test_a_table_with_a_column_of_a_typed_table_s_names(db: Database) -> None:
 def test_a_slot_that_was_moved_is_an_error_while_nothing_is_written(db: Database, tmp_path: Path) -> None:
     query = Query(db, tmp_path, mode="peek")
     db.execute("INSERT INTO t VALUES (1)")
-    advance_slot(db.connection, the_slot(db.connection, "s"), wal_head(db.connection))
+    advance_slot(db.connection, query_slot(db.connection, "s"), query_wal_head(db.connection))
     with pytest.raises(LostPositionError, match="acknowledged by another reader"):
         query.reader.latestOffset(query.start, None)
     query.restart(again=False)

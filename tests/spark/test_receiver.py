@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import create_slot, newest_protocol, wal_head
+from logicalrep.postgres.slots import create_slot, newest_protocol, query_wal_head
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import Limits
@@ -89,7 +89,7 @@ def test_a_batch_waits_until_it_has_enough(receiver: SpoolReceiver, db18: Databa
 
 
 def test_a_batch_waits_until_it_has_all_there_is(receiver: SpoolReceiver, db18: Database) -> None:
-    assert receiver.wait(Lsn(0), 60, wal_head(db18.connection), Limits(31))
+    assert receiver.wait(Lsn(0), 60, query_wal_head(db18.connection), Limits(31))
     last, _ = receiver.end_after(Lsn(0), Limits())
     assert not receiver.wait(last, 0.1)
     _ten_rows(db18)

@@ -9,7 +9,7 @@ import pytest
 
 from logicalrep import Lsn
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import advance_slot, create_slot, the_slot, wal_head
+from logicalrep.postgres.slots import advance_slot, create_slot, query_slot, query_wal_head
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database, back_up, installation, restore, take_over, writer
 from tests.spark.failures import fails
@@ -90,8 +90,8 @@ def test_a_prepared_transaction_that_was_skipped(spark: Any, db: Database, tmp_p
     if moved:
         stream.run()
     db.execute("BEGIN", "INSERT INTO plain VALUES (1)", "PREPARE TRANSACTION 'g'")
-    slot = the_slot(db.connection, "spark")
-    advance_slot(db.connection, slot, wal_head(db.connection))
+    slot = query_slot(db.connection, "spark")
+    advance_slot(db.connection, slot, query_wal_head(db.connection))
     db.execute("COMMIT PREPARED 'g'")
     # A continued query finds that another reader has moved the slot; a new one finds that the changes are missing.
     error = (
@@ -123,7 +123,7 @@ def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, 
         restore(server, tmp_path / "backup")
         with fails("WAL_DIVERGED", r"the server's WAL ends at .*restored from a backup"):
             stream.run()
-        assert _confirmed(database) <= wal_head(database.connection)
+        assert _confirmed(database) <= query_wal_head(database.connection)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def _insert(database: Database, *numbers: int) -> None:
 
 def _confirmed(database: Database) -> Lsn:
     database.reconnect()
-    return the_slot(database.connection, "spark").confirmed.lsn
+    return query_slot(database.connection, "spark").confirmed.lsn
 
 
 def _batches(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.spark.memory import resident
-from logicalrep.postgres.slots import create_slot, the_slot
+from logicalrep.postgres.slots import create_slot, query_slot
 from tests.postgres.servers import Database
 from tests.spark.streams import EACH_MODE, Stream
 from tests.waiting import eventually
@@ -72,7 +72,7 @@ def test_a_slow_sink_bounds_memory_spool_and_wal(spark: Any, db18: Database, tmp
     def sink(batch: Any, number: int) -> None:
         count, commit = batch.selectExpr("count(*)", "max(commit_lsn)").first()
         if count:
-            confirmed.append(the_slot(db18.connection, "spark").confirmed_flush_lsn or 0)
+            confirmed.append(query_slot(db18.connection, "spark").confirmed_flush_lsn or 0)
             commits.append(commit)
             spooled.append(sum(path.stat().st_size for path in (tmp_path / "spool").rglob("*.arrow")))
             sizes = resident()

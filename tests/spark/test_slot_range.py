@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import LostPositionError, advance_slot, the_slot
+from logicalrep.postgres.slots import LostPositionError, advance_slot, query_slot
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek import slot_range
@@ -115,7 +115,7 @@ def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: 
             yield row
             if not broken and row["commit_lsn"][0].as_py() == expected[15]["commit_lsn"]:
                 broken.append(True)
-                slot = the_slot(db18.connection, "s")
+                slot = query_slot(db18.connection, "s")
                 advance_slot(db18.connection, slot, Lsn(moved_to))
                 raise psycopg.OperationalError("the connection broke")
 
@@ -141,7 +141,7 @@ def test_what_is_left_early_leaves_no_slot(db18: Database) -> None:
 
 def _read(db: Database, *, is_stream: bool = True, **given: str) -> Any:
     options = read_options({"dsn": db.dsn, "slot": "s", "publication": "p", "rows_per_record_batch": "1000", **given})
-    slot = the_slot(db.connection, "s")
+    slot = query_slot(db.connection, "s")
     schema = feed_schema()
     if options.table is not None:
         schema = table_schema(db.connection, options.table, options.publications)

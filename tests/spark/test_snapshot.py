@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from logicalrep.postgres.preflight.findings import PreflightError
-from logicalrep.postgres.slots import the_slot
+from logicalrep.postgres.slots import query_slot
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError
 from logicalrep.postgres.table_rows import parts as table_parts
 from logicalrep.postgres.table_rows.reading import NotReadableError
@@ -249,7 +249,7 @@ def test_after_its_end(spark: Any, db18: Database) -> None:
         frame = spark.read.format("logicalrep").options(**given(db18), snapshot=name).load()
     with fails("SNAPSHOT_GONE", r"the server has no snapshot .* any more"):
         frame.collect()
-    assert the_slot(db18.connection, "spark").active_pid is None
+    assert query_slot(db18.connection, "spark").active_pid is None
 
 
 def test_a_snapshot_of_another_slot(spark: Any, db18: Database) -> None:

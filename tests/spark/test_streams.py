@@ -12,7 +12,7 @@ import pytest
 from logicalrep import Lsn
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import advance_slot, create_slot, the_slot, wal_head
+from logicalrep.postgres.slots import advance_slot, create_slot, query_slot, query_wal_head
 from logicalrep.spark import acknowledge
 from logicalrep.spark.offsets import position_of
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
@@ -24,7 +24,7 @@ from tests.waiting import eventually
 
 
 def confirmed(db: Database, slot: str = "spark") -> Lsn:
-    lsn = the_slot(db.connection, slot).confirmed_flush_lsn
+    lsn = query_slot(db.connection, slot).confirmed_flush_lsn
     assert lsn is not None
     return lsn
 
@@ -37,14 +37,14 @@ def test_a_running_query_follows_and_the_slot_follows_it(spark: Any, db18: Datab
     try:
         for seed in (1, 2, 3):
             run(db18.connection, seed, 10)
-            head = wal_head(db18.connection)
+            head = query_wal_head(db18.connection)
             # The slot follows after the last batch, and while nothing else is written.
             eventually(lambda head=head: confirmed(db18) >= head or not HAS_ADMISSION_CONTROL, query)
         eventually(lambda: len(truth(db18, "twin")) == stream.frame().count(), query)
         db18.execute(
             "CREATE TABLE unrelated (a int)", "ALTER PUBLICATION p RENAME TO q", "ALTER PUBLICATION q RENAME TO p"
         )
-        head = wal_head(db18.connection)
+        head = query_wal_head(db18.connection)
         eventually(lambda: confirmed(db18) >= head or not HAS_ADMISSION_CONTROL, query)
     finally:
         query.stop()
@@ -77,8 +77,8 @@ def test_a_position_that_is_lost_is_an_error(spark: Any, db18: Database, tmp_pat
     db18.execute("INSERT INTO plain VALUES (1)")
     stream.run()
     db18.execute("INSERT INTO plain VALUES (2)")
-    eventually(lambda: the_slot(db18.connection, "spark").active_pid is None)
-    advance_slot(db18.connection, the_slot(db18.connection, "spark"), wal_head(db18.connection))
+    eventually(lambda: query_slot(db18.connection, "spark").active_pid is None)
+    advance_slot(db18.connection, query_slot(db18.connection, "spark"), query_wal_head(db18.connection))
     db18.execute("INSERT INTO plain VALUES (3)")
     with fails("POSITION_PASSED", "acknowledged by another reader"):
         stream.run()
@@ -93,7 +93,7 @@ def test_a_slot_that_was_dropped_is_an_error(spark: Any, db18: Database, tmp_pat
     db18.execute("INSERT INTO plain VALUES (1)")
     stream.run()
     assert stream.frame().count() == 1
-    eventually(lambda: the_slot(db18.connection, "spark").active_pid is None)
+    eventually(lambda: query_slot(db18.connection, "spark").active_pid is None)
     db18.execute("SELECT pg_drop_replication_slot('spark')", "INSERT INTO plain VALUES (2)")
     with fails("SLOT_MISSING", "'spark' does not exist"):
         stream.run()

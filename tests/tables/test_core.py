@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
-from logicalrep.tables.operate.status import status
+from logicalrep.tables.operate.status import query_status
 from logicalrep.tables.verify.verifying import verify
 from tests.postgres.servers import Database, installation
 from tests.spark import workload
@@ -68,12 +68,12 @@ def test_many_tables_are_loaded_while_others_write_and_equal_then(
             # Those that got their identity after the start are published by a later look.
             eventually(lambda: State.read(storage).tables.keys() == known)
             caught_up()
-            versions = {name: table["version"] for name, table in status(db.settings, storage).tables.items()}
+            versions = {name: table["version"] for name, table in query_status(db.settings, storage).tables.items()}
             for number in range(5):
                 db.execute(f"INSERT INTO t0 VALUES ({3 + number})", f"UPDATE t1 SET v = {number}")
                 caught_up()
         caught_up()
-        there = status(db.settings, storage)
+        there = query_status(db.settings, storage)
         assert there.is_running
         # A table without changes gets no commit.
         assert {

@@ -20,7 +20,7 @@ from logicalrep.tables.delta.place import MalformedFileError, Storage, below
 from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import Kept
 from logicalrep.tables.follow.state import Identity, State
-from logicalrep.tables.replicate.requests import Request, paused_since, request_resync, request_skip, take_requests
+from logicalrep.tables.replicate.requests import Request, read_paused_since, request_resync, request_skip, take_requests
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -58,7 +58,7 @@ FILES: dict[str, tuple[str, Callable[[Storage], object], tuple[str, ...]]] = {
     ),
     "the identity": ("_logicalrep/place.json", Identity.read, ("", "{", '{"format": 1}', '{"format": 1, "more": 2}')),
     "the settings": ("_logicalrep/settings.json", StoredSettings.read, ("x", '{"format": 1, "others": 3}')),
-    "a pause": ("_logicalrep/paused.json", paused_since, ("", "[]", "{}")),
+    "a pause": ("_logicalrep/paused.json", read_paused_since, ("", "[]", "{}")),
     "a request": (
         "_logicalrep/requests/x.json",
         take_requests,

@@ -6,7 +6,7 @@ import itertools
 from contextlib import closing
 from typing import Any
 
-from logicalrep.tables.load.definitions import catalog_tables, described, one_state
+from logicalrep.tables.load.definitions import one_state, query_catalog_tables, query_description
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -54,12 +54,12 @@ def test_a_description_is_of_one_moment_whatever_is_altered_between_its_queries(
             assert scalar is not None
             before.execute(f"SET TRANSACTION SNAPSHOT '{scalar[0]}'".encode())
             settings = TableSettings()
-            seen = catalog_tables(altered, [oid], ("p",), lambda name: settings)
+            seen = query_catalog_tables(altered, [oid], ("p",), lambda name: settings)
             assert altered.alterations > 8
-            assert seen == catalog_tables(before, [oid], ("p",), lambda name: settings)
+            assert seen == query_catalog_tables(before, [oid], ("p",), lambda name: settings)
     with closing(db18.writer()) as connection:
         altered._connection = connection
-        table = described(altered, NAME, ("p",), settings)
+        table = query_description(altered, NAME, ("p",), settings)
     assert table is not None
     columns = [column.name for column in table.relation.columns]
     assert len(columns) == len(set(columns)) == len(table.attnums)

@@ -13,7 +13,7 @@ from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow import writing
 from logicalrep.tables.history import matching
 from logicalrep.tables.operate.dropping import drop
-from logicalrep.tables.operate.resync import known_settings, resync
+from logicalrep.tables.operate.resync import read_known_settings, resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.verify.verifying import verify
@@ -95,7 +95,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     storage, connection = Storage(str(tmp_path)), ConnectionSettings(db18.dsn)
     assert [(str(each.table), each.result) for each in verify(connection, storage)] == [("public.t", "equal")]
     assert resync(connection, storage, []) is False
-    assert known_settings(storage).of(TableName("public", "t")) == ALL
+    assert read_known_settings(storage).of(TableName("public", "t")) == ALL
     before = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
     once(db18, tmp_path, **tables)

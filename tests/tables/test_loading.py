@@ -16,9 +16,9 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.publications import published_relation
-from logicalrep.postgres.snapshots import Snapshot, temporary_snapshot
-from logicalrep.postgres.table_rows.parts import table_parts
+from logicalrep.postgres.publications import query_published_relation
+from logicalrep.postgres.snapshots import Snapshot, hold_temporary_snapshot
+from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.load.copying import _limit_rate
@@ -161,10 +161,10 @@ def test_a_server_without_ranges_of_places_is_read_in_parts_too(
         "DELETE FROM t WHERE id % 5 = 0 OR id BETWEEN 1000 AND 90000",
         "CREATE PUBLICATION p FOR TABLE t WHERE (id <> 3)",
     )
-    (relation,) = [published_relation(db18.connection, TableName("public", "t"), ("p",))]
+    (relation,) = [query_published_relation(db18.connection, TableName("public", "t"), ("p",))]
     assert relation is not None
-    assert len(table_parts(db18.connection, relation, ("p",), size=4 << 20)) > 5
-    assert len(table_parts(db18.connection, relation, ("p",))) == 1
+    assert len(query_parts(db18.connection, relation, ("p",), size=4 << 20)) > 5
+    assert len(query_parts(db18.connection, relation, ("p",))) == 1
     (loaded,) = load(db18, tmp_path, "t")
     assert rows_of(tmp_path, loaded) == rows_there(db18, "SELECT * FROM t WHERE id <> 3")
 
@@ -411,7 +411,7 @@ def test_changes_during_a_load_are_there_once(
         changes = [numbers.pop() for _ in numbers[:2]]
         for number in changes:
             change(number)
-        with temporary_snapshot(*arguments) as snapshot:
+        with hold_temporary_snapshot(*arguments) as snapshot:
             for number in [numbers.pop() for _ in changes]:
                 change(number)
             are_made.set()
@@ -444,7 +444,7 @@ def test_many_batches_that_came_during_a_load_take_few_commits(
 
     @contextmanager
     def with_many_batches(*arguments: Any) -> Iterator[Snapshot]:
-        with temporary_snapshot(*arguments) as snapshot:
+        with hold_temporary_snapshot(*arguments) as snapshot:
             for number in range(1, 11):
                 db18.execute(f"UPDATE t SET v = {number} WHERE id = {number}")
                 eventually(lambda: len(list(kept.rglob("*.parquet"))) >= number)  # noqa: B023

@@ -23,7 +23,7 @@ from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.follow.state import State, StateError, TableState
 from logicalrep.tables.masks.mask_key import MaskKey, MaskKeyError
 from logicalrep.tables.masks.masked_rows import Masking
-from logicalrep.tables.operate.resync import known_settings, resync
+from logicalrep.tables.operate.resync import read_known_settings, resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.row_buffer import RowBuffer
 from logicalrep.tables.table_settings import TableSettings
@@ -124,7 +124,7 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
 
     # As `resync` does it, which gets no file.
     assert resync(db18.settings, Storage(str(tmp_path)), [USERS]) is False
-    once(db18, tmp_path, config=Config.of(known_settings(Storage(str(tmp_path))).tables))
+    once(db18, tmp_path, config=Config.of(read_known_settings(Storage(str(tmp_path))).tables))
     assert main(["status", "--dsn", db18.dsn, "--to", str(tmp_path)]) == 0
     assert "sesame" not in capsys.readouterr().out
     assert clear_files(tmp_path) == []
@@ -221,7 +221,7 @@ def test_a_renamed_table_stands_still_until_the_settings_name_it(db18: Database,
         assert "it was public.users, or a partition of it, with columns that are masked or left out" in text
     # As `resync` does it, which gets no file.
     resync(db18.settings, Storage(str(tmp_path)), [TableName("public", "people")])
-    stopped(db18, tmp_path, config=Config.of(known_settings(Storage(str(tmp_path))).tables))
+    stopped(db18, tmp_path, config=Config.of(read_known_settings(Storage(str(tmp_path))).tables))
     assert "and the settings by table do not name public.people" in stopped(
         db18, tmp_path, config=read_config({"tables": {}}, TableSettings())
     )

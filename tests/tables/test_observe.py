@@ -27,7 +27,7 @@ from logicalrep.cli.main import main
 from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep.observe.metrics import METRICS
 from logicalrep.observe.metrics import page as metrics_page
-from logicalrep.observe.serving import serving
+from logicalrep.observe.serving import serve
 from logicalrep.postgres.slots import Slot
 from logicalrep.tables.follow.state import StateError
 from logicalrep.tables.observe.observed import Observed
@@ -133,7 +133,7 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
 def served() -> Iterator[tuple[Observed, str]]:
     observed = Observed()
     observed.slot_name = "s"
-    with serving("127.0.0.1:0", observed.figures, {"/": partial(page, observed, "/lake/<b>")}) as address:
+    with serve("127.0.0.1:0", observed.figures, {"/": partial(page, observed, "/lake/<b>")}) as address:
         yield observed, address
 
 
@@ -254,7 +254,7 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
 
 @pytest.mark.parametrize("listen", ["", "host", "host:", "host:70000", "a b:80", "::1:80", "http://h:80", "8o80"])
 def test_what_is_no_address_is_refused(listen: str) -> None:
-    with pytest.raises(ListenError, match=r"\[LISTEN_ADDRESS\] .* is not HOST:PORT"), serving(listen, list):
+    with pytest.raises(ListenError, match=r"\[LISTEN_ADDRESS\] .* is not HOST:PORT"), serve(listen, list):
         pass
 
 

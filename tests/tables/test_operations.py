@@ -1,4 +1,4 @@
-"""`status`, `pause`, `resync` and `drop`: of a destination that is replicated, and of one where a process is replicating."""
+"""`query_status`, `pause`, `resync` and `drop`: of a destination that is replicated, and of one where a process is replicating."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State, StateError, States
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import resync
-from logicalrep.tables.operate.status import status
+from logicalrep.tables.operate.status import query_status
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.replicate.requests import pause, paused_since, resume
+from logicalrep.tables.replicate.requests import pause, read_paused_since, resume
 from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
@@ -49,7 +49,7 @@ def test_a_table_is_loaded_again_by_the_process_that_runs(shop: Database, tmp_pa
         shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
         eventually(lambda: State.read(storage).tables["public.orders"].load != load)
         caught_up()
-        found = status(shop.settings, storage)
+        found = query_status(shop.settings, storage)
         assert found.is_running
         with pytest.raises(SlotError, match="in use by process"):
             drop(shop.settings, storage, deletes_tables=False)
@@ -111,7 +111,7 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
         replicate_with(as_role, Report(), tasks=LocalTasks())
         with db18.writer() as other, other.transaction():
             other.execute("INSERT INTO t VALUES (2)")
-            found = status(as_role.connection, Storage(str(tmp_path)))
+            found = query_status(as_role.connection, Storage(str(tmp_path)))
             assert found.oldest_transaction is not None
             assert found.oldest_transaction.startswith(f"process {other.info.backend_pid}")
             assert found.oldest_transaction_since is None
@@ -163,7 +163,7 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
     shop.execute("DELETE FROM orders WHERE id < 100")
     with pytest.raises(SlotError, match=r"\[SLOT_LOST\].*resync --all"):
         once(shop, tmp_path)
-    assert status(shop.settings, storage).lost == "it does not exist"
+    assert query_status(shop.settings, storage).lost == "it does not exist"
     resync(shop.settings, storage, [])
     once(shop, tmp_path)
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
@@ -218,7 +218,7 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     long_ago = replace(State.read(storage), commit_timestamp="2020-01-01T00:00:00+00:00")
     States(storage).write(long_ago)
     shop.execute("CHECKPOINT")
-    found = status(shop.settings, storage)
+    found = query_status(shop.settings, storage)
     assert found.lag_bytes
     assert found.lag_seconds is not None
     assert found.lag_seconds < 60
@@ -226,16 +226,16 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     progress = LoadProgress(6630, 10_000, "2026-01-01T00:00:00+00:00")
     orders = replace(long_ago.tables["public.orders"], state="loading", progress=progress)
     States(storage).write(replace(long_ago, tables={**long_ago.tables, "public.orders": orders}))
-    assert not status(shop.settings, storage).is_running
-    assert status(shop.settings, storage).tables["public.orders"]["progress"] is None
+    assert not query_status(shop.settings, storage).is_running
+    assert query_status(shop.settings, storage).tables["public.orders"]["progress"] is None
     # While the server is idle the time goes on.
     monkeypatch.setattr("logicalrep.tables.replicate.loop._TIME_AGAIN", 0.0)
     with following(shop, tmp_path) as caught_up:
         caught_up()
         first = State.read(storage)
         eventually(lambda: replace(State.read(storage), caught_up=first.caught_up) == first != State.read(storage))
-        eventually(lambda: status(shop.settings, storage).lag_seconds == 0)
-    assert status(shop.settings, storage).load_snapshot is None
+        eventually(lambda: query_status(shop.settings, storage).lag_seconds == 0)
+    assert query_status(shop.settings, storage).load_snapshot is None
 
 
 def test_status_while_a_table_loads(
@@ -318,7 +318,7 @@ def test_a_paused_place_stands_still_until_it_is_resumed(
         eventually(lambda: told.pauses == 1)
         stands_still()
         assert State.read(storage) == found
-        assert status(shop.settings, storage).paused_since == paused_since(storage) is not None
+        assert query_status(shop.settings, storage).paused_since == read_paused_since(storage) is not None
         assert resume(storage)
         caught_up()
         assert differences(shop.dsn, str(tmp_path), TABLES) == {}

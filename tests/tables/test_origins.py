@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.postgres.publications import foreign_rows, listed_tables
+from logicalrep.postgres.publications import query_foreign_rows, query_listed_tables
 from logicalrep.postgres.slots import SlotError
 from logicalrep.tables.table_settings import TableSettings
 from tests.postgres.servers import Database
@@ -63,12 +63,12 @@ def test_tables_with_rows_of_another_server_are_named(db18: Database) -> None:
         "CREATE TABLE own (id int PRIMARY KEY)",
         "CREATE PUBLICATION p FOR TABLE root, t, own WITH (publish_via_partition_root = true)",
     )
-    assert foreign_rows(db18.connection, listed_tables(db18.connection, ("p",))) is None
+    assert query_foreign_rows(db18.connection, query_listed_tables(db18.connection, ("p",))) is None
     # A subscription would need another server, and its tables are these rows of the catalog.
     db18.execute(
         "SET allow_system_table_mods = on",
         "INSERT INTO pg_subscription_rel SELECT 1, oid, 'r', NULL FROM pg_class WHERE relname IN ('leaf', 't')",
     )
-    warning = foreign_rows(db18.connection, listed_tables(db18.connection, ("p",)))
+    warning = query_foreign_rows(db18.connection, query_listed_tables(db18.connection, ("p",)))
     assert warning is not None
     assert warning.startswith("this server subscribes to public.root, public.t at another one")

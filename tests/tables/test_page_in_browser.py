@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.observe.serving import serving
+from logicalrep.observe.serving import serve
 from logicalrep.tables.observe.observed import Observed, Sample
 from logicalrep.tables.observe.page import page
 from logicalrep_runtime.scalars import Lsn
@@ -63,9 +63,7 @@ def address() -> Iterator[str]:
         changes += int(4000 + 3000 * math.sin(number / 60))
         observed.samples.append(Sample(now + 5 * number, int(5e6 * (1 + math.sin(number / 90)) ** 2), changes))
     observed.changes = changes
-    with serving(
-        "0", observed.figures, {"/": partial(page, observed, "s3://lake-of-the-shop/production/shop")}
-    ) as found:
+    with serve("0", observed.figures, {"/": partial(page, observed, "s3://lake-of-the-shop/production/shop")}) as found:
         yield found
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from logicalrep.tables.replicate.progress import Bars, Lines, shown
+from logicalrep.tables.replicate.progress import Bars, Lines, show_progress
 from logicalrep.tables.report import Report
 from logicalrep.transactions.table_names import TableName
 from tests.terminals import Terminal
@@ -32,7 +32,7 @@ def load(report: Report, estimate: int, *copies: int) -> None:
 
 def test_lines_of_a_load_tell_each_tenth() -> None:
     stream = io.StringIO()
-    with shown(stream) as report:
+    with show_progress(stream) as report:
         assert isinstance(report, Lines)
         load(report, 1000, 50, 60, 40, 750, 99, 5)
     assert lines_of(stream) == [
@@ -45,7 +45,7 @@ def test_lines_of_a_load_tell_each_tenth() -> None:
 
 def test_a_table_whose_size_is_unknown_and_one_that_is_loaded_again() -> None:
     for stream in (io.StringIO(), Terminal()):
-        with shown(stream) as report:
+        with show_progress(stream) as report:
             load(report, 0, 50, 60)
             report.loading(ORDERS, 10)
             report.copied(ORDERS, 3)
@@ -74,7 +74,7 @@ def test_lines_of_batches_come_every_few_seconds(clock: list[float]) -> None:
 
 def test_quiet_leaves_warnings_and_what_the_work_waits_for() -> None:
     for stream in (io.StringIO(), Terminal()):
-        with shown(stream, quiet=True) as report:
+        with show_progress(stream, quiet=True) as report:
             load(report, 10, 10)
             report.batch(100, 2, 0.1, 0, None)
             report.waiting("waits for the transaction of process 1")
@@ -84,7 +84,7 @@ def test_quiet_leaves_warnings_and_what_the_work_waits_for() -> None:
 
 def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
     stream = Terminal()
-    with shown(stream) as report:
+    with show_progress(stream) as report:
         assert isinstance(report, Bars)
         report.loading(ORDERS, 1000)
         report.copied(ORDERS, 250)
@@ -106,7 +106,7 @@ def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
 
 
 def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown() as report:
+    with show_progress() as report:
         report.warning("something")
     captured = capsys.readouterr()
     assert (captured.out, captured.err.endswith("Z warning: something\n")) == ("", True)

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.publications import published_tables
+from logicalrep.postgres.publications import query_published_tables
 from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
 from logicalrep.transactions.table_names import TableName, table_names
 from tests.postgres.servers import Database
@@ -86,7 +86,7 @@ def test_a_child_is_not_published_with_its_parent(db18: Database) -> None:
         "CREATE TABLE later (id int)",
     )
     assert names(ensured(db18, "parent")) == ["public.parent"]
-    assert published_tables(db18.connection, (NAME,)) == [("public", "parent")]
+    assert query_published_tables(db18.connection, (NAME,)) == [("public", "parent")]
     db18.execute("INSERT INTO child VALUES (1)", "DELETE FROM child")
 
 

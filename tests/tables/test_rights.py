@@ -18,13 +18,13 @@ import pytest
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
-from logicalrep.postgres.publications import published_relation
+from logicalrep.postgres.publications import query_published_relation
 from logicalrep.postgres.snapshots import SnapshotError
-from logicalrep.postgres.table_rows.parts import table_parts
-from logicalrep.postgres.table_rows.reading import NotReadableError, copied
+from logicalrep.postgres.table_rows.parts import query_parts
+from logicalrep.postgres.table_rows.reading import NotReadableError, copy_rows
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity
-from logicalrep.tables.load.definitions import born_as_partitions, without_rows
+from logicalrep.tables.load.definitions import query_born_partitions, query_empty_tables
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.tables.test_replicate import once
@@ -198,12 +198,12 @@ def test_a_view_that_takes_a_tables_name_is_not_read(
     with closing(hostile.db.settings.connect()) as connection:
         if not has_setting:
             connection.execute("SET restrict_nonsystem_relation_kind = ''")
-        relation = published_relation(connection, name, ("p",))
+        relation = query_published_relation(connection, name, ("p",))
         assert relation is not None
-        (rows,) = table_parts(connection, relation, ("p",))
+        (rows,) = query_parts(connection, relation, ("p",))
         swap(hostile, "t")
         with pytest.raises(SnapshotError, match="another table"), connection.transaction():
-            list(copied(connection, rows, connection))
+            list(copy_rows(connection, rows, connection))
         if has_setting:
             with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="restricted"):
                 connection.execute("SELECT w FROM public.t")
@@ -214,16 +214,16 @@ def test_a_type_that_takes_a_columns_place_makes_a_filter_stale(hostile: Hostile
     hostile.execute("CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)")
     hostile.execute("CREATE PUBLICATION p FOR TABLE t WHERE (v > 0)")
     with closing(hostile.db.settings.connect()) as connection:
-        relation = published_relation(connection, TableName("public", "t"), ("p",))
+        relation = query_published_relation(connection, TableName("public", "t"), ("p",))
         assert relation is not None
-        (rows,) = table_parts(connection, relation, ("p",))
+        (rows,) = query_parts(connection, relation, ("p",))
         hostile.execute(
             "CREATE FUNCTION mood_number(mood) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT public.evil(''a cast'')';"
             "CREATE CAST (mood AS int) WITH FUNCTION mood_number(mood) AS IMPLICIT;"
             "ALTER PUBLICATION p SET TABLE t; ALTER TABLE t ALTER v TYPE mood USING 'low'"
         )
         with pytest.raises(SnapshotError, match="altered"), connection.transaction():
-            list(copied(connection, rows, connection))
+            list(copy_rows(connection, rows, connection))
     assert hostile.ran == []
 
 
@@ -240,15 +240,18 @@ def test_a_policy_makes_reading_fail_and_does_not_run(hostile: Hostile, tmp_path
     settings = ConnectionSettings(db.dsn, user=reader, options="-c row_security=on -c search_path=public")
     with closing(settings.connect()) as connection:
         assert connection.execute("SHOW search_path").fetchone() == ("",)
-        relation = published_relation(connection, name, ("p",))
+        relation = query_published_relation(connection, name, ("p",))
         assert relation is not None
         for rows in (
-            *table_parts(connection, relation, ("p",)),
-            *table_parts(connection, relation, ("p",), more=["1"]),
+            *query_parts(connection, relation, ("p",)),
+            *query_parts(connection, relation, ("p",), more=["1"]),
         ):
             with pytest.raises(NotReadableError, match="row-level security"), connection.transaction():
-                list(copied(connection, rows, connection))
+                list(copy_rows(connection, rows, connection))
         child = int(str(db.value("SELECT 'by_child_1'::regclass::oid")))
-        assert (born_as_partitions(connection, [child]), without_rows(connection, [child])) == ({child}, {child})
+        assert (query_born_partitions(connection, [child]), query_empty_tables(connection, [child])) == (
+            {child},
+            {child},
+        )
     assert hostile.ran == []
     db.execute(f"DROP OWNED BY {reader}", f"DROP ROLE {reader}")

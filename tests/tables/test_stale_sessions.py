@@ -13,7 +13,7 @@ import pytest
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.publications import has_stale_sessions, loses_new_tables
-from logicalrep.postgres.slots import create_slot, wal_head
+from logicalrep.postgres.slots import create_slot, query_wal_head
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.load import renewal
@@ -138,11 +138,11 @@ def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Dat
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     slot = create_slot(db18.connection, "s")
     db18.execute("INSERT INTO t VALUES (1)")
-    between = wal_head(db18.connection)
+    between = query_wal_head(db18.connection)
     db18.execute("INSERT INTO t VALUES (2)")
     for acknowledged, ids in ((Lsn(0), ["1", "2"]), (slot.confirmed.lsn, ["1", "2"]), (between, ["2"])):
         with ChangeReceiver(db18.settings, "s", ("p",), 4, acknowledged=acknowledged) as receiver:
-            target, found = wal_head(db18.connection), []
+            target, found = query_wal_head(db18.connection), []
             while True:
                 changes = receiver.take()
                 rows = [row for batch in changes.batches for row in batch.select(["op", "after"]).to_pylist()]

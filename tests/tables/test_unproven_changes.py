@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.postgres.slots import Connection, wal_head
-from logicalrep.postgres.visibility import Visibility, visibility
+from logicalrep.postgres.slots import Connection, query_wal_head
+from logicalrep.postgres.visibility import Visibility, query_visibility
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow import watch
 from logicalrep.tables.follow.state import State
@@ -360,10 +360,10 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_o
     unseen: set[int] = set()
 
     def seen(connection: Connection) -> Visibility:
-        found = visibility(connection)
+        found = query_visibility(connection)
         return Visibility(found.end, found.running | unseen)
 
-    monkeypatch.setattr(watch, "visibility", seen)
+    monkeypatch.setattr(watch, "query_visibility", seen)
     two_tables(db18)
     report = Loaded()
     with following(db18, tmp_path, report, publication="p") as caught_up:
@@ -371,11 +371,11 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_o
         caught_up()
         report.names.clear()
         db18.execute("ALTER TABLE a ADD x int DEFAULT 5")
-        before = wal_head(db18.connection)
+        before = query_wal_head(db18.connection)
         with db18.connection.transaction():
             db18.execute("INSERT INTO a VALUES (2, 6)")
             unseen.add(int(str(db18.value("SELECT pg_current_xact_id()::text::bigint"))))
-        after = wal_head(db18.connection)
+        after = query_wal_head(db18.connection)
         db18.execute("INSERT INTO b VALUES (2)")
         eventually(lambda: rows_of(tmp_path, "b") == [1, 2])
         assert rows_of(tmp_path, "a") == [1]

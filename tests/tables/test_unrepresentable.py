@@ -14,7 +14,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.config.config import Config
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.operate.resync import known_settings
+from logicalrep.tables.operate.resync import read_known_settings
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.table_settings import TableSettings, TableSettingsError
 from logicalrep.tables.tasks import LocalTasks
@@ -111,9 +111,9 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
         db18.execute("DELETE FROM u WHERE ctid = (SELECT min(ctid) FROM u)")
         db18.execute("INSERT INTO u VALUES (1, 'NaN'), (1, NULL)")
         # As `resync` takes them.
-        stored = known_settings(Storage(str(storage)))
+        stored = read_known_settings(Storage(str(storage)))
         once(db18, storage, table_settings=stored.others, config=Config.of(stored.tables))
-        assert known_settings(Storage(str(storage))).of(name).unrepresentable == treatment
+        assert read_known_settings(Storage(str(storage))).of(name).unrepresentable == treatment
         verdicts = list(verify(ConnectionSettings(db18.dsn), Storage(str(storage))))
         assert [(verdict.result, verdict.rows) for verdict in verdicts] == [
             ("equal", 2),

@@ -16,7 +16,7 @@ import pytest
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.cli.main import main
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.publications import published_relation
+from logicalrep.postgres.publications import query_published_relation
 from logicalrep.tables.delta.data_files import read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
@@ -381,7 +381,7 @@ def test_every_type_is_equal_and_a_difference_in_each_is_found(db16_and_18: Data
     types, rows = every_type(db)
     for number, (name, type_) in enumerate(types.items()):
         db.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v {type_})", f"INSERT INTO {name} VALUES (-1, NULL)")
-        relation = published_relation(db.connection, TableName("public", name), ())
+        relation = query_published_relation(db.connection, TableName("public", name), ())
         assert relation is not None
         column = Texts("utf-8", (), TypeCatalog()).columns(relation)[1]
         for at, row in enumerate(rows):

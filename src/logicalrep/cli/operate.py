@@ -1,4 +1,4 @@
-"""The commands `status`, `pause`, `resume`, `resync`, `skip` and `drop` of a replicated destination."""
+"""The commands `query_status`, `pause`, `resume`, `resync`, `skip` and `drop` of a replicated destination."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def add_operations(commands: Commands) -> None:
 
 def _print_status(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
-    from logicalrep.tables.operate.status import status
+    from logicalrep.tables.operate.status import query_status
 
-    found = status(connection, storage)
+    found = query_status(connection, storage)
     if options.json:
         print(visible_json(found.to_json(), indent=2))
         return 0
@@ -115,20 +115,20 @@ def _copied(progress: Mapping[str, Any]) -> str:
 
 def _pause(options: argparse.Namespace) -> int:
     _, storage = server_and_storage(options)
-    from logicalrep.tables.operate.status import known
+    from logicalrep.tables.operate.status import read_identity
     from logicalrep.tables.replicate.requests import pause
 
-    known(storage)
+    read_identity(storage)
     print("paused" if pause(storage) else "was paused already")
     return 0
 
 
 def _resume(options: argparse.Namespace) -> int:
     _, storage = server_and_storage(options)
-    from logicalrep.tables.operate.status import known
+    from logicalrep.tables.operate.status import read_identity
     from logicalrep.tables.replicate.requests import resume
 
-    known(storage)
+    read_identity(storage)
     print("goes on" if resume(storage) else "was not paused")
     return 0
 
@@ -138,8 +138,8 @@ def _resync(options: argparse.Namespace) -> int:
     from logicalrep.postgres.publications import PublicationError
     from logicalrep.postgres.slots import UndecodableError
     from logicalrep.tables.config.config import Config
-    from logicalrep.tables.operate.resync import known_settings, known_tables, resync
-    from logicalrep.tables.replicate.progress import shown
+    from logicalrep.tables.operate.resync import query_known_tables, read_known_settings, resync
+    from logicalrep.tables.replicate.progress import show_progress
     from logicalrep.tables.replicate.replicate import replicate_with
     from logicalrep.tables.settings import ReplicateSettings
     from logicalrep.transactions.table_names import table_names
@@ -153,17 +153,17 @@ def _resync(options: argparse.Namespace) -> int:
         say(f"asked the running replicate to load {'it' if names else 'all tables'} again", sys.stderr)
         return 0
     # Another setting would load its table again.
-    stored = known_settings(storage)
+    stored = read_known_settings(storage)
     settings = ReplicateSettings(
         connection=connection,
         to=storage.uri,
         storage_options=storage.storage_options,
         once=True,
-        tables=known_tables(connection, storage),
+        tables=query_known_tables(connection, storage),
         table_settings=stored.others,
         config=Config.of(stored.tables),
     )
-    with shown() as report:
+    with show_progress() as report:
         try:
             replicate_with(settings, report)
         except (PublicationError, UndecodableError):

@@ -124,12 +124,12 @@ def _replicate(options: argparse.Namespace) -> int:
     # Loaded late: the other commands need none of it.
     from logicalrep.tables.load.publishing import PublicationNeededError
     from logicalrep.tables.replicate.loop import TablesStoppedError
-    from logicalrep.tables.replicate.progress import shown
+    from logicalrep.tables.replicate.progress import show_progress
     from logicalrep.tables.replicate.replicate import replicate
     from logicalrep.tables.replicate.requests import PausedError
 
     try:
-        with _log_to_stderr() if options.verbose else shown(quiet=options.quiet) as report:
+        with _log_to_stderr() if options.verbose else show_progress(quiet=options.quiet) as report:
             replicate(
                 connection,
                 storage.uri,

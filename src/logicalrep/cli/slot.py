@@ -69,11 +69,11 @@ def _create(options: argparse.Namespace) -> int:
 
 def _print_status(options: argparse.Namespace) -> int:
     settings = server_of(options)
-    from logicalrep.postgres.slots import oldest_writer
+    from logicalrep.postgres.slots import query_oldest_writer
 
     with settings.connect() as connection:
         slot = _slot(connection, options.slot)
-        oldest, began = oldest_writer(connection) or (None, None)
+        oldest, began = query_oldest_writer(connection) or (None, None)
     found: dict[str, object] = {
         "slot": slot.name,
         "plugin": slot.plugin,
@@ -115,14 +115,14 @@ def _advance(options: argparse.Namespace) -> int:
     settings = server_of(options)
     from logicalrep.postgres.preflight.checks import check
     from logicalrep.postgres.preflight.findings import Needs
-    from logicalrep.postgres.slots import advance_slot, check_free, the_slot
+    from logicalrep.postgres.slots import advance_slot, check_free, query_slot
 
     with settings.connect() as connection:
         check_free(connection, _slot(connection, options.slot))
         check(connection, Needs(slot=options.slot, publications=(), mode="auto"))
-        slot = the_slot(connection, options.slot)
+        slot = query_slot(connection, options.slot)
         advance_slot(connection, slot, slot.sent_up_to if options.upto is None else options.upto)
-        moved = the_slot(connection, options.slot)
+        moved = query_slot(connection, options.slot)
     was = "is at" if moved.confirmed.lsn == slot.confirmed.lsn else f"was at {slot.confirmed.lsn}, is now at"
     say(f"the replication slot {slot.name} {was} {moved.confirmed.lsn}")
     return 0

@@ -19,7 +19,7 @@ _MOST_POSTED = 1 << 16
 
 
 @contextmanager
-def serving(
+def serve(
     listen: str,
     read: Callable[[], Iterable[Figures]],
     pages: Mapping[str, Callable[[], str]] | None = None,

@@ -17,10 +17,10 @@ _ABANDONING = 10.0
 """The longest time for the end of a COPY that is not read to its end, in seconds."""
 
 
-def started(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
+def start_copy(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
     """Send a COPY and return its rows once the first has arrived, so that an early error is raised here."""
     send(connection, statement)
-    rows = received(connection)
+    rows = receive_rows(connection)
     first = next(rows, b"")
     return chain((first,), rows)
 
@@ -30,7 +30,7 @@ def send(connection: Connection, statement: sql.Composed) -> None:
     connection.pgconn.send_query(statement.as_bytes(connection))
 
 
-def received(connection: Connection) -> Generator[memoryview | bytes, None, None]:
+def receive_rows(connection: Connection) -> Generator[memoryview | bytes, None, None]:
     """Yield the rows of the COPY that was sent, unchanged; the first row of a binary COPY includes the header.
 
     Closing the generator early stops the COPY and leaves the connection ready for the next statement.

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
-from logicalrep.postgres.copy_stream import received, send, started
+from logicalrep.postgres.copy_stream import receive_rows, send, start_copy
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
-from logicalrep.postgres.slots import Connection, when_free
+from logicalrep.postgres.slots import Connection, retry_until_free
 from logicalrep.transactions.frames import gathered
 from logicalrep_runtime.scalars import Lsn, lsn_of
 
@@ -86,7 +86,7 @@ def peek_batches_from(
 
 def _sent(connection: Connection) -> Iterator[MessageBatch]:
     with publications_there(connection):
-        yield from _in_batches(received(connection))
+        yield from _in_batches(receive_rows(connection))
 
 
 def _in_batches(copied: Iterator[memoryview | bytes]) -> Iterator[MessageBatch]:
@@ -123,7 +123,7 @@ def _copy(
     patience: float = 30,
 ) -> Iterator[memoryview | bytes]:
     statement = _statement(slot, options, upto_lsn, upto_messages)
-    return when_free(lambda: started(connection, statement), connection, slot, patience=patience)
+    return retry_until_free(lambda: start_copy(connection, statement), connection, slot, patience=patience)
 
 
 def _statement(slot: str, options: PluginOptions, upto_lsn: Lsn | None, upto_messages: int | None) -> sql.Composed:

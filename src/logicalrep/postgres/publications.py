@@ -54,7 +54,7 @@ SELECT attribute.atttypid, base_schema.nspname, base.typname, base.typtype = 'b'
 """
 
 
-def published_relation(
+def query_published_relation(
     connection: Connection, table: TableName, publications: tuple[str, ...]
 ) -> TableDescription | None:
     """Return a table with its published columns, none of them flagged as a key; None if the table does not exist."""
@@ -81,7 +81,7 @@ def published_relation(
     )
 
 
-def type_catalog(connection: Connection, table: TableName) -> TypeCatalog:
+def query_type_catalog(connection: Connection, table: TableName) -> TypeCatalog:
     """Return the catalog's entries for those types of a table that Type messages name."""
     return TypeCatalog({type_id: _catalog_type(*facts) for type_id, *facts in connection.execute(_TYPES, table)})
 
@@ -93,7 +93,7 @@ FROM pg_type AS type {_BASES} WHERE type.oid = ANY(%s)
 """
 
 
-def types_by_oid(connection: Connection, type_ids: Collection[int]) -> TypeCatalog:
+def query_types(connection: Connection, type_ids: Collection[int]) -> TypeCatalog:
     """Return the catalog's entries for types. It waits for no lock, and sees the state of a held snapshot."""
     types = connection.execute(_TYPES_BY_OID.encode(), (list(type_ids),)).fetchall() if type_ids else []
     return TypeCatalog({type_id: _catalog_type(*facts) for type_id, *facts in types})
@@ -167,7 +167,7 @@ _UNDER = """(
 )"""
 
 
-def listed_tables(connection: Connection, publications: tuple[str, ...]) -> list[PublishedTable]:
+def query_listed_tables(connection: Connection, publications: tuple[str, ...]) -> list[PublishedTable]:
     """Return the tables that the publications list, ordered by schema and name."""
     major = server_major(connection)
     query = _LISTED.format(
@@ -187,7 +187,7 @@ WHERE EXISTS (SELECT FROM pg_subscription_rel WHERE coalesce(pg_partition_root(s
 """
 
 
-def foreign_rows(connection: Connection, tables: Sequence[PublishedTable]) -> str | None:
+def query_foreign_rows(connection: Connection, tables: Sequence[PublishedTable]) -> str | None:
     """Return a warning for a reader without the changes of other origins; None if no table has rows of another server.
 
     Args:
@@ -205,13 +205,13 @@ def foreign_rows(connection: Connection, tables: Sequence[PublishedTable]) -> st
     )
 
 
-def published_tables(connection: Connection, publications: tuple[str, ...]) -> list[TableName]:
+def query_published_tables(connection: Connection, publications: tuple[str, ...]) -> list[TableName]:
     """Return the tables under whose names changes are sent."""
-    listed = listed_tables(connection, publications)
+    listed = query_listed_tables(connection, publications)
     return [table.name for table in listed if table.under is None]
 
 
-def definitions(connection: Connection, publications: tuple[str, ...]) -> set[str]:
+def query_definitions(connection: Connection, publications: tuple[str, ...]) -> set[str]:
     """Return the catalog's rows for the publications. Alone in this module it sees the state of a held snapshot."""
     catalogs = ["pg_publication AS entry ON entry.oid = publication.oid"]
     catalogs += ["pg_publication_rel AS entry ON prpubid = publication.oid"]
@@ -222,7 +222,7 @@ def definitions(connection: Connection, publications: tuple[str, ...]) -> set[st
     return {row[0] for row in connection.execute(union.encode(), {"names": list(publications)}).fetchall()}
 
 
-def row_filter(connection: Connection, table: TableName, publications: tuple[str, ...]) -> str | None:
+def query_row_filter(connection: Connection, table: TableName, publications: tuple[str, ...]) -> str | None:
     """Return the SQL expression that selects a table's published rows; None for all rows."""
     filters = [row[0] for row in _query_entries(connection, "rowfilter", table, publications)]
     # A row is published if any of the publications has it.

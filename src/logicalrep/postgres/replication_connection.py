@@ -18,8 +18,16 @@ from psycopg import pq, sql
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings, error_of, is_ending, settings_of
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
-from logicalrep.postgres.silence import Backend, SilentServerError, executed, wait_readable
-from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, scalar, the_slot, when_free
+from logicalrep.postgres.silence import Backend, SilentServerError, execute_command, wait_readable
+from logicalrep.postgres.slots import (
+    Connection,
+    Slot,
+    check_not_passed,
+    check_within_wal,
+    query_scalar,
+    query_slot,
+    retry_until_free,
+)
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.transactions.frames import LARGE_BATCH
 from logicalrep_protocol import walsender
@@ -171,7 +179,7 @@ class Walsender:
         try:
             command = _start_replication(slot, position or Lsn(0), options).as_bytes(self._connection)
             # The query uses this connection: another one may reach another server.
-            self.slot = the_slot(self._connection, slot)
+            self.slot = query_slot(self._connection, slot)
             self._status_interval = min(status_interval, _patience_of_server(self._connection) / 3)
             self._next_status = time.monotonic() + self._status_interval
             if reached is not None:
@@ -183,8 +191,8 @@ class Walsender:
                     self._connection.execute("SET client_encoding = SQL_ASCII")
                 if left is not None:
                     left.end(observer)
-                when_free(lambda: self._start(command), observer, slot, patience=patience)
-                confirmed = the_slot(observer, slot).confirmed.lsn
+                retry_until_free(lambda: self._start(command), observer, slot, patience=patience)
+                confirmed = query_slot(observer, slot).confirmed.lsn
             if position is not None:
                 check_not_passed(slot, confirmed, position)
             self.started_at = confirmed
@@ -306,14 +314,16 @@ class Walsender:
         self._next_status = time.monotonic() + self._status_interval
 
     def _start(self, command: bytes) -> None:
-        result = executed(self._connection, command)
+        result = execute_command(self._connection, command)
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise error_of(result)
 
 
 def _patience_of_server(connection: Connection) -> float:
     """Return the server's wal_sender_timeout in seconds."""
-    milliseconds: int = scalar(connection, "SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout'")
+    milliseconds: int = query_scalar(
+        connection, "SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout'"
+    )
     return milliseconds / 1000 or math.inf
 
 

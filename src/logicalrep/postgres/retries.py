@@ -118,7 +118,7 @@ class Retries:
         raise error
 
 
-def retried(
+def retry(
     action: Callable[[], _Result], waiting: Waiting | float, failed: Callable[[], None] = lambda: None
 ) -> _Result:
     """Return the result of an action on a server; call `failed` and try again while the server is away.

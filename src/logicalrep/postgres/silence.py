@@ -151,7 +151,7 @@ def next_result(connection: psycopg.Connection[TupleRow]) -> PGresult | None:
     return connection.pgconn.get_result()
 
 
-def executed(connection: psycopg.Connection[TupleRow], command: bytes) -> PGresult:
+def execute_command(connection: psycopg.Connection[TupleRow], command: bytes) -> PGresult:
     """Return the last result of a command of a walsender, which may begin a COPY. Raises SilentServerError."""
     connection.pgconn.send_query(command)
     last = None

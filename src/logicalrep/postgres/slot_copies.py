@@ -59,7 +59,7 @@ def can_be_copied(connection: Connection, slot: Slot) -> bool:
 
 
 @contextmanager
-def copies_of(settings: ConnectionSettings, slot: str, number: int) -> Iterator[list[SlotCopy]]:
+def create_copies(settings: ConnectionSettings, slot: str, number: int) -> Iterator[list[SlotCopy]]:
     """Yield `number` copies of a slot, or fewer if the server's limits do not allow them; close them at the end."""
     copies: list[SlotCopy] = []
     try:

@@ -14,8 +14,8 @@ from psycopg.rows import TupleRow, dict_row
 
 from logicalrep.postgres.connection import ConnectionSettings, error_of
 from logicalrep.postgres.retries import Retries
-from logicalrep.postgres.silence import executed
-from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of, with_beginning
+from logicalrep.postgres.silence import execute_command
+from logicalrep.postgres.timelines import Timeline, WalPosition, query_beginning, why_not_part_of
 from logicalrep_protocol import versions
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -162,13 +162,13 @@ def server_major(connection: Connection) -> int:
     return connection.info.server_version // 10000
 
 
-def scalar(connection: Connection, query: str, *parameters: object) -> Any:
+def query_scalar(connection: Connection, query: str, *parameters: object) -> Any:
     """Return the first value of a query's row; None without a row."""
     row = connection.execute(query, parameters or None).fetchone()
     return None if row is None else row[0]
 
 
-def server_identity(connection: Connection) -> tuple[int, str]:
+def query_server_identity(connection: Connection) -> tuple[int, str]:
     """Return the system identifier of the server, which other servers do not have, and the database's name."""
     row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
     assert row is not None
@@ -221,7 +221,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
     )
 
 
-def the_slot(connection: Connection, name: str) -> Slot:
+def query_slot(connection: Connection, name: str) -> Slot:
     """Return the slot of a name; raise SlotError if there is none or it is lost."""
     slot = find_slot(connection, name)
     if slot is None:
@@ -236,7 +236,7 @@ def the_slot(connection: Connection, name: str) -> Slot:
             "the tables again and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer",
             code="SLOT_LOST",
         )
-    return slot if slot.timeline is None else replace(slot, timeline=with_beginning(connection, slot.timeline))
+    return slot if slot.timeline is None else replace(slot, timeline=query_beginning(connection, slot.timeline))
 
 
 def check_free(connection: Connection, slot: Slot) -> None:
@@ -295,11 +295,11 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False, f
                 if is_copied:
                     connection.execute("SELECT pg_copy_logical_replication_slot(%s, %s, false)", (made, name))
                     drop_slot(connection, made)
-                return the_slot(connection, name)
+                return query_slot(connection, name)
             reason = "its beginning cannot be left behind"
         except psycopg.errors.ConfigurationLimitExceeded:
             # There is no room for a second slot.
-            return _create(connection, name) if is_copied else the_slot(connection, name)
+            return _create(connection, name) if is_copied else query_slot(connection, name)
         except psycopg.errors.InternalError_ as error:
             reason = error.diag.message_primary or ""
         # The server has dropped a temporary slot after an error.
@@ -313,7 +313,7 @@ def can_be_moved(connection: Connection) -> bool:
 
     PostgreSQL 10 moves none, and on a standby the second one would wait for the primary's next record.
     """
-    return server_major(connection) >= 11 and not scalar(connection, "SELECT pg_is_in_recovery()")
+    return server_major(connection) >= 11 and not query_scalar(connection, "SELECT pg_is_in_recovery()")
 
 
 def _settle(connection: Connection, slot: Slot) -> bool:
@@ -326,7 +326,9 @@ def _settle(connection: Connection, slot: Slot) -> bool:
     this is not for slots with two_phase.
     """
     other = f"logicalrep_new_{secrets.token_hex(8)}"
-    position = scalar(connection, "SELECT lsn FROM pg_create_logical_replication_slot(%s, 'pgoutput', true)", other)
+    position = query_scalar(
+        connection, "SELECT lsn FROM pg_create_logical_replication_slot(%s, 'pgoutput', true)", other
+    )
     drop_slot(connection, other)
     with connection.transaction():
         if slot.failover:
@@ -354,7 +356,7 @@ def _create(
         if server_major(connection) >= since:
             arguments.append(wanted)
     connection.execute(f"SELECT pg_create_logical_replication_slot({', '.join(['%s'] * len(arguments))})", arguments)
-    return the_slot(connection, name)
+    return query_slot(connection, name)
 
 
 def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: float = 30) -> None:
@@ -365,7 +367,7 @@ def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: floa
     if slot.confirmed.lsn >= lsn:
         return
     try:
-        when_free(
+        retry_until_free(
             lambda: connection.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (slot.name, str(lsn))),
             connection,
             slot.name,
@@ -373,7 +375,7 @@ def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: floa
         )
     except psycopg.errors.ObjectNotInPrerequisiteState:
         # "cannot advance replication slot to X, minimum is Y": another process has advanced it meanwhile.
-        if the_slot(connection, slot.name).confirmed.lsn < lsn:
+        if query_slot(connection, slot.name).confirmed.lsn < lsn:
             raise
 
 
@@ -383,17 +385,17 @@ def keep_on_standbys(settings: ConnectionSettings, name: str) -> None:
         change = sql.SQL("ALTER_REPLICATION_SLOT {} (FAILOVER true)").format(sql.Identifier(name))
 
         def run() -> None:
-            result = executed(walsender, change.as_bytes(walsender))
+            result = execute_command(walsender, change.as_bytes(walsender))
             if result.status != pq.ExecStatus.COMMAND_OK:
                 raise error_of(result)
 
-        when_free(run, connection, name, patience=30)
+        retry_until_free(run, connection, name, patience=30)
 
 
 def drop_slot(connection: Connection, name: str) -> None:
     """Drop a slot; wait for a moment while a process that has just ended still holds it."""
     drop = sql.SQL("SELECT pg_drop_replication_slot({})").format(name)
-    when_free(lambda: connection.execute(drop), connection, name, patience=30)
+    retry_until_free(lambda: connection.execute(drop), connection, name, patience=30)
 
 
 _OLDEST_WRITER = """
@@ -406,7 +408,7 @@ SELECT what, began FROM (
 """
 
 
-def oldest_writer(connection: Connection) -> tuple[str, datetime | None] | None:
+def query_oldest_writer(connection: Connection) -> tuple[str, datetime | None] | None:
     """Return the oldest open transaction that has written, in words, and when it began; None if there is no other.
 
     The server does not tell when a transaction of another role began, without the rights of `pg_read_all_stats`.
@@ -415,26 +417,26 @@ def oldest_writer(connection: Connection) -> tuple[str, datetime | None] | None:
     return None if row is None else (row[0], row[1])
 
 
-def next_xid(connection: Connection) -> int:
+def query_next_xid(connection: Connection) -> int:
     """Return the 64-bit transaction id that the server assigns next."""
-    return int(scalar(connection, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
+    return int(query_scalar(connection, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
 
 
-def wal_head(connection: Connection) -> Lsn:
+def query_wal_head(connection: Connection) -> Lsn:
     """Return the end of the WAL that the server has written."""
-    return Lsn(scalar(connection, f"SELECT {_HEAD}"))
+    return Lsn(query_scalar(connection, f"SELECT {_HEAD}"))
 
 
-def server_time(connection: Connection) -> datetime:
+def query_server_time(connection: Connection) -> datetime:
     """Return the server's time, in UTC."""
-    time: datetime = scalar(connection, "SELECT now()")
+    time: datetime = query_scalar(connection, "SELECT now()")
     return time
 
 
-def oldest_load(connection: Connection) -> datetime | None:
+def query_oldest_load(connection: Connection) -> datetime | None:
     """Return the time since when the oldest snapshot of a load of tables of this database is held; None without one."""
     # A walsender has no xact_start: its state is that of a transaction from the snapshot on.
-    since: datetime | None = scalar(
+    since: datetime | None = query_scalar(
         connection,
         "SELECT min(activity.state_change) FROM pg_replication_slots AS slot JOIN pg_stat_activity AS activity "
         "ON activity.pid = slot.active_pid WHERE activity.state = 'idle in transaction' AND slot.temporary "
@@ -443,13 +445,13 @@ def oldest_load(connection: Connection) -> datetime | None:
     return since
 
 
-def sent_up_to(connection: Connection, name: str) -> Lsn:
+def query_sent_end(connection: Connection, name: str) -> Lsn:
     """Return the end of the WAL that the server sends from a slot, which may not exist yet."""
     slot = find_slot(connection, name)
-    return wal_head(connection) if slot is None else slot.sent_up_to
+    return query_wal_head(connection) if slot is None else slot.sent_up_to
 
 
-def when_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:
+def retry_until_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:
     """Return the result of an action on a slot; try again while another process holds the slot.
 
     Raises SlotError after `patience` seconds, with the process's name, or if the slot has been dropped.
@@ -463,7 +465,7 @@ def when_free(action: Callable[[], _Result], connection: Connection, name: str, 
                 raise SlotError(in_use(name, _query_reader(connection, name)), code="SLOT_IN_USE") from None
         except psycopg.errors.UndefinedObject:
             # The slot, or a publication that it would send.
-            the_slot(connection, name)
+            query_slot(connection, name)
             raise
 
 

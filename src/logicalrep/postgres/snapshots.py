@@ -26,8 +26,8 @@ from logicalrep.postgres.slots import (
     create_slot,
     drop_slot,
     find_slot,
-    oldest_writer,
-    server_time,
+    query_oldest_writer,
+    query_server_time,
 )
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
@@ -73,7 +73,7 @@ class Snapshot:
 
 
 @contextmanager
-def slot_with_snapshot(
+def create_slot_with_snapshot(
     settings: ConnectionSettings,
     slot: str,
     tables: Sequence[TableName],
@@ -96,7 +96,7 @@ def slot_with_snapshot(
                 f"SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()})",
                 code="SLOT_EXISTS",
             )
-        taken = TimestampTz.from_datetime(server_time(holder))
+        taken = TimestampTz.from_datetime(query_server_time(holder))
         name, lsn = _create_slot(holder, maker, slot, two_phase=two_phase, failover=failover)
         try:
             snapshot = Snapshot(name, slot, lsn, taken)
@@ -137,20 +137,20 @@ def _create_slot(
 
 
 @contextmanager
-def temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str], None]) -> Iterator[Snapshot]:
+def hold_temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str], None]) -> Iterator[Snapshot]:
     """Hold a snapshot while the context lasts, with a temporary slot that tells its position. It locks nothing.
 
-    Making it waits as `while_waiting` says.
+    Making it waits as `run_and_tell_waits` says.
     """
     slot = f"logicalrep_load_{secrets.token_hex(8)}"
     with settings.connect() as now, settings.connect(replication=True) as maker:
-        taken = TimestampTz.from_datetime(server_time(now))
+        taken = TimestampTz.from_datetime(query_server_time(now))
         make = partial(_make_slot, maker, slot, temporary=True)
-        name, lsn = while_waiting(make, maker, now, waiting)
+        name, lsn = run_and_tell_waits(make, maker, now, waiting)
         yield Snapshot(name, slot, lsn, taken)
 
 
-def while_waiting(
+def run_and_tell_waits(
     make: Callable[[], _Result], maker: Connection, now: Connection, waiting: Callable[[str], None]
 ) -> _Result:
     """Return the result of making a slot on the connection `maker`, which waits for every transaction that has written.
@@ -171,7 +171,7 @@ def while_waiting(
 
 def _query_writer(connection: Connection) -> str:
     """Say which transaction keeps a new slot waiting."""
-    oldest = oldest_writer(connection)
+    oldest = query_oldest_writer(connection)
     if oldest is None:
         return "a new slot waits for a transaction that has written"
     what, began = oldest

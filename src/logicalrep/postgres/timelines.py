@@ -57,7 +57,7 @@ def why_not_part_of(settings: ConnectionSettings, position: WalPosition, now: Ti
             f"{now.system_identifier}: it is another one, or was upgraded"
         )
     is_same = then.id == now.id
-    points = {} if is_same else switch_points(settings, now.id)
+    points = {} if is_same else query_switch_points(settings, now.id)
     began = now.began if is_same else _last_before(points, then.id)
     if then.began is not None and began is not None and then.began != began and position.lsn > min(then.began, began):
         return (
@@ -74,7 +74,7 @@ def why_not_part_of(settings: ConnectionSettings, position: WalPosition, now: Ti
     )
 
 
-def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, Lsn]:
+def query_switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, Lsn]:
     """Return the timelines before one in its history, each with the LSN at which it was left."""
     if timeline_id == 1:
         return {}
@@ -82,7 +82,7 @@ def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, L
         return _query_history(connection, timeline_id)
 
 
-def with_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline) -> Timeline:
+def query_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline) -> Timeline:
     """Return the timeline of a connection's server with its start.
 
     The server is asked once after each of its starts. The query takes a walsender: the start stays unknown while none
@@ -105,7 +105,7 @@ def with_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline)
             if is_walsender:
                 points = _query_history(connection, timeline.id)
             else:
-                points = switch_points(settings_of(connection), timeline.id)
+                points = query_switch_points(settings_of(connection), timeline.id)
         _BEGINNINGS[timeline, started] = _last_before(points, timeline.id)
     return replace(timeline, began=_BEGINNINGS[timeline, started])
 

@@ -12,10 +12,10 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
-from logicalrep.postgres.publications import published_relation, type_catalog
+from logicalrep.postgres.publications import query_published_relation, query_type_catalog
 from logicalrep.postgres.replication import Replication
-from logicalrep.postgres.retries import retried
-from logicalrep.postgres.slots import Connection, newest_protocol, wal_head
+from logicalrep.postgres.retries import retry
+from logicalrep.postgres.slots import Connection, newest_protocol, query_wal_head
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.logs import warn
@@ -113,9 +113,9 @@ class Stream(Generic[_Item]):
             name = table_name(table)
             needs = replace(needs, tables=(name,))
             with self._connect(needs) as connection:
-                relation = published_relation(connection, name, needs.publications)
+                relation = query_published_relation(connection, name, needs.publications)
                 assert relation is not None
-                form = table_form(relation, type_catalog(connection, name), form)
+                form = table_form(relation, query_type_catalog(connection, name), form)
         with self._assembler() as assembler:
             committing = Committing(form, assembler)
             with self._start(committing.intake, needs) as events:
@@ -159,7 +159,7 @@ class Stream(Generic[_Item]):
                 connection.close()
                 raise
 
-        return retried(connect, self._retry_timeout)
+        return retry(connect, self._retry_timeout)
 
     @contextmanager
     def _start(self, intake: Intake[WholeTransactions], needs: Needs) -> Iterator[Iterator[Event | WholeTransactions]]:
@@ -167,7 +167,7 @@ class Stream(Generic[_Item]):
         with self._connect(needs) as connection:
             ensure_slot(connection, needs)
             version = newest_protocol(connection)
-            self._end = None if self._follow else wal_head(connection)
+            self._end = None if self._follow else query_wal_head(connection)
         options = PluginOptions(
             publication_names=needs.publications,
             proto_version=version,

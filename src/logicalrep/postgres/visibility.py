@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from logicalrep.postgres.slots import Connection, scalar, server_major
+from logicalrep.postgres.slots import Connection, query_scalar, server_major
 
 _IDS = 1 << 32
 
@@ -34,8 +34,8 @@ class Visibility:
         return distance < 0 and whole not in self.running
 
 
-def visibility(connection: Connection) -> Visibility:
+def query_visibility(connection: Connection) -> Visibility:
     """Return which transactions the session's present transaction sees, or its next statement outside of one."""
     function = "pg_current_snapshot" if server_major(connection) >= 13 else "txid_current_snapshot"
-    _, end, running = str(scalar(connection, f"SELECT {function}()::text")).split(":")
+    _, end, running = str(query_scalar(connection, f"SELECT {function}()::text")).split(":")
     return Visibility(int(end), frozenset(int(xid) for xid in running.split(",") if xid))

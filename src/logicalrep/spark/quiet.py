@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 
 
 @contextmanager
-def quiet_java() -> Iterator[None]:
+def silence_java() -> Iterator[None]:
     """Let a Java that is started in this context write its standard error into a file, also afterwards.
 
     Python's own standard error is that of before once the context ends. An exception in it shows the file.

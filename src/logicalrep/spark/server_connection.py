@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from logicalrep.observe.log import log_to_standard_error as to_standard_error
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.retries import retried
-from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal, the_slot
+from logicalrep.postgres.retries import retry
+from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal, query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Monitor
 from logicalrep.spark.options import SourceOptions
@@ -49,7 +49,7 @@ class Driver:
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on a connection; try again while the server cannot be reached."""
         try:
-            return retried(lambda: action(self._connect()), self._options.retry_timeout, self.close)
+            return retry(lambda: action(self._connect()), self._options.retry_timeout, self.close)
         except LogicalRepError as error:
             # Spark repeats the traceback three times; the sentence alone says more.
             raise error.with_traceback(None) from None
@@ -93,7 +93,7 @@ class Driver:
 
 def acknowledge_position(connection: Connection, options: SourceOptions, position: WalPosition) -> None:
     """Advance the slot to a position that Spark has committed; raise LostPositionError if the WAL lacks it."""
-    slot = the_slot(connection, options.the_slot)
+    slot = query_slot(connection, options.the_slot)
     # Another server would take the position for its own, and skip its changes before that.
     check_within_wal(options.connection, slot, position)
     advance_slot(connection, slot, position.lsn)

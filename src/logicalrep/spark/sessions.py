@@ -13,11 +13,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.publications import published_tables
-from logicalrep.postgres.slots import sent_up_to
-from logicalrep.postgres.snapshots import slot_with_snapshot
+from logicalrep.postgres.publications import query_published_tables
+from logicalrep.postgres.slots import query_sent_end
+from logicalrep.postgres.snapshots import create_slot_with_snapshot
 from logicalrep.spark.executors import check_executors, is_connect
-from logicalrep.spark.java import is_java_installed, java_options, packaged_java_home
+from logicalrep.spark.java import is_java_installed, java_options, make_java_home
 from logicalrep.spark.offsets import offset_in_progress, position_of
 from logicalrep.spark.options import OptionError, read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
@@ -67,10 +67,10 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
     Example:
         >>> spark = session("local[4]", **{"spark.driver.memory": "4g"})
     """
-    return started(master, settings)
+    return start_session(master, settings)
 
 
-def started(
+def start_session(
     master: str, settings: Mapping[str, str], launch: Callable[[Mapping[str, str]], None] = lambda settings: None
 ) -> SparkSession:
     """Do what `session` does; `launch` is called with all settings before, and may start the Java."""
@@ -89,7 +89,7 @@ def started(
         # Without it Spark warns about the machine's host name.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not is_java_installed():
-        os.environ["JAVA_HOME"] = str(packaged_java_home())
+        os.environ["JAVA_HOME"] = str(make_java_home())
     defaults = {
         "spark.master": master,
         "spark.app.name": "logicalrep",
@@ -182,7 +182,7 @@ def run_available_now(writer: DataStreamWriter, **options: str) -> StreamingQuer
     """
     read = read_options(options)
     with read.connection.connect() as connection:
-        end = sent_up_to(connection, read.the_slot)
+        end = query_sent_end(connection, read.the_slot)
     before = None
     while True:
         query = writer.trigger(availableNow=True).start()
@@ -221,7 +221,7 @@ def snapshot(**options: str) -> Iterator[str]:
     log_to_standard_error()
     with read.connection.connect() as connection:
         warn(check(connection, replace(read.needs, create_slot=True, snapshot=True)))
-        tables = [name for name in published_tables(connection, read.publications) if read.reads(*name)]
+        tables = [name for name in query_published_tables(connection, read.publications) if read.reads(*name)]
     made_with = {"two_phase": read.two_phase, "failover": read.failover}
-    with slot_with_snapshot(read.connection, read.the_slot, tables, **made_with) as made:
+    with create_slot_with_snapshot(read.connection, read.the_slot, tables, **made_with) as made:
         yield str(made)

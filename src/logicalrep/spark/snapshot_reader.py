@@ -16,16 +16,16 @@ from logicalrep.arrow.copy_rows import inserts
 from logicalrep.arrow.reading import committed_batches
 from logicalrep.arrow.synthetic_messages import inserted
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.publications import definitions, published_relation
+from logicalrep.postgres.publications import query_definitions, query_published_relation
 from logicalrep.postgres.slots import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
-from logicalrep.postgres.table_rows.parts import table_parts
-from logicalrep.postgres.table_rows.reading import FileRows, copied, readable
+from logicalrep.postgres.table_rows.parts import query_parts
+from logicalrep.postgres.table_rows.reading import FileRows, copy_rows, readable
 from logicalrep.spark.options import OptionError, SourceOptions
 from logicalrep.spark.schemas import row_form
 from logicalrep.spark.server_connection import log_to_standard_error
 from logicalrep.spark.typed_tables.table_schema import with_catalog
-from logicalrep.spark.worker import PromptReader, collected_once
+from logicalrep.spark.worker import PromptReader, collect_garbage_once
 from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_runtime.scalars import Lsn
@@ -71,15 +71,15 @@ class SnapshotReader(PromptReader, DataSourceReader):
             try:
                 # Making the snapshot has logged the warnings.
                 check(now, options.needs)
-                relation = published_relation(connection, self._table, options.publications)
+                relation = query_published_relation(connection, self._table, options.publications)
                 if relation is None:
                     raise OptionError(
                         f"option 'table' is {self._table}, which did not exist when the snapshot was made"
                     )
-                parts = table_parts(connection, relation, options.publications)
+                parts = query_parts(connection, relation, options.publications)
             except psycopg.errors.LockNotAvailable as error:
                 raise blocked(f"a table of {names}") from error
-            if definitions(connection, options.publications) != definitions(now, options.publications):
+            if query_definitions(connection, options.publications) != query_definitions(now, options.publications):
                 raise SnapshotError(
                     f"{names} was altered since the snapshot was made: make it again", code="SNAPSHOT_STALE"
                 )
@@ -89,14 +89,14 @@ class SnapshotReader(PromptReader, DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a part; without parts, Spark reads an empty partition of its own."""
-        return collected_once(self._read(partition)) if isinstance(partition, TablePart) else iter(())
+        return collect_garbage_once(self._read(partition)) if isinstance(partition, TablePart) else iter(())
 
     def _read(self, part: TablePart) -> Iterator[pa.RecordBatch]:
         settings = self._options.connection
         with settings.connect() as connection, settings.connect() as now:
             self._hold(connection)
             options = with_catalog(connection, self._options)
-            with closing(copied(connection, part.rows, now)) as data:
+            with closing(copy_rows(connection, part.rows, now)) as data:
                 rows = inserts(data, part.relation, part.commit_lsn)
                 messages = inserted(part.relation, rows, part.commit_lsn, self._snapshot.taken)
                 yield from committed_batches(messages, Decoder(1), row_form(options, self._schema))

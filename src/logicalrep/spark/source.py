@@ -41,9 +41,9 @@ class LogicalRepDataSource(Shipped, DataSource):
             return feed_schema()
         if options.path is not None:
             raise OptionError("option 'table' reads the columns from the server; with 'path' give them by .schema(...)")
-        from logicalrep.spark.typed_tables.table_schema import relation_on_server, relation_schema
+        from logicalrep.spark.typed_tables.table_schema import query_relation, relation_schema
 
-        relation, catalog = relation_on_server(options)
+        relation, catalog = query_relation(options)
         return relation_schema(relation, options.text_columns, catalog)
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from logicalrep.postgres.preflight.checks import ensure_slot
-from logicalrep.postgres.slots import Connection, Slot, sent_up_to, the_slot
+from logicalrep.postgres.slots import Connection, Slot, query_sent_end, query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.offsets import Commits, Offset, offset_of
 from logicalrep.spark.options import SourceOptions
@@ -92,10 +92,10 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _initial(self, connection: Connection) -> WalPosition:
         """Return the slot's position; create the slot if the options say so."""
         ensure_slot(connection, self._options.needs)
-        return the_slot(connection, self._slot).confirmed
+        return query_slot(connection, self._slot).confirmed
 
     def _look_at_slot(self) -> Slot:
-        return self._run(lambda connection: the_slot(connection, self._slot))
+        return self._run(lambda connection: query_slot(connection, self._slot))
 
     def _sent_up_to(self) -> Lsn:
-        return self._run(lambda connection: sent_up_to(connection, self._slot))
+        return self._run(lambda connection: query_sent_end(connection, self._slot))

@@ -59,7 +59,7 @@ class PromptReader(Shipped):
         self._filling = bytes(_LONGEST_SEGMENT)
 
 
-def collected_once(batches: Iterator[_Batch]) -> Iterator[_Batch]:
+def collect_garbage_once(batches: Iterator[_Batch]) -> Iterator[_Batch]:
     """Yield the same batches; after the last, exempt all loaded objects from further garbage collection.
 
     Spark's worker collects garbage after each task, and the next task waits for it. With the many objects of numba and

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import Installation, LocalServer, find_installation
-from logicalrep.postgres.slots import Connection, wal_head
+from logicalrep.postgres.slots import Connection, query_wal_head
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 
@@ -78,14 +78,14 @@ def _wait_until_caught_up(
     lake: Path, connection: Connection, load: subprocess.Popen[bytes], replicate: subprocess.Popen[bytes]
 ) -> list[int]:
     """Wait until the load has ended and the tables have all of it; return the lags meanwhile, in bytes."""
-    storage, start, lags = Storage(str(lake)), wal_head(connection), []
+    storage, start, lags = Storage(str(lake)), query_wal_head(connection), []
     end = None
     deadline = time.monotonic() + _LONGEST_WAIT
     while time.monotonic() < deadline and replicate.poll() is None:
-        state, head = State.read(storage), wal_head(connection)
+        state, head = State.read(storage), query_wal_head(connection)
         lags.append(max((end or head) - max(state.lsn, start), 0))
         if end is None and load.poll() is not None:
-            end = wal_head(connection)
+            end = query_wal_head(connection)
             _say(f"pgbench has ended, the server's WAL ends at {end}; waiting for the tables ...")
         elif end is not None and not lags[-1] and all(table.state == "following" for table in state.tables.values()):
             return lags

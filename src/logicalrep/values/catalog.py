@@ -46,7 +46,7 @@ class CatalogType:
 
 @dataclass(frozen=True)
 class TypeCatalog:
-    """The types that columns have, or had when they were looked up. Get one from `publications.type_catalog()`.
+    """The types that columns have, or had when they were looked up. Get one from `publications.query_type_catalog()`.
 
     Example:
         >>> TypeCatalog({16385: CatalogType("public", "mood", "e")}).find(16385, None).name

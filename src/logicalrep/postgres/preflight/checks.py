@@ -10,7 +10,7 @@ from logicalrep.postgres.preflight.findings import Findings, Needs, PreflightErr
 from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError, refuse_synchronous
 from logicalrep.postgres.preflight.tables import check_tables
 from logicalrep.postgres.publications import loses_new_tables
-from logicalrep.postgres.slots import Connection, create_slot, find_slot, newest_protocol, scalar, server_major
+from logicalrep.postgres.slots import Connection, create_slot, find_slot, newest_protocol, query_scalar, server_major
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 _MAKE_ANOTHER = (
@@ -57,7 +57,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
             "may get no changes of a table that joins a publication while a transaction which has written it is open. "
             "Upgrade to 17.5, 16.9, 15.13, 14.18, 13.21 or later."
         )
-    wal_level = scalar(connection, "SELECT current_setting('wal_level')")
+    wal_level = query_scalar(connection, "SELECT current_setting('wal_level')")
     # From PostgreSQL 19 on, a server with wal_level = replica raises its level by itself for a logical slot.
     enough = ("replica", "logical") if major >= 19 else ("logical",)
     if wal_level not in enough:
@@ -65,7 +65,9 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
             "WAL_LEVEL",
             f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = {enough[0]} and restart the server.",
         )
-    timeout = scalar(connection, "SELECT current_setting('idle_replication_slot_timeout')") if major >= 18 else "0"
+    timeout = (
+        query_scalar(connection, "SELECT current_setting('idle_replication_slot_timeout')") if major >= 18 else "0"
+    )
     if timeout != "0":
         findings.warnings.append(
             f"idle_replication_slot_timeout is {timeout}: a slot without a reader for that time is lost"
@@ -106,7 +108,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
     if needs.mode == "peek" and needs.moves_slot and major < 11:
         findings.error("SERVER_LACKS_OPTION", "PostgreSQL 10 cannot move a slot for mode = peek: use mode = walsender.")
     takes_walsender = needs.snapshot or needs.mode == "walsender" or (needs.mode == "auto" and needs.two_phase)
-    if takes_walsender and scalar(connection, "SELECT current_setting('max_wal_senders')::int") == 0:
+    if takes_walsender and query_scalar(connection, "SELECT current_setting('max_wal_senders')::int") == 0:
         findings.error(
             "NO_WALSENDERS",
             "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server"
@@ -123,16 +125,16 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
 
 
 def _check_role(connection: Connection, findings: Findings) -> None:
-    allowed = scalar(connection, "SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user")
+    allowed = query_scalar(connection, "SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user")
     if not allowed:
         # Managed services grant the right through a role of their own.
-        allowed = scalar(
+        allowed = query_scalar(
             connection,
             "SELECT bool_or(pg_has_role(current_user, oid, 'member')) FROM pg_roles "
             "WHERE rolname IN ('rds_replication', 'azure_pg_admin', 'cloudsqlsuperuser')",
         )
     if not allowed:
-        user = scalar(connection, "SELECT quote_ident(current_user)")
+        user = query_scalar(connection, "SELECT quote_ident(current_user)")
         findings.error("ROLE_CANNOT_REPLICATE", f"Role {user} may not replicate: run ALTER ROLE {user} REPLICATION.")
 
 
@@ -167,11 +169,11 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
                 f"SELECT pg_create_logical_replication_slot({sql.Literal(needs.slot).as_string()}, 'pgoutput').",
             )
             return
-        free = scalar(
+        free = query_scalar(
             connection, "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_replication_slots"
         )
         if server_major(connection) >= 19:
-            level = scalar(connection, "SELECT current_setting('effective_wal_level')")
+            level = query_scalar(connection, "SELECT current_setting('effective_wal_level')")
             if level != "logical":
                 findings.warnings.append(
                     f"Creating the first logical slot raises effective_wal_level from {level} to logical, which waits "
@@ -191,7 +193,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         return
     if slot.plugin != "pgoutput":
         findings.error("SLOT_UNUSABLE", f"Replication slot {name} has the plugin {slot.plugin}: {_MAKE_ANOTHER}")
-    database = scalar(connection, "SELECT current_database()")
+    database = query_scalar(connection, "SELECT current_database()")
     if slot.database != database:
         findings.error(
             "SLOT_UNUSABLE",
@@ -237,7 +239,7 @@ def _check_publications(connection: Connection, needs: Needs, findings: Findings
     tables: dict[str, int] = dict(rows)
     for name in needs.publications:
         if name not in tables:
-            quoted = scalar(connection, "SELECT quote_ident(%s)", name)
+            quoted = query_scalar(connection, "SELECT quote_ident(%s)", name)
             findings.error(
                 "PUBLICATION_MISSING",
                 f"Publication {name!r} does not exist in this database: run CREATE PUBLICATION {quoted} FOR TABLE ...",

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from logicalrep.postgres.slots import Connection, SlotError, scalar
+from logicalrep.postgres.slots import Connection, SlotError, query_scalar
 
 State = Literal["async", "potential", "sync", "quorum"]
 """The server's words for a walsender: it is none, it may become one, it is one, it is one of several that may do."""
@@ -89,7 +89,7 @@ class StandbyNames:
         return f"{self.method} {min(self.count, len(names))} ({quoted})"
 
 
-def synchronous(connection: Connection, slot: str) -> tuple[State, bool, str]:
+def query_synchronous(connection: Connection, slot: str) -> tuple[State, bool, str]:
     """Return the state of a slot's walsender, or of one to come, whether the role sees it, and the remedy.
 
     Args:
@@ -102,7 +102,7 @@ def synchronous(connection: Connection, slot: str) -> tuple[State, bool, str]:
     names = StandbyNames.parse(setting)
     state = names.state(application)
     if state == "potential":
-        state = scalar(connection, _STATE, slot) or state
+        state = query_scalar(connection, _STATE, slot) or state
     if state == "async":
         return state, sees, ""
     others = tuple(name for (name,) in connection.execute(_OTHERS, (application,)).fetchall())
@@ -120,7 +120,7 @@ def refuse_synchronous(connection: Connection, slot: str) -> str | None:
 
     Raises SynchronousStandbyError if they do, or would, or if the role could not see that they do.
     """
-    state, sees, remedy = synchronous(connection, slot)
+    state, sees, remedy = query_synchronous(connection, slot)
     if state == "async":
         return None
     if state == "potential" and sees:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from psycopg.rows import TupleRow
 
 from logicalrep.postgres.preflight.findings import Findings, Needs
-from logicalrep.postgres.publications import PublishedTable, listed_tables
+from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.slots import Connection, server_major
 
 # The tables of given OIDs, each with the tables that hold its rows (its partitions, or itself), and with the columns of
@@ -34,7 +34,7 @@ WITH files AS (
 
 def check_tables(connection: Connection, needs: Needs, findings: Findings) -> None:
     """Add the findings about the publications' tables; the publications exist."""
-    listed = listed_tables(connection, needs.publications)
+    listed = query_listed_tables(connection, needs.publications)
     published = {table.name: table for table in listed}
     for name in needs.tables:
         table = published.get(name)

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from psycopg import sql
 
-from logicalrep.postgres.publications import row_filter
-from logicalrep.postgres.slots import Connection, scalar, server_major
+from logicalrep.postgres.publications import query_row_filter
+from logicalrep.postgres.slots import Connection, query_scalar, server_major
 from logicalrep.postgres.table_rows.reading import ATTRIBUTES, FileRows, UnsafeTableError, check_functions
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
@@ -18,7 +18,7 @@ _PART = 64 << 20
 """The size of the part of a table that one task reads, in bytes."""
 
 
-def table_parts(
+def query_parts(
     connection: Connection,
     relation: TableDescription,
     publications: tuple[str, ...],
@@ -43,7 +43,7 @@ def table_parts(
         UnsafeTableError: a partition is foreign, or a query that is needed would run code of others.
     """
     wants_parts, size = size is not None, _PART if size is None else size
-    columns = (*columns_read(connection, relation, nulled), *more)
+    columns = (*query_columns(connection, relation, nulled), *more)
     # Before PostgreSQL 14 rows of a part are looked up by their places, which is several times slower.
     has_ranges = server_major(connection) >= 14
     parts = _parts if has_ranges else _looked_up
@@ -54,7 +54,7 @@ def table_parts(
     found = []
     # The filter comes after the columns: with other columns its operators might be those of other types.
     files = list(_query_files(connection, relation))
-    published = row_filter(connection, relation.table, publications)
+    published = query_row_filter(connection, relation.table, publications)
     for file in files:
         if file.is_foreign:
             raise UnsafeTableError(
@@ -76,7 +76,7 @@ def table_parts(
     return found
 
 
-def columns_read(connection: Connection, relation: TableDescription, nulled: Collection[str]) -> list[str]:
+def query_columns(connection: Connection, relation: TableDescription, nulled: Collection[str]) -> list[str]:
     """Return a query's columns: a table's published ones, with NULL in the place of those of `nulled`."""
     return ["NULL" if name in nulled else sql.Identifier(name).as_string(connection) for name in relation.names]
 
@@ -123,7 +123,7 @@ def _is_generated(connection: Connection, relation: TableDescription) -> bool:
     if server_major(connection) < 18:
         return False
     query = "SELECT count(*) FROM pg_attribute WHERE attrelid = %s AND attgenerated <> '' AND attname = ANY(%s)"
-    return bool(scalar(connection, query, relation.relation_id, list(relation.names)))
+    return bool(query_scalar(connection, query, relation.relation_id, list(relation.names)))
 
 
 def _parts(pages: int, count: int) -> list[list[str]]:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
-from logicalrep.postgres.copy_stream import received, send
-from logicalrep.postgres.slots import Connection, SlotError, scalar
+from logicalrep.postgres.copy_stream import receive_rows, send
+from logicalrep.postgres.slots import Connection, SlotError, query_scalar
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.transactions.table_names import TableName
 
@@ -93,7 +93,7 @@ class FileRows:
         return sql.SQL("(SELECT {} FROM ONLY {} WHERE {})").format(columns, table, conditions)
 
 
-def copied(connection: Connection, rows: FileRows, now: Connection) -> Generator[memoryview | bytes, None, None]:
+def copy_rows(connection: Connection, rows: FileRows, now: Connection) -> Generator[memoryview | bytes, None, None]:
     """Yield rows as COPY sends them. The session is in a transaction, whose end releases the lock on the file.
 
     Args:
@@ -110,10 +110,10 @@ def copied(connection: Connection, rows: FileRows, now: Connection) -> Generator
         lock_table(connection, rows.oid, rows.name)
         if rows.is_planned:
             check_functions(now, rows.name, [rows.oid])
-        if rows.attributes is not None and scalar(now, ATTRIBUTES.format("%s"), rows.oid) != rows.attributes:
+        if rows.attributes is not None and query_scalar(now, ATTRIBUTES.format("%s"), rows.oid) != rows.attributes:
             raise SnapshotError(f"{rows.name} was altered since its row filter was read", code="SNAPSHOT_STALE")
         send(connection, sql.SQL("COPY {} TO STDOUT").format(rows.source))
-        with closing(received(connection)) as data:
+        with closing(receive_rows(connection)) as data:
             yield from data
 
 

@@ -19,7 +19,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from logicalrep.observe.figures import Figures
 from logicalrep.observe.lag import Looks, lag_seconds
-from logicalrep.observe.serving import serving
+from logicalrep.observe.serving import serve
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Connection, Slot, find_slot
@@ -112,7 +112,7 @@ class Monitor:
         while True:
             try:
                 posts = {self._tell_path: self._take}
-                return self._stack.enter_context(serving(listen, lambda: [self.figures()], posts=posts))
+                return self._stack.enter_context(serve(listen, lambda: [self.figures()], posts=posts))
             except ListenError as error:
                 if error.code != "LISTEN_REFUSED" or time.monotonic() > deadline:
                     raise

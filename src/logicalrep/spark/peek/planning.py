@@ -13,7 +13,7 @@ from psycopg import sql
 from logicalrep.postgres.peek import peek_call
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
-from logicalrep.postgres.slots import Connection, when_free
+from logicalrep.postgres.slots import Connection, retry_until_free
 from logicalrep.spark.peek.admission import Limits
 from logicalrep.spark.peek.slot_range import page_after, page_at
 from logicalrep.transactions.tags import BEGIN, COMMIT, DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
@@ -140,7 +140,7 @@ class Planner:
 
     def _retry_until_free(self, connection: Connection, action: Callable[[], _Result]) -> _Result:
         with publications_there(connection):
-            return when_free(action, connection, self._slot, patience=30)
+            return retry_until_free(action, connection, self._slot, patience=30)
 
 
 def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn, limits: Limits) -> _BatchEnd:

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 from logicalrep.arrow.reading import committed_batches
 from logicalrep.postgres.peek import peek_batches
 from logicalrep.postgres.retries import TRANSIENT, Retries
-from logicalrep.postgres.slot_copies import can_be_copied, copies_of
-from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, the_slot
+from logicalrep.postgres.slot_copies import can_be_copied, create_copies
+from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Teller
 from logicalrep.spark.monitoring.statistics import Counts
@@ -47,7 +47,7 @@ class SlotRange(InputPartition):
 
 def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> Slot:
     """Return the slot; raise LostPositionError if it is past `start`, or the WAL does not contain `start` and `end`."""
-    slot = the_slot(connection, options.the_slot)
+    slot = query_slot(connection, options.the_slot)
     for position in (start, end):
         check_within_wal(options.connection, slot, position)
     check_not_passed(slot.name, slot.confirmed.lsn, start.lsn)
@@ -74,7 +74,7 @@ def read_slot(
         try:
             with options.connection.connect() as connection:
                 if start is None:
-                    slot = the_slot(connection, options.the_slot)
+                    slot = query_slot(connection, options.the_slot)
                     if given.lsn is not None:
                         check_not_passed(slot.name, slot.confirmed.lsn, given.lsn)
                 else:
@@ -110,7 +110,7 @@ def _decoded(
     plugin, form = options.plugin_options(newest_protocol(connection)), row_form(options, schema)
     first = slot.confirmed.lsn if start is None else start
     wanted = _sessions(connection, options, slot, first, end)
-    with copies_of(options.connection, slot.name, wanted - 1) as copies:
+    with create_copies(options.connection, slot.name, wanted - 1) as copies:
         sessions = 1 + len(copies)
         if sessions < wanted:
             log.info("slot %s: %d of %d sessions decode, the server has no room for more", slot.name, sessions, wanted)

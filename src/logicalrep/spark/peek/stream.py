@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, the_slot
+from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.statistics import Counts, progress
 from logicalrep.spark.offsets import Offset, position_of
@@ -26,7 +26,7 @@ from logicalrep.spark.peek.planning import Planner
 from logicalrep.spark.peek.slot_range import SlotRange, check_readable, read_slot
 from logicalrep.spark.server_connection import acknowledge_position, log, log_to_standard_error
 from logicalrep.spark.stream_reader import SlotStreamReader
-from logicalrep.spark.worker import collected_once
+from logicalrep.spark.worker import collect_garbage_once
 from logicalrep.transactions.logs import warn
 from logicalrep_runtime.scalars import Lsn
 
@@ -121,7 +121,7 @@ class PeekStreamReader(SlotStreamReader):
             self._acknowledged = position.lsn
 
     def _next_end(self, connection: Connection, limits: Limits) -> WalPosition:
-        seen = self._seen = the_slot(connection, self._slot)
+        seen = self._seen = query_slot(connection, self._slot)
         if seen.standbys_warning is not None:
             warn([seen.standbys_warning])
         head = seen.sent_up_to
@@ -164,4 +164,4 @@ class PeekStreamReader(SlotStreamReader):
         assert isinstance(partition, SlotRange)
         log_to_standard_error()
         options = replace(self._options, relation_id=partition.relation_id)
-        return collected_once(read_slot(options, self._schema, partition.start, partition.end, partition.teller))
+        return collect_garbage_once(read_slot(options, self._schema, partition.start, partition.end, partition.teller))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from logicalrep.postgres.slots import wal_head
+from logicalrep.postgres.slots import query_wal_head
 from logicalrep.spark.options import OF_THE_FEED, OptionError, SourceOptions, read_options
 
 
@@ -32,17 +32,17 @@ def typed_table(
     Example:
         >>> orders = feed.transform(typed_table("public.orders", **options))
     """
-    from logicalrep.spark.typed_tables.table_schema import relation_on_server, relation_schema
+    from logicalrep.spark.typed_tables.table_schema import query_relation, relation_schema
     from logicalrep.spark.typed_tables.typed_feed import COLUMNS, OPS, FeedTable
 
     typed = _typed_options(table, new_columns, text_columns, options)
-    relation, catalog = relation_on_server(typed)
+    relation, catalog = query_relation(typed)
     schema = relation_schema(relation, typed.text_columns, catalog)
     seen_at = None
     if typed.path is None:
         # The position is read after the table, so that no change before the read has a later name.
         with typed.connection.connect() as connection:
-            seen_at = wal_head(connection)
+            seen_at = query_wal_head(connection)
     allows_missing = typed.new_columns == "null"
     reader = FeedTable(relation, typed.text_columns, catalog, allows_missing=allows_missing, seen_at=seen_at)
 

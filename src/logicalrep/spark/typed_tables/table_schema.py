@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField, StructType
 
 from logicalrep.arrow.table.rows import SchemaMismatchError, own_columns
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.publications import published_relation, type_catalog
+from logicalrep.postgres.publications import query_published_relation, query_type_catalog
 from logicalrep.postgres.slots import Connection
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.schemas import TYPED_COLUMNS
@@ -18,13 +18,13 @@ from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import TypeCatalog
 
 
-def relation_on_server(options: SourceOptions) -> tuple[TableDescription, TypeCatalog]:
+def query_relation(options: SourceOptions) -> tuple[TableDescription, TypeCatalog]:
     """Return the options' table and its types; raise PreflightError or SchemaMismatchError if something is missing."""
     assert options.table is not None
     with options.connection.connect() as connection:
-        relation = published_relation(connection, options.table, options.publications)
+        relation = query_published_relation(connection, options.table, options.publications)
         if relation is not None and relation.columns:
-            return relation, type_catalog(connection, options.table)
+            return relation, query_type_catalog(connection, options.table)
         check(connection, options.needs)
         raise SchemaMismatchError(
             f"table {options.table} does not exist in this database, or none of its columns is published",
@@ -34,7 +34,7 @@ def relation_on_server(options: SourceOptions) -> tuple[TableDescription, TypeCa
 
 def with_catalog(connection: Connection, options: SourceOptions) -> SourceOptions:
     """Return the options with the catalog's entries for the table's types, if they name a table."""
-    return options if options.table is None else replace(options, catalog=type_catalog(connection, options.table))
+    return options if options.table is None else replace(options, catalog=query_type_catalog(connection, options.table))
 
 
 def relation_schema(

@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
-from logicalrep.spark.walsender.spool_folders import SpoolError, add_folder, own_folder, shared_folder
+from logicalrep.spark.walsender.spool_folders import SpoolError, add_folder, open_own_folder, open_shared_folder
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -84,7 +84,7 @@ class Spool:
         """Create a spool within `folder`, which may have others too, for rows of the change feed or of one table."""
         self._schema = _schema_of_segments(schema, table)
         self._segment_bytes = segment_bytes
-        self._shared = shared_folder(folder)
+        self._shared = open_shared_folder(folder)
         try:
             name, self._own = add_folder(self._shared, slot)
         except BaseException:
@@ -166,7 +166,7 @@ class Spool:
 @contextmanager
 def _open_segment(path: Path) -> Iterator[IO[bytes]]:
     try:
-        folder = own_folder(path.parent)
+        folder = open_own_folder(path.parent)
     except FileNotFoundError:
         raise SpoolError(
             f"the executor on {socket.gethostname()} does not see the driver's spool folder {path.parent}: "

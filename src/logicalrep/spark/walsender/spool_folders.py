@@ -33,7 +33,7 @@ def default_folder() -> Path:
     return Path(tempfile.gettempdir()).resolve() / f"logicalrep-{os.geteuid()}"
 
 
-def own_folder(path: Path | str, within: int | None = None) -> int:
+def open_own_folder(path: Path | str, within: int | None = None) -> int:
     """Open a folder, relative to the descriptor `within` if given.
 
     Raises SpoolError unless only this user can write there, and FileNotFoundError if it does not exist.
@@ -62,7 +62,7 @@ def _refused(path: Path | str, reason: str) -> SpoolError:
     )
 
 
-def shared_folder(path: Path) -> int:
+def open_shared_folder(path: Path) -> int:
     """Open the folder of all spools of this user; create it if absent."""
     try:
         path.mkdir(parents=True, mode=0o700)
@@ -73,7 +73,7 @@ def shared_folder(path: Path) -> int:
             f"the spool's folder {path} cannot be created ({error.strerror}): name another in the option 'spool'",
             code="SPOOL_NOT_MADE",
         ) from None
-    return own_folder(path)
+    return open_own_folder(path)
 
 
 def add_folder(shared: int, slot: str) -> tuple[str, int]:
@@ -90,7 +90,7 @@ def add_folder(shared: int, slot: str) -> tuple[str, int]:
                 _remove_if_abandoned(shared, name)
         name = f"{slot}@{host}@{uuid.uuid4().hex}"
         os.mkdir(name, 0o700, dir_fd=shared)
-        folder = own_folder(name, shared)
+        folder = open_own_folder(name, shared)
         fcntl.flock(folder, fcntl.LOCK_EX)
         return name, folder
     finally:
@@ -99,7 +99,7 @@ def add_folder(shared: int, slot: str) -> tuple[str, int]:
 
 def _remove_if_abandoned(shared: int, name: str) -> None:
     try:
-        folder = own_folder(name, shared)
+        folder = open_own_folder(name, shared)
     except (SpoolError, FileNotFoundError):
         return
     try:

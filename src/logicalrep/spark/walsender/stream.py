@@ -21,9 +21,9 @@ from logicalrep.postgres.slots import (
     check_within_wal,
     find_slot,
     newest_protocol,
-    next_xid,
+    query_next_xid,
+    query_slot,
     server_major,
-    the_slot,
 )
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.statistics import progress
@@ -36,7 +36,7 @@ from logicalrep.spark.typed_tables.table_schema import with_catalog
 from logicalrep.spark.walsender.receiver import SpoolReceiver
 from logicalrep.spark.walsender.spool import SegmentRange
 from logicalrep.spark.walsender.stored_rows import CarriedRows
-from logicalrep.spark.worker import collected_once
+from logicalrep.spark.worker import collect_garbage_once
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
@@ -167,7 +167,7 @@ class WalsenderStreamReader(SlotStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a partition."""
         assert isinstance(partition, CarriedRows | SegmentRange)
-        return collected_once(partition.read())
+        return collect_garbage_once(partition.read())
 
     def _start_receiver(self, start: Lsn | None) -> SpoolReceiver:
         """Return the receiver, which has everything from `start` on, or from the slot's position if that is None."""
@@ -197,8 +197,8 @@ class WalsenderStreamReader(SlotStreamReader):
         self._knows_first_xid = True
 
     def _next_xid(self, connection: Connection) -> int | None:
-        has_prepared = self._options.two_phase or the_slot(connection, self._slot).two_phase
-        return next_xid(connection) if has_prepared else None
+        has_prepared = self._options.two_phase or query_slot(connection, self._slot).two_phase
+        return query_next_xid(connection) if has_prepared else None
 
     def _is_empty(self, decision: Decision) -> bool:
         """Return whether a prepared transaction of which only the commit was sent has no changes.
@@ -206,7 +206,7 @@ class WalsenderStreamReader(SlotStreamReader):
         PostgreSQL 15 to 17 send only the commit of a transaction that just locked rows; 18 sends the Prepare too. A
         transaction that began before the query is not assumed to be empty: it may have been prepared before the query.
         """
-        newest, major = self._run(lambda connection: (next_xid(connection), server_major(connection)))
+        newest, major = self._run(lambda connection: (query_next_xid(connection), server_major(connection)))
         # The latest 64-bit id that ends with these 32 bits.
         xid = newest - 1 - ((newest - 1 - decision.xid) % (1 << 32))
         is_empty = major < 18 and self._first_xid is not None and xid >= self._first_xid

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from logicalrep.tables.apply.events import Events, Positions
 from logicalrep.tables.apply.reduction import Reduced, by_count, chains_of, filled
-from logicalrep.tables.delta.data_files import DataFile, opened
+from logicalrep.tables.delta.data_files import DataFile, open_data_file
 from logicalrep.tables.delta.forms import END, MORE, Form
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
@@ -234,7 +234,7 @@ def changed_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:
     for file in work.files:
         if not may_be_there(file, work.table.form):
             continue
-        with opened(work.storage, work.folder, file) as there:
+        with open_data_file(work.storage, work.folder, file) as there:
             rows = there.read(work.table.stored, work.table.stored.names)
         is_there = are_there(rows, work.table.form)
         if is_there.any():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from logicalrep.tables.apply.ending import Ending, are_there, changed_files
 from logicalrep.tables.apply.keys import row_keys
 from logicalrep.tables.apply.reduction import Reduced
-from logicalrep.tables.delta.data_files import DataFile, opened, write_rows
+from logicalrep.tables.delta.data_files import DataFile, open_data_file, write_rows
 from logicalrep.tables.delta.forms import END
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
@@ -61,7 +61,7 @@ def rewrite(work: Rewriting) -> Rewritten:
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
     for file in work.files:
-        with opened(work.storage, work.folder, file) as there:
+        with open_data_file(work.storage, work.folder, file) as there:
             keys = row_keys(table, there.read(stored, table.key_names))
             of_gone = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
             if table.form in END and (of_gone >= 0).any():
@@ -85,9 +85,9 @@ def rewrite(work: Rewriting) -> Rewritten:
             parts.append(new)
             new = new.slice(0, 0)
         removed.append(file)
-        added += written(work.storage, work.folder, table, pa.concat_tables(parts))
+        added += write_versions(work.storage, work.folder, table, pa.concat_tables(parts))
     if new.num_rows:
-        added += written(work.storage, work.folder, table, new)
+        added += write_versions(work.storage, work.folder, table, new)
     found = reduced.gone_counts - left
     return Rewritten(added, removed, int((found[~reduced.is_marked] if reduced.are_marked else found).sum()))
 
@@ -95,11 +95,11 @@ def rewrite(work: Rewriting) -> Rewritten:
 def end_all(work: Ending) -> Rewritten:
     """Write the files anew that have rows which are there now: all of these end."""
     changed = changed_files(work)
-    added = [each for _, rows in changed for each in written(work.storage, work.folder, work.table, rows)]
+    added = [each for _, rows in changed for each in write_versions(work.storage, work.folder, work.table, rows)]
     return Rewritten(added, [file for file, _ in changed], 0)
 
 
-def written(storage: Storage, folder: str, table: ReplicatedTable, rows: pa.Table) -> list[DataFile]:
+def write_versions(storage: Storage, folder: str, table: ReplicatedTable, rows: pa.Table) -> list[DataFile]:
     """Write rows; versions of the past apart from those that change again."""
     if table.form != "history":
         return write_rows(storage, folder, rows)

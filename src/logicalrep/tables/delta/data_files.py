@@ -109,7 +109,7 @@ class OpenedFile:
 
 
 @contextmanager
-def opened(storage: Storage, folder: str, file: DataFile) -> Iterator[OpenedFile]:
+def open_data_file(storage: Storage, folder: str, file: DataFile) -> Iterator[OpenedFile]:
     """Open a data file of a table's folder.
 
     Raises:
@@ -125,14 +125,14 @@ def opened(storage: Storage, folder: str, file: DataFile) -> Iterator[OpenedFile
 
 
 def count_rows(storage: Storage, folder: str, file: DataFile) -> int:
-    """Return the number of a data file's rows. Raises what `opened` does."""
-    with opened(storage, folder, file) as there:
+    """Return the number of a data file's rows. Raises what `open_data_file` does."""
+    with open_data_file(storage, folder, file) as there:
         return there.rows
 
 
 def read_rows(storage: Storage, folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-    """Return columns of a data file. Raises what `opened` does."""
-    with opened(storage, folder, file) as there:
+    """Return columns of a data file. Raises what `open_data_file` does."""
+    with open_data_file(storage, folder, file) as there:
         return there.read(schema, columns)
 
 

@@ -13,12 +13,18 @@ import psycopg
 
 from logicalrep.observe.lag import Looks
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
-from logicalrep.postgres.retries import Waiting, retried
-from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, wal_head
+from logicalrep.postgres.retries import Waiting, retry
+from logicalrep.postgres.slots import Connection, Slot, query_server_time, query_slot, query_wal_head
 from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of
-from logicalrep.postgres.visibility import Visibility, visibility
+from logicalrep.postgres.visibility import Visibility, query_visibility
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
-from logicalrep.tables.load.definitions import CatalogTable, born_as_partitions, catalog_tables, one_state, without_rows
+from logicalrep.tables.load.definitions import (
+    CatalogTable,
+    one_state,
+    query_born_partitions,
+    query_catalog_tables,
+    query_empty_tables,
+)
 from logicalrep.tables.load.publishing import ensure_publication
 from logicalrep.tables.report import Report
 from logicalrep.tables.schema.proof import new_partitions, unproven_partitions
@@ -142,13 +148,13 @@ class Watch:
 
     def slot(self) -> Slot:
         """Return the slot as it is. Raises SlotError if there is none, or it is lost."""
-        return self.run(lambda connection: the_slot(connection, self._slot))
+        return self.run(lambda connection: query_slot(connection, self._slot))
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on the connection; try again while the server is away."""
         # Tables that wait for the destination ask from threads of their own.
         with self._lock:
-            return retried(lambda: action(self._connect()), self._waiting, self._disconnect)
+            return retry(lambda: action(self._connect()), self._waiting, self._disconnect)
 
     def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
@@ -171,11 +177,11 @@ class Watch:
 
     def _refresh(self, connection: Connection, oids: Collection[int]) -> CatalogRefresh:
         with one_state(connection):
-            seen = visibility(connection)
+            seen = query_visibility(connection)
             return CatalogRefresh(self._query_tables(connection, oids), seen)
 
     def _query_tables(self, connection: Connection, oids: Collection[int]) -> dict[int, CatalogTable]:
-        return catalog_tables(connection, oids, (self._publication,), self._settings.of)
+        return query_catalog_tables(connection, oids, (self._publication,), self._settings.of)
 
     def has_unsent_rows(self, before: ReplicatedTable, now: ReplicatedTable) -> bool | None:
         """Return whether new partitions may have rows from before they were partitions.
@@ -185,9 +191,11 @@ class Watch:
         made = new_partitions(before, now)
         if not made:
             return False
-        unproven = unproven_partitions(before, now, self.run(lambda connection: born_as_partitions(connection, made)))
+        unproven = unproven_partitions(
+            before, now, self.run(lambda connection: query_born_partitions(connection, made))
+        )
         try:
-            return not self.run(lambda connection: without_rows(connection, unproven)).issuperset(unproven)
+            return not self.run(lambda connection: query_empty_tables(connection, unproven)).issuperset(unproven)
         except psycopg.errors.LockNotAvailable:
             return None
 
@@ -209,7 +217,7 @@ class Watch:
         with one_state(connection):
             # One state of the catalog tells names and columns: a table may be renamed before the next query.
             found = self._query_tables(connection, [table.oid for table in published.listed])
-        time_of_look, head = server_time(connection), wal_head(connection)
+        time_of_look, head = query_server_time(connection), query_wal_head(connection)
         self._looks.seen(time_of_look, head)
         for oid in [oid for oid, now in found.items() if not now.table.relation.columns]:
             name = found.pop(oid).table.relation.table

@@ -32,11 +32,11 @@ from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.history.beside import (
     Beside,
     BesideDamagedError,
+    add_marked_files,
     apply_beside,
     opened_beside,
     replaced_beside,
     wanted,
-    with_marked,
 )
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.load.loading import LoadedTable
@@ -414,7 +414,7 @@ class TableWriter:
                     before_application=before,
                 )
             )
-        loaded = self._patience.run(partial(with_marked, loaded, table.log, self._tasks))
+        loaded = self._patience.run(partial(add_marked_files, loaded, table.log, self._tasks))
         table.beside = beside
         table.log = self._patience.run(
             lambda: DeltaLog.replace(

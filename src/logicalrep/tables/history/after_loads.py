@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logicalrep.tables.apply.ending import are_there, begun, ended
 from logicalrep.tables.apply.events import Positions
-from logicalrep.tables.apply.rewriting import written
+from logicalrep.tables.apply.rewriting import write_versions
 from logicalrep.tables.delta.data_files import DataFile, read_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
@@ -20,7 +20,7 @@ from logicalrep.tables.history.matching import Matching, are_carried, converted,
 from logicalrep.tables.tasks import Tasks
 
 
-def marked_files(
+def write_marked_files(
     before: DeltaLog, table: ReplicatedTable, loaded: Sequence[DataFile], position: Positions, tasks: Tasks
 ) -> list[DataFile]:
     """Return files with the rows from before that are not among the loaded ones: they are marked now, or were already.
@@ -43,7 +43,7 @@ def marked_files(
     return [file for files in tasks.run(_write_marked, items) for file in files]
 
 
-def version_files(
+def write_version_files(
     storage: Storage,
     folder: str,
     before: DeltaLog | None,
@@ -71,7 +71,7 @@ def version_files(
     ]
 
 
-def change_files(before: DeltaLog, table: ReplicatedTable, tasks: Tasks) -> list[DataFile]:
+def write_change_files(before: DeltaLog, table: ReplicatedTable, tasks: Tasks) -> list[DataFile]:
     """Return the files of a table's changes after a load, in the columns that it has now."""
     old = list(before.files.values())
     if _has_same_columns(before.table, table):
@@ -100,24 +100,24 @@ def _read(item: _Old) -> pa.Table:
 def _write_marked(item: _Old) -> list[DataFile]:
     work, rows = item.work, _read(item).take(pa.array(item.rows))
     rows = ended(rows, work.table, item.position, are_there(rows, "marked"))
-    return written(work.storage, work.folder, work.table, rows)
+    return write_versions(work.storage, work.folder, work.table, rows)
 
 
 def _write_closed(item: _Old) -> list[DataFile]:
     work, rows = item.work, _read(item)
     which = np.zeros(rows.num_rows, bool)
     which[item.rows] = True
-    return written(work.storage, work.old_folder, work.table, ended(rows, work.table, item.position, which))
+    return write_versions(work.storage, work.old_folder, work.table, ended(rows, work.table, item.position, which))
 
 
 def _write_begun(item: _Old) -> list[DataFile]:
     work, schema = item.work, item.work.table.schema
     rows = read_rows(work.storage, work.folder, item.file, schema, schema.names).take(pa.array(item.rows))
-    return written(work.storage, work.old_folder, work.table, begun(rows, work.table.stored, item.position))
+    return write_versions(work.storage, work.old_folder, work.table, begun(rows, work.table.stored, item.position))
 
 
 def _write_converted(item: _Old) -> list[DataFile]:
-    return written(item.work.storage, item.work.folder, item.work.table, _read(item))
+    return write_versions(item.work.storage, item.work.folder, item.work.table, _read(item))
 
 
 def _has_same_columns(before: ReplicatedTable, table: ReplicatedTable) -> bool:

@@ -21,7 +21,7 @@ from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import DamagedError, Storage
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.history.after_loads import change_files, marked_files, version_files
+from logicalrep.tables.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.tables.load.loading import LoadedTable
 from logicalrep.tables.schema.proof import has_same_columns
 from logicalrep.tables.tasks import Tasks
@@ -98,7 +98,7 @@ def replaced_beside(
     try:
         if beside == "history":
             position = position_of(loaded)
-            files = version_files(storage, own, before, folder, table, loaded.files, position, tasks)
+            files = write_version_files(storage, own, before, folder, table, loaded.files, position, tasks)
         elif before is not None:
             was_applied = before_application is not None and before.applied(before_application) is not None
             # With other columns it is not known which change had which: those until the load are not in the table.
@@ -106,7 +106,7 @@ def replaced_beside(
                 assert before_application is not None
                 for rows in kept:
                     _add(before, rows, loaded.position, before_application, tasks)
-            files = change_files(before, table, tasks)
+            files = write_change_files(before, table, tasks)
         else:
             files = []
     except DamagedError as error:
@@ -126,11 +126,11 @@ def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, tasks: Tasks
             apply(log, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, tasks)
 
 
-def with_marked(loaded: LoadedTable, before: DeltaLog | None, tasks: Tasks) -> LoadedTable:
+def add_marked_files(loaded: LoadedTable, before: DeltaLog | None, tasks: Tasks) -> LoadedTable:
     """Return a load with the rows that it does not have any more, marked as deleted where the settings say so."""
     if before is None or loaded.table.form != "marked":
         return loaded
-    files = marked_files(before, loaded.table, loaded.files, position_of(loaded), tasks)
+    files = write_marked_files(before, loaded.table, loaded.files, position_of(loaded), tasks)
     return replace(loaded, files=[*loaded.files, *files])
 
 
@@ -150,9 +150,9 @@ __all__ = [
     "BESIDES",
     "Beside",
     "BesideDamagedError",
+    "add_marked_files",
     "apply_beside",
     "opened_beside",
     "replaced_beside",
     "wanted",
-    "with_marked",
 ]

@@ -17,7 +17,7 @@ from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, check_columns, hold, hold_tables
-from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, copied, readable
+from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, copy_rows, readable
 from logicalrep.tables.delta.data_files import DataFile, write_batches
 from logicalrep.tables.delta.forms import as_loaded
 from logicalrep.tables.delta.place import Storage
@@ -73,7 +73,7 @@ def _copy_ranges(part: Part, connection: Connection, now: Connection) -> Generat
             hold_tables(connection, [name])
         check_columns(connection, now)
         try:
-            with closing(copied(connection, rows, now)) as data:
+            with closing(copy_rows(connection, rows, now)) as data:
                 yield from data
         except UnsafeTableError as error:
             # It was safe when the load was planned. Another plan may do without a query.

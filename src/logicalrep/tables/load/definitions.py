@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from logicalrep.postgres.publications import FIRST_NAMED_TYPE, types_by_oid
-from logicalrep.postgres.slots import Connection, scalar, server_major
+from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
+from logicalrep.postgres.slots import Connection, query_scalar, server_major
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import UnsafeTableError, check_functions, lock_table
 from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, TypePart
@@ -187,7 +187,7 @@ def one_state(connection: Connection) -> Iterator[None]:
         yield
 
 
-def catalog_tables(
+def query_catalog_tables(
     connection: Connection,
     oids: Collection[int],
     publications: tuple[str, ...],
@@ -248,7 +248,7 @@ def catalog_tables(
         for oid, *facts in connection.execute(_LABELLED.format(of_ranges).encode(), of_parts).fetchall():
             labelled[oid].append((facts[0], facts[1], facts[2]))
         original = rows(_ORIGINAL_LABELS, list(enums))
-    types = types_by_oid(
+    types = query_types(
         connection,
         {type_id for of_table in columns.values() for *_, type_id, _ in of_table if type_id >= FIRST_NAMED_TYPE},
     )
@@ -356,13 +356,13 @@ WHERE nspname = %s AND relname = %s
 """
 
 
-def described(
+def query_description(
     connection: Connection, table: TableName, publications: tuple[str, ...], settings: TableSettings
 ) -> ReplicatedTable | None:
-    """Return a table by its name under some settings, as `catalog_tables` does; None if there is none."""
+    """Return a table by its name under some settings, as `query_catalog_tables` does; None if there is none."""
     with one_state(connection):
-        oid = scalar(connection, _OID, *table)
-        found = {} if oid is None else catalog_tables(connection, [oid], publications, lambda name: settings)
+        oid = query_scalar(connection, _OID, *table)
+        found = {} if oid is None else query_catalog_tables(connection, [oid], publications, lambda name: settings)
     return found[oid].table if oid in found else None
 
 
@@ -384,12 +384,12 @@ WHERE class.oid = ANY(%s) AND has_table_privilege(class.oid, 'SELECT') ORDER BY 
 """
 
 
-def born_as_partitions(connection: Connection, oids: Collection[int]) -> set[int]:
+def query_born_partitions(connection: Connection, oids: Collection[int]) -> set[int]:
     """Return the tables of these that were made as partitions, and never detached since: all of their rows are sent."""
     return {oid for (oid,) in connection.execute(_BORN, (list(oids),)).fetchall()}
 
 
-def without_rows(connection: Connection, oids: Collection[int]) -> set[int]:
+def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int]:
     """Return the tables of these that are known to have no rows.
 
     Raises psycopg.errors.LockNotAvailable while another session alters one.

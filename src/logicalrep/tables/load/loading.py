@@ -17,14 +17,14 @@ from dataclasses import dataclass, field, replace
 import psycopg
 
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, temporary_snapshot
-from logicalrep.postgres.table_rows.parts import table_parts
+from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
+from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.place import Storage, StorageError
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import Ended
 from logicalrep.tables.load.copying import Part, copy
-from logicalrep.tables.load.definitions import catalog_tables
+from logicalrep.tables.load.definitions import query_catalog_tables
 from logicalrep.tables.load.renewal import Renewal
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
@@ -164,7 +164,7 @@ class Loading:
         try:
             if self._renewal is not None:
                 self._renewal.renew(max(wanted.wanted for wanted in group.values()))
-            with temporary_snapshot(self._settings.connection, waiter(self._report, self._stop)) as snapshot:
+            with hold_temporary_snapshot(self._settings.connection, waiter(self._report, self._stop)) as snapshot:
                 for result in self._copy_tables(snapshot, group, is_wanted):
                     left.remove(result.name)
                     yield result
@@ -238,12 +238,12 @@ class Loading:
                 # A query for a table's size, or a publication's tables, waits for sessions that alter one.
                 connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
                 hold(connection, snapshot)
-                found = catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
+                found = query_catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
                 if found is None or found.table.relation.table != name:
                     return NotLoaded(name, f"{name} did not exist, or not by this name, at the snapshot", again=True)
                 table = found.table
                 table.check(wanted.numbers)
-                ranges = table_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)
+                ranges = query_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)
                 (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)
         except Exception as error:
             return self._give_up_table(name, error)

@@ -13,8 +13,8 @@ from typing import Self
 import psycopg
 from psycopg import sql
 
-from logicalrep.postgres.publications import PublishedTable, listed_tables
-from logicalrep.postgres.slots import Connection, scalar, server_major
+from logicalrep.postgres.publications import PublishedTable, query_listed_tables
+from logicalrep.postgres.slots import Connection, query_scalar, server_major
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -159,7 +159,7 @@ def ensure_publication(
     found = connection.execute(_FOUND.format(**of_version).encode(), (_MARK, name)).fetchone()
     if found is not None:
         _refuse_incomplete(connection, name, found[:4], via_root=found[4] or not found[-1])
-    there = {table.name: table for table in listed_tables(connection, (name,))} if found is not None else {}
+    there = {table.name: table for table in query_listed_tables(connection, (name,))} if found is not None else {}
     sends_generated = found is not None and found[-2]
     candidates, refusing, warnings = _query_candidates(connection, name, wanted, there, sends_generated=sends_generated)
     missing = [table for table in wanted if table not in candidates and table not in there]
@@ -177,7 +177,7 @@ def ensure_publication(
         warnings += _add(connection, name, [table for table in candidates if table not in there])
     else:
         warnings = []
-    listed = [table for table in listed_tables(connection, (name,)) if table.under is None]
+    listed = [table for table in query_listed_tables(connection, (name,)) if table.under is None]
     absent = sorted(set(wanted) - {table.name for table in listed})
     if absent and at_start:
         raise PublicationNeededError(
@@ -210,7 +210,7 @@ def exists(connection: Connection, table: TableName) -> bool:
 def is_ours(connection: Connection, name: str) -> bool:
     """Return whether a publication is there, and this project made it."""
     query = "SELECT obj_description(oid, 'pg_publication') = %s FROM pg_publication WHERE pubname = %s"
-    return bool(scalar(connection, query, _MARK, name))
+    return bool(query_scalar(connection, query, _MARK, name))
 
 
 def _query_candidates(

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import has_stale_sessions
-from logicalrep.postgres.snapshots import temporary_snapshot
+from logicalrep.postgres.snapshots import hold_temporary_snapshot
 from logicalrep_runtime.scalars import Lsn
 
 _LOOK_AGAIN = 0.05
@@ -65,7 +65,7 @@ class Renewal:
                     return
             began = time.monotonic()
             # Every transaction that had written when the making of the slot began has ended before its position.
-            with temporary_snapshot(self._settings, self._waiting) as snapshot:
+            with hold_temporary_snapshot(self._settings, self._waiting) as snapshot:
                 position = snapshot.lsn
             self._session.begin_again(position)
             while self._session.is_to_begin_again:

@@ -16,7 +16,7 @@ from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import FOLDER, State, TableState
 from logicalrep.tables.history.beside import BESIDES
 from logicalrep.tables.load.publishing import is_ours
-from logicalrep.tables.operate.status import known
+from logicalrep.tables.operate.status import read_identity
 from logicalrep_runtime.errors import LogicalRepError
 
 
@@ -35,7 +35,7 @@ def drop(settings: ConnectionSettings, storage: Storage, *, deletes_tables: bool
         MalformedFileError: a file of the destination is damaged; nothing is dropped then.
         SlotError: a process still replicates to it.
     """
-    identity, state = known(storage), State.read(storage)
+    identity, state = read_identity(storage), State.read(storage)
     done = []
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)

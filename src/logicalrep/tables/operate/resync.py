@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.publications import published_tables
-from logicalrep.postgres.slots import drop_slot, find_slot, server_identity, why_not_within_wal
+from logicalrep.postgres.publications import query_published_tables
+from logicalrep.postgres.slots import drop_slot, find_slot, query_server_identity, why_not_within_wal
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import ASKED_FOR, Kept, Mark
 from logicalrep.tables.follow.state import State, StateError, States
 from logicalrep.tables.load.publishing import exists
-from logicalrep.tables.operate.status import known
+from logicalrep.tables.operate.status import read_identity
 from logicalrep.tables.replicate.requests import request_resync
 from logicalrep.transactions.table_names import TableName, table_name
 
@@ -43,14 +43,14 @@ def resync(
         StateError: nothing is replicated to the destination, or it has no such table, or it has those of another
             server.
     """
-    identity, states = known(storage), States(storage)
+    identity, states = read_identity(storage), States(storage)
     state = states.last
     names = {name: table_name(name) for name in state.tables}
     unknown = [str(table) for table in tables if table not in names.values()]
     if unknown:
         raise StateError(f"{storage.uri} has no table {', '.join(unknown)}; it has {', '.join(names) or 'none'}")
     with settings.connect() as connection:
-        system, database = server_identity(connection)
+        system, database = query_server_identity(connection)
         is_other = new_server and (identity.system_identifier, identity.database) != (system, database)
         if not is_other:
             identity.check(system_identifier=system, database=database)
@@ -82,16 +82,16 @@ def resync(
     return False
 
 
-def known_tables(settings: ConnectionSettings, storage: Storage) -> tuple[TableName, ...]:
+def query_known_tables(settings: ConnectionSettings, storage: Storage) -> tuple[TableName, ...]:
     """Return the tables of a destination that can be loaded again, so that no other one comes to them."""
     names = [table_name(name) for name in State.read(storage).tables]
     with settings.connect() as connection:
-        published = published_tables(connection, (known(storage).publication,))
+        published = query_published_tables(connection, (read_identity(storage).publication,))
         # Another server may lack the publication, which is made there then.
         return tuple(name for name in names if (name in published if published else exists(connection, name)))
 
 
-def known_settings(storage: Storage) -> StoredSettings:
+def read_known_settings(storage: Storage) -> StoredSettings:
     """Return the settings with which a destination's tables were loaded, so that they can be loaded again like that."""
     stored = StoredSettings.read(storage)
     if stored is not None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import find_slot, server_identity
+from logicalrep.postgres.slots import find_slot, query_server_identity
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State, StateError
-from logicalrep.tables.operate.status import known
+from logicalrep.tables.operate.status import read_identity
 from logicalrep.tables.replicate.requests import request_skip
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
@@ -40,7 +40,7 @@ def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: 
     Example:
         >>> skip(settings, Storage("./lake"), TableName("public", "orders"), Lsn("0/1A2B3C8"))
     """
-    identity = known(storage)
+    identity = read_identity(storage)
     tables = State.read(storage).tables
     state = tables.get(str(table))
     if state is None:
@@ -55,7 +55,7 @@ def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: 
     if Lsn(state.refused) != lsn:
         raise SkipError(f"{table} stands still at the commit {state.refused}, and not at {lsn}")
     with settings.connect() as connection:
-        system, database = server_identity(connection)
+        system, database = query_server_identity(connection)
         identity.check(system_identifier=system, database=database)
         slot = find_slot(connection, identity.slot)
     request_skip(storage, table, lsn)

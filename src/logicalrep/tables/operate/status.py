@@ -8,10 +8,10 @@ from typing import Any
 
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import find_slot, oldest_load, oldest_writer
+from logicalrep.postgres.slots import find_slot, query_oldest_load, query_oldest_writer
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State, StateError
-from logicalrep.tables.replicate.requests import paused_since
+from logicalrep.tables.replicate.requests import read_paused_since
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +67,18 @@ class Status:
         }
 
 
-def status(settings: ConnectionSettings, storage: Storage) -> Status:
+def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
     """Return how far a destination is.
 
     Raises:
         StateError: nothing is replicated to the destination.
         ConnectError: the server is away.
     """
-    identity = known(storage)
+    identity = read_identity(storage)
     state = State.read(storage)
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
-        (oldest, began), load = oldest_writer(connection) or (None, None), oldest_load(connection)
+        (oldest, began), load = query_oldest_writer(connection) or (None, None), query_oldest_load(connection)
     is_running = slot is not None and slot.active_pid is not None
     if not is_running:
         # A process that was killed has left how far its copying was; its snapshot is gone with it.
@@ -94,7 +94,7 @@ def status(settings: ConnectionSettings, storage: Storage) -> Status:
         lag_seconds=None if slot is None else lag_seconds(lag, slot.time, *times),
         retained_bytes=None if slot is None else slot.retained_bytes,
         safe_wal_size=None if slot is None else slot.safe_wal_size,
-        paused_since=paused_since(storage),
+        paused_since=read_paused_since(storage),
         lost="it does not exist" if slot is None else slot.lost,
         oldest_transaction=oldest,
         oldest_transaction_since=None if began is None else began.isoformat(),
@@ -103,7 +103,7 @@ def status(settings: ConnectionSettings, storage: Storage) -> Status:
     )
 
 
-def known(storage: Storage) -> Identity:
+def read_identity(storage: Storage) -> Identity:
     """Return a destination's identity. Raises StateError if nothing is replicated there."""
     identity = Identity.read(storage)
     if identity is None:

@@ -6,14 +6,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from logicalrep.postgres.slots import sent_up_to
+from logicalrep.postgres.slots import query_sent_end
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.replicated_tables import ReplicatedTables
 from logicalrep.tables.follow.state import State, States, TableState
 from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.replicate.changes import ChangeReceiver, Changes, last_commit
-from logicalrep.tables.replicate.requests import paused_since, refuse_paused, take_requests
+from logicalrep.tables.replicate.requests import read_paused_since, refuse_paused, take_requests
 from logicalrep.tables.replicate.split import by_table
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
@@ -80,7 +80,7 @@ class Loop:
         """Run until `stop` is set, or all is up to date."""
         target = None
         if self._settings.once:
-            target = self._watch.run(lambda connection: sent_up_to(connection, self._slot))
+            target = self._watch.run(lambda connection: query_sent_end(connection, self._slot))
         is_known = False
         while not self._stop.is_set():
             self._watch.refuse_synchronous()
@@ -131,7 +131,10 @@ class Loop:
         now = time.monotonic()
         if now - self._looked_for_pause >= _LOOK_AGAIN:
             self._looked_for_pause = now
-            before, self._paused_since = self._paused_since, self._patience.run(lambda: paused_since(self._storage))
+            before, self._paused_since = (
+                self._paused_since,
+                self._patience.run(lambda: read_paused_since(self._storage)),
+            )
             if self._paused_since is None and before is not None:
                 self._report.waiting("goes on, as the destination is not paused any more")
                 self._said_paused = -_SAY_AGAIN

@@ -26,7 +26,7 @@ _TENTH = 10
 
 
 @contextmanager
-def shown(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Report]:
+def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Report]:
     """Yield a receiver that shows what happens, on standard error by default; only warnings if `quiet`."""
     stream = sys.stderr if stream is None else stream
     # Python writes warnings to standard error if nobody takes them, or once a library has logged: these are shown here.

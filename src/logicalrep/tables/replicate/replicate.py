@@ -15,7 +15,7 @@ from typing import Literal
 
 import psycopg
 
-from logicalrep.observe.serving import serving
+from logicalrep.observe.serving import serve
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.retries import Waiting
 from logicalrep.tables.config.config import Config, read_config
@@ -37,7 +37,7 @@ from logicalrep.tables.observe.page import page
 from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.tables.replicate.loop import Loop
 from logicalrep.tables.replicate.requests import PausedError, refuse_paused
-from logicalrep.tables.replicate.sessions import spark_tasks
+from logicalrep.tables.replicate.sessions import start_spark_tasks
 from logicalrep.tables.replicate.setup import prepare, slot_lost
 from logicalrep.tables.report import Report, Several
 from logicalrep.tables.settings import ReplicateSettings
@@ -185,7 +185,7 @@ def _replicate(
         if settings.listen is not None:
             observed = Observed()
             pages = {"/": partial(page, observed, storage.uri)}
-            address = stack.enter_context(serving(settings.listen, observed.figures, pages))
+            address = stack.enter_context(serve(settings.listen, observed.figures, pages))
             report.listening(address)
             report = Several(report, observed)
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
@@ -236,7 +236,7 @@ def _follow(
         states = States(storage)
         states.write(states.last.without_progress)
         guard.store()
-        tasks = timed = TimedTasks(tasks or stack.enter_context(spark_tasks(storage, stop)))
+        tasks = timed = TimedTasks(tasks or stack.enter_context(start_spark_tasks(storage, stop)))
         said = prepared.published.warnings
         watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said, waiting))
         if observed is not None:

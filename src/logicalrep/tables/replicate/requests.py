@@ -32,19 +32,19 @@ def pause(storage: Storage) -> bool:
 
 def resume(storage: Storage) -> bool:
     """Take back `pause`; return False if the destination was not paused."""
-    was_paused = paused_since(storage) is not None
+    was_paused = read_paused_since(storage) is not None
     storage.delete(_PAUSED)
     return was_paused
 
 
-def paused_since(storage: Storage) -> str | None:
+def read_paused_since(storage: Storage) -> str | None:
     """Return the time since when a destination is paused, ISO 8601 in UTC; None if it is not."""
     return storage.parse(_PAUSED, lambda content: str(content["since"]))
 
 
 def refuse_paused(storage: Storage) -> None:
     """Raise PausedError if a destination is paused."""
-    since = paused_since(storage)
+    since = read_paused_since(storage)
     if since is not None:
         raise PausedError(
             f"{storage.uri} has been paused since {since}, so that nothing is applied: run logicalrep resume with the "

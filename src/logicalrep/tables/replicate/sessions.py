@@ -30,7 +30,7 @@ _LOOK_AGAIN = 0.1
 
 
 @contextmanager
-def spark_tasks(storage: Storage, stop: threading.Event) -> Iterator[Tasks]:
+def start_spark_tasks(storage: Storage, stop: threading.Event) -> Iterator[Tasks]:
     """Yield a runner on the active session, on that of `spark-submit`, or on a new local one, which ends with it.
 
     Raises:
@@ -77,13 +77,13 @@ def spark_tasks(storage: Storage, stop: threading.Event) -> Iterator[Tasks]:
 def _start_session(stop: threading.Event) -> SparkSession:
     """Return a new local session. Raises Ended as soon as `stop` is set, however long the start takes."""
     from logicalrep.spark.java import launch_apart
-    from logicalrep.spark.sessions import started
+    from logicalrep.spark.sessions import start_session
 
     made: Future[SparkSession] = Future()
 
     def start() -> None:
         try:
-            made.set_result(started(_LOCAL, _SETTINGS, launch_apart))
+            made.set_result(start_session(_LOCAL, _SETTINGS, launch_apart))
         except BaseException as error:
             made.set_exception(error)
 

@@ -12,8 +12,8 @@ import psycopg
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
-from logicalrep.postgres.publications import foreign_rows
-from logicalrep.postgres.retries import Waiting, retried
+from logicalrep.postgres.publications import query_foreign_rows
+from logicalrep.postgres.retries import Waiting, retry
 from logicalrep.postgres.slots import (
     Connection,
     Slot,
@@ -21,15 +21,15 @@ from logicalrep.postgres.slots import (
     find_slot,
     keep_on_standbys,
     newest_protocol,
-    server_identity,
+    query_server_identity,
+    query_slot,
     server_major,
-    the_slot,
     why_not_within_wal,
 )
-from logicalrep.postgres.snapshots import while_waiting
+from logicalrep.postgres.snapshots import run_and_tell_waits
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State, StateError
-from logicalrep.tables.load.definitions import described
+from logicalrep.tables.load.definitions import query_description
 from logicalrep.tables.load.loading import waiter
 from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
 from logicalrep.tables.report import Report
@@ -71,7 +71,7 @@ def prepare(
         report.warning(warning)
     # A destination that cannot be read is found before anything is made.
     state = State.read(storage)
-    return retried(lambda: _prepare_with(settings, storage, state, report, stop), waiting)
+    return retry(lambda: _prepare_with(settings, storage, state, report, stop), waiting)
 
 
 def _prepare_with(
@@ -87,11 +87,11 @@ def _prepare_with(
         publications = (identity.publication,)
         # Earlier servers have no such option, which the checks tell.
         if settings.table_settings.origin == "none" and server_major(connection) >= 16:
-            foreign = foreign_rows(connection, published.listed)
+            foreign = query_foreign_rows(connection, published.listed)
             if foreign is not None:
                 report.warning(foreign)
         settings.config.check(
-            published.tables, lambda name: described(connection, name, publications, settings.of(name))
+            published.tables, lambda name: query_description(connection, name, publications, settings.of(name))
         )
         needs = Needs(
             slot=identity.slot,
@@ -112,8 +112,8 @@ def _prepare_with(
         # A transaction that has written keeps the new slot waiting, for as long as it takes.
         connection.execute("SET lock_timeout = 0")
         with settings.connection.connect() as now:
-            while_waiting(lambda: ensure_slot(connection, needs), connection, now, waiter(report, stop))
-        slot = the_slot(connection, identity.slot)
+            run_and_tell_waits(lambda: ensure_slot(connection, needs), connection, now, waiter(report, stop))
+        slot = query_slot(connection, identity.slot)
         if state.lsn and slot.confirmed.lsn > state.lsn:
             raise SlotError(
                 f"replication slot {identity.slot!r} is at {slot.confirmed.lsn}, but the tables are at {state.lsn}: "
@@ -160,7 +160,7 @@ def _bound_lock_waits(connection: Connection) -> Iterator[None]:
 
 
 def _claim_identity(connection: Connection, settings: ReplicateSettings, storage: Storage) -> Identity:
-    system, database = server_identity(connection)
+    system, database = query_server_identity(connection)
     if (
         settings.slot is not None
         and Identity.read(storage) is None

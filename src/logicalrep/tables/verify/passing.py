@@ -9,7 +9,7 @@ from itertools import count
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, scalar
+from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, query_scalar
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State, TableState
 from logicalrep.transactions.change_feed import change_rows
@@ -120,6 +120,6 @@ class Passing:
 def end_of_wal(connection: Connection) -> Lsn:
     """Return the end of the last record of WAL, behind that of each commit that a snapshot taken before can see."""
     end = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END"
-    lsn = Lsn(scalar(connection, f"SELECT {end}"))
+    lsn = Lsn(query_scalar(connection, f"SELECT {end}"))
     # The next record begins behind the header of a page that is not begun, and what is sent ends before it.
     return Lsn(lsn - lsn % _PAGE) if lsn % _PAGE in _HEADERS else lsn

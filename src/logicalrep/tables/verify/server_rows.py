@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from psycopg import sql
 
-from logicalrep.postgres.copy_stream import received, send
-from logicalrep.postgres.publications import row_filter
-from logicalrep.postgres.slots import Connection, scalar
-from logicalrep.postgres.table_rows.parts import columns_read, table_parts
-from logicalrep.postgres.table_rows.reading import FileRows, check_functions, copied, lock_table, readable
+from logicalrep.postgres.copy_stream import receive_rows, send
+from logicalrep.postgres.publications import query_row_filter
+from logicalrep.postgres.slots import Connection, query_scalar
+from logicalrep.postgres.table_rows.parts import query_columns, query_parts
+from logicalrep.postgres.table_rows.reading import FileRows, check_functions, copy_rows, lock_table, readable
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.copying import typed
 from logicalrep.tables.masks.mask_key import MaskKey
@@ -101,11 +101,11 @@ class ServerRows:
         if self._table.key is None:
             with self._take_moment():
                 for part in self._parts():
-                    yield from self._typed(copied(self._connection, part, self._now), self._table)
+                    yield from self._typed(copy_rows(self._connection, part, self._now), self._table)
             return
         for part in self._parts():
             with self._connection.transaction():
-                yield from self._typed(copied(self._connection, part, self._now), self._table)
+                yield from self._typed(copy_rows(self._connection, part, self._now), self._table)
 
     def look(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> ServerRowsAt:
         """Look at rows again, at one moment.
@@ -131,11 +131,11 @@ class ServerRows:
             yield from self._typed(self._copy_by_key(keys), self._with_version)
             return
         for part in self._parts(more=[_VERSION_OF_ROW]):
-            yield from self._typed(copied(self._connection, part, self._now), self._with_version)
+            yield from self._typed(copy_rows(self._connection, part, self._now), self._with_version)
 
     def _parts(self, more: Sequence[str] = ()) -> list[FileRows]:
         table = self._table
-        return table_parts(self._connection, table.relation, self._publications, nulled=table.nulled, more=more)
+        return query_parts(self._connection, table.relation, self._publications, nulled=table.nulled, more=more)
 
     def _copy_by_key(self, keys: pa.Table) -> Generator[memoryview | bytes, None, None]:
         relation = self._table.relation
@@ -145,7 +145,7 @@ class ServerRows:
             tree = self._now.execute(_TREE, (relation.relation_id,)).fetchall()
             check_functions(self._now, relation.table, [oid for (oid,) in tree])
             send(self._connection, sql.SQL("COPY ({}) TO STDOUT").format(query))
-            with closing(received(self._connection)) as data:
+            with closing(receive_rows(self._connection)) as data:
                 yield from data
 
     def _query_by_key(self, keys: pa.Table) -> sql.Composed:
@@ -169,12 +169,12 @@ class ServerRows:
                 sorting = sql.SQL(f" COLLATE {collation}" if collation else "")
                 wanted.append(sql.SQL("{}::{}").format(text, sql.SQL(base)) + sorting)
             arrays.append(sql.SQL("{}::text[]").format(sql.Literal(texts)))
-        published = row_filter(self._connection, relation.table, self._publications)
+        published = query_row_filter(self._connection, relation.table, self._publications)
         return sql.SQL(
             "SELECT {columns}, {version} FROM {only} {table} WHERE ({published}) AND ({these}) IN "
             "(SELECT {wanted} FROM unnest({arrays}) AS wanted({names}))"
         ).format(
-            columns=sql.SQL(", ".join(columns_read(self._connection, relation, table.nulled))),
+            columns=sql.SQL(", ".join(query_columns(self._connection, relation, table.nulled))),
             version=sql.SQL(_VERSION_OF_ROW),
             # The rows of tables that inherit from it are not its own; those of partitions are.
             only=sql.SQL("" if self._is_partitioned else "ONLY"),
@@ -189,7 +189,7 @@ class ServerRows:
     @property
     def _is_partitioned(self) -> bool:
         oid = self._table.relation.relation_id
-        return bool(scalar(self._connection, "SELECT relkind = 'p' FROM pg_class WHERE oid = %s", oid))
+        return bool(query_scalar(self._connection, "SELECT relkind = 'p' FROM pg_class WHERE oid = %s", oid))
 
     @contextmanager
     def _take_moment(self) -> Iterator[tuple[Lsn, int, int]]:

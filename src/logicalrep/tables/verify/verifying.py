@@ -9,12 +9,12 @@ from contextlib import closing
 import psycopg
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import Connection, server_identity
+from logicalrep.postgres.slots import Connection, query_server_identity
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import Identity, State
-from logicalrep.tables.load.definitions import described
+from logicalrep.tables.load.definitions import query_description
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.table_errors import is_of_one_table, reason_of
 from logicalrep.tables.verify.comparison import Comparison
@@ -74,7 +74,7 @@ def verify(
     for warning in settings.warnings:
         warn(warning)
     with closing(settings.connect()) as connection:
-        system_identifier, database = server_identity(connection)
+        system_identifier, database = query_server_identity(connection)
         identity.check(system_identifier=system_identifier, database=database)
         passing = Passing(settings, connection, storage, identity)
         for name in sorted(tables or there):
@@ -122,7 +122,7 @@ def _sides(
 ) -> tuple[ServerRows, DestinationRows]:
     publications = (identity.publication,)
     rows = DestinationRows(storage, folder)
-    table = described(connection, name, publications, rows.table.settings)
+    table = query_description(connection, name, publications, rows.table.settings)
     if table is None:
         raise UnsettledError("the server has no such table any more")
     if table.relation.relation_id != rows.table.relation.relation_id:
