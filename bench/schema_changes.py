@@ -63,7 +63,7 @@ class _Loads(Report):
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
-    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
         """Note the seconds of a load."""
         self.seconds.append(round(seconds, 1))
 

@@ -25,10 +25,10 @@ dsn, to = sys.argv[1:]
 class Timed(Report):
     load = apply = 0.0
 
-    def loaded(self, table, rows, seconds):
+    def on_load_ended(self, table, rows, seconds):
         self.load = seconds
 
-    def batch(self, changes, tables, seconds, lag, committed):
+    def on_batch_applied(self, changes, tables, seconds, lag, committed):
         self.apply += seconds
 
 

@@ -77,9 +77,9 @@ def test_each_record_of_the_log_is_one_line(name: str) -> None:
     try:
         logger(name).warning("about %s", NAME)
         warn([NAME])
-        report.stopped(TABLE, NAME)
-        report.loads_needed([TABLE], NAME)
-        report.ended(errors()[1], is_meant=True)
+        report.on_table_stopped(TABLE, NAME)
+        report.on_loads_needed([TABLE], NAME)
+        report.on_ended(errors()[1], is_meant=True)
     finally:
         log.removeHandler(handler)
     lines = written.getvalue().split("\n")
@@ -107,13 +107,13 @@ def test_the_traceback_of_an_error_in_the_log_is_safe_too() -> None:
 
 
 def show_all(report: Report) -> None:
-    report.loads_needed([TABLE], NAME)
-    report.loading(TABLE, 10)
-    report.copied(TABLE, 5)
-    report.loaded(TABLE, 10, 1.0)
-    report.stopped(TABLE, NAME)
-    report.waiting(NAME)
-    report.warning(NAME)
+    report.on_loads_needed([TABLE], NAME)
+    report.on_load_begun(TABLE, 10)
+    report.on_rows_copied(TABLE, 5)
+    report.on_load_ended(TABLE, 10, 1.0)
+    report.on_table_stopped(TABLE, NAME)
+    report.on_waiting(NAME)
+    report.on_warning(NAME)
 
 
 def test_the_lines_of_replicate_are_safe() -> None:

@@ -145,7 +145,7 @@ def test_a_table_without_columns_keeps_nobody_waiting(db18: Database, tmp_path: 
     warned: list[str] = []
 
     class Warned(Report):
-        def warning(self, text: str) -> None:
+        def on_warning(self, text: str) -> None:
             warned.append(text)
 
     prepare(db18)
@@ -165,7 +165,7 @@ def test_a_table_that_loads_can_be_asked_for_again(
     begun: list[str] = []
 
     class Heard(Report):
-        def loading(self, table: TableName, rows: int) -> None:
+        def on_load_begun(self, table: TableName, rows: int) -> None:
             begun.append(table.name)
 
     # The first load takes about ten seconds: it is given up.

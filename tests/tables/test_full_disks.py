@@ -122,7 +122,7 @@ class Lines(Report):
     def __init__(self) -> None:
         self.waited: list[str] = []
 
-    def waiting(self, text: str) -> None:
+    def on_waiting(self, text: str) -> None:
         self.waited.append(text)
 
 

@@ -42,10 +42,10 @@ class Heard(Report):
         self.waits: list[str] = []
         self.estimates: dict[str, int] = {}
 
-    def loading(self, table: TableName, rows: int) -> None:
+    def on_load_begun(self, table: TableName, rows: int) -> None:
         self.estimates[table.name] = rows
 
-    def waiting(self, text: str) -> None:
+    def on_waiting(self, text: str) -> None:
         self.waits.append(text)
 
 

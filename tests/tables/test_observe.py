@@ -60,7 +60,7 @@ def standing(state: str, version: int | None = None, **others: Any) -> TableFigu
 class Heard(Report):
     address = ""
 
-    def listening(self, address: str) -> None:
+    def on_listening(self, address: str) -> None:
         self.address = address
 
 
@@ -180,17 +180,17 @@ def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPat
 
     sample(1000, 5000)
     assert (observed.lag_bytes, observed.lag_seconds) == (None, None)
-    observed.noted(5000, {})
+    observed.on_checkpoint(5000, {})
     assert (observed.lag_bytes, observed.lag_seconds) == (0, 0)
     sample(2000, 5000)
     sample(2010, 5300)
     sample(2020, 5400)
     assert (observed.lag_bytes, observed.lag_seconds) == (400, 20)
-    observed.noted(5300, {})
+    observed.on_checkpoint(5300, {})
     assert (observed.lag_bytes, observed.lag_seconds) == (100, 10)
-    observed.batch(1, 1, 0.5, 0, datetime.fromtimestamp(2015 + 3600, UTC))
+    observed.on_batch_applied(1, 1, 0.5, 0, datetime.fromtimestamp(2015 + 3600, UTC))
     assert observed.lag_seconds == 5
-    observed.noted(5400, {})
+    observed.on_checkpoint(5400, {})
     assert observed.lag_seconds == 0
     # Nobody has heard from the server since.
     now[0] = 2120
@@ -199,14 +199,14 @@ def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPat
 
 def test_what_is_held_is_bounded() -> None:
     observed = Observed()
-    observed.noted(1, {})
+    observed.on_checkpoint(1, {})
     for number in range(10_000):
-        observed.warning(f"warning {number}")
+        observed.on_warning(f"warning {number}")
         observed.sample(SLOT)
-        observed.copied(TableName("public", f"t{number}"), 1)
-        observed.noted(1, {})
+        observed.on_rows_copied(TableName("public", f"t{number}"), 1)
+        observed.on_checkpoint(1, {})
     assert (len(observed.messages), len(observed.samples), len(observed.rows_copied)) == (30, 4320, 0)
-    observed.warning("warning 9999")
+    observed.on_warning("warning 9999")
     assert len(observed.messages) == 30
 
 
@@ -214,7 +214,7 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
     with served() as (observed, address):
         assert "None yet." in got(address)
         stopped = "[COLUMN_VALUE] <i>infinity</i> does not fit; run logicalrep resync public.orders"
-        observed.noted(
+        observed.on_checkpoint(
             4000,
             {
                 str(SCRIPT): standing("loading", progress=LoadProgress(50, 200, "2026-01-01T11:59:00+01:00")),
@@ -223,7 +223,7 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
                 "public.good": standing("following", 12, rows=1234),
             },
         )
-        observed.warning("<em>warning</em>")
+        observed.on_warning("<em>warning</em>")
         for _ in range(500):
             observed.sample(SLOT)
         text = got(address)

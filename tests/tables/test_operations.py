@@ -82,7 +82,7 @@ def test_no_other_table_comes_to_those_that_are_loaded_again(
 
 def test_no_warning_tells_of_defaults_that_are_filled_in(db18: Database, tmp_path: Path) -> None:
     class Warned(Report):
-        def warning(self, text: str) -> None:
+        def on_warning(self, text: str) -> None:
             raise AssertionError(text)
 
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
@@ -278,7 +278,7 @@ class Told(Report):
     def __init__(self) -> None:
         self.pauses = 0
 
-    def waiting(self, text: str) -> None:
+    def on_waiting(self, text: str) -> None:
         self.pauses += text.startswith("paused since")
 
 

@@ -54,7 +54,7 @@ class Loads(Report):
     def __init__(self) -> None:
         self.reasons: list[str] = []
 
-    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
         self.reasons.append(reason)
 
 

@@ -38,7 +38,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def address() -> Iterator[str]:
     observed = Observed()
     observed.slot_name = "logicalrep_lake_0f3c2a11"
-    observed.noted(
+    observed.on_checkpoint(
         4000,
         {
             "public.orders": standing("following", 812, rows=12_345_678),
@@ -55,8 +55,10 @@ def address() -> Iterator[str]:
             ),
         },
     )
-    observed.waiting("the slot waits for the transaction of process 4711 (psql), which began 2026-01-01 11:00:00+00:00")
-    observed.warning("public.bare is not replicated: ALTER TABLE public.bare REPLICA IDENTITY FULL")
+    observed.on_waiting(
+        "the slot waits for the transaction of process 4711 (psql), which began 2026-01-01 11:00:00+00:00"
+    )
+    observed.on_warning("public.bare is not replicated: ALTER TABLE public.bare REPLICA IDENTITY FULL")
     observed.sample(replace(SLOT, head=Lsn(123_456_789), sent_up_to=Lsn(123_456_789)))
     now, changes = observed.samples[-1].time, 0
     for number in range(1000):

@@ -24,10 +24,10 @@ def lines_of(stream: io.StringIO) -> list[str]:
 
 
 def load(report: Report, estimate: int, *copies: int) -> None:
-    report.loading(ORDERS, estimate)
+    report.on_load_begun(ORDERS, estimate)
     for copied in copies:
-        report.copied(ORDERS, copied)
-    report.loaded(ORDERS, sum(copies), 1.25)
+        report.on_rows_copied(ORDERS, copied)
+    report.on_load_ended(ORDERS, sum(copies), 1.25)
 
 
 def test_lines_of_a_load_tell_each_tenth() -> None:
@@ -47,8 +47,8 @@ def test_a_table_whose_size_is_unknown_and_one_that_is_loaded_again() -> None:
     for stream in (io.StringIO(), Terminal()):
         with show_progress(stream) as report:
             load(report, 0, 50, 60)
-            report.loading(ORDERS, 10)
-            report.copied(ORDERS, 3)
+            report.on_load_begun(ORDERS, 10)
+            report.on_rows_copied(ORDERS, 3)
             load(report, 10, 10)
         assert "loaded 110 rows" in stream.getvalue()
         assert "loaded 10 rows" in stream.getvalue()
@@ -59,7 +59,7 @@ def test_lines_of_batches_come_every_few_seconds(clock: list[float]) -> None:
     report = Lines(stream)
     committed = datetime.now(UTC) - timedelta(seconds=2)
     for _ in range(12):
-        report.batch(100, 2, 0.1, 1_500_000, committed)
+        report.on_batch_applied(100, 2, 0.1, 1_500_000, committed)
         clock[0] += 1
     lines = lines_of(stream)
     assert [line.split(",")[0] for line in lines] == [
@@ -68,7 +68,7 @@ def test_lines_of_batches_come_every_few_seconds(clock: list[float]) -> None:
         "applied 500 changes",
     ]
     assert re.fullmatch(rf"applied .*, the last of {committed:%H:%M:%S} UTC; 1\.5 MB and 2\.\d s behind", lines[0])
-    report.batch(1, 1, 0.1, 0, None)
+    report.on_batch_applied(1, 1, 0.1, 0, None)
     assert len(lines_of(stream)) == 3
 
 
@@ -76,9 +76,9 @@ def test_quiet_leaves_warnings_and_what_the_work_waits_for() -> None:
     for stream in (io.StringIO(), Terminal()):
         with show_progress(stream, quiet=True) as report:
             load(report, 10, 10)
-            report.batch(100, 2, 0.1, 0, None)
-            report.waiting("waits for the transaction of process 1")
-            report.warning("public.bare is not replicated")
+            report.on_batch_applied(100, 2, 0.1, 0, None)
+            report.on_waiting("waits for the transaction of process 1")
+            report.on_warning("public.bare is not replicated")
         assert lines_of(stream) == ["waits for the transaction of process 1", "warning: public.bare is not replicated"]
 
 
@@ -86,18 +86,18 @@ def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
     stream = Terminal()
     with show_progress(stream) as report:
         assert isinstance(report, Bars)
-        report.loading(ORDERS, 1000)
-        report.copied(ORDERS, 250)
+        report.on_load_begun(ORDERS, 1000)
+        report.on_rows_copied(ORDERS, 250)
         (bar,) = report._progress.tasks
         assert (bar.description, bar.completed, bar.total) == (str(ORDERS), 250, 1000)
         assert re.fullmatch(r"250 of about 1,000 rows, [\d,]+/s", bar.fields["figures"])
-        report.copied(ORDERS, 750)
-        report.loaded(ORDERS, 1000, 2.0)
+        report.on_rows_copied(ORDERS, 750)
+        report.on_load_ended(ORDERS, 1000, 2.0)
         assert not report._progress.tasks
         committed = datetime.now(UTC)
-        report.batch(100, 1, 0.5, 2_000_000, committed)
-        report.batch(50, 1, 0.5, 0, committed)
-        report.warning("[red]as it is[/red]")
+        report.on_batch_applied(100, 1, 0.5, 2_000_000, committed)
+        report.on_batch_applied(50, 1, 0.5, 0, committed)
+        report.on_warning("[red]as it is[/red]")
         (line,) = report._progress.tasks
         assert line.fields["figures"].startswith(f"150 applied, 100/s, last of {committed:%H:%M:%S} UTC; 0.0 MB and")
     text = stream.getvalue()
@@ -107,7 +107,7 @@ def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
 
 def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress() as report:
-        report.warning("something")
+        report.on_warning("something")
     captured = capsys.readouterr()
     assert (captured.out, captured.err.endswith("Z warning: something\n")) == ("", True)
     assert not sys.stderr.isatty()

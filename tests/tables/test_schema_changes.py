@@ -405,5 +405,5 @@ class Loads(Report):
 
     loads = 0
 
-    def loading(self, table: TableName, rows: int) -> None:
+    def on_load_begun(self, table: TableName, rows: int) -> None:
         self.loads += 1

@@ -100,7 +100,7 @@ class Loading(Report):
         self._tables = tables
         self._action = action
 
-    def loading(self, table: TableName, rows: int) -> None:
+    def on_load_begun(self, table: TableName, rows: int) -> None:
         self._tables.discard(table.name)
         if not self._tables:
             self._action()

@@ -28,10 +28,10 @@ class Lines(Report):
         self.waited: list[str] = []
         self.warnings: list[str] = []
 
-    def waiting(self, text: str) -> None:
+    def on_waiting(self, text: str) -> None:
         self.waited.append(text)
 
-    def warning(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         self.warnings.append(text)
 
 

@@ -37,10 +37,10 @@ class Said(Report):
         self.warnings: list[str] = []
         self.failures: Counter[str] = Counter()
 
-    def warning(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         self.warnings.append(text)
 
-    def failed(self, kind: str) -> None:
+    def on_error(self, kind: str) -> None:
         self.failures[kind] += 1
 
 

@@ -240,7 +240,7 @@ class Loaded(Report):
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def loading(self, table: TableName, rows: int) -> None:
+    def on_load_begun(self, table: TableName, rows: int) -> None:
         self.names.append(table.name)
 
 

@@ -13,19 +13,19 @@ from logicalrep.transactions.table_names import TableName
 class Report:
     """Takes what happens, in calls of several threads; what a subclass does not take is dropped."""
 
-    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
         """Note that tables are to be loaded for one reason, in a few words, such as `new table`."""
 
-    def loading(self, table: TableName, rows: int) -> None:
+    def on_load_begun(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
 
-    def copied(self, table: TableName, rows: int) -> None:
+    def on_rows_copied(self, table: TableName, rows: int) -> None:
         """Note that some more rows are copied."""
 
-    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
         """Note that a load has ended."""
 
-    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+    def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Note that a batch is applied.
 
         Args:
@@ -36,22 +36,22 @@ class Report:
             committed: the time of its last commit, in UTC.
         """
 
-    def noted(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
+    def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note that the destination has every commit before an LSN, and how its tables stand."""
 
-    def failed(self, kind: ErrorKind) -> None:
+    def on_error(self, kind: ErrorKind) -> None:
         """Count an error that does not end the command."""
 
-    def stopped(self, table: TableName, reason: str) -> None:
+    def on_table_stopped(self, table: TableName, reason: str) -> None:
         """Note that a table stands still from now on."""
 
-    def listening(self, address: str) -> None:
+    def on_listening(self, address: str) -> None:
         """Note the address of the page and of the metrics."""
 
-    def waiting(self, text: str) -> None:
+    def on_waiting(self, text: str) -> None:
         """Note what the work waits for."""
 
-    def warning(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Note what a person should know."""
 
 

@@ -40,9 +40,9 @@ class Patience:
             except StorageError as error:
                 if self.is_over or not error.may_pass:
                     raise
-                self._report.failed("destination")
+                self._report.on_error("destination")
                 if time.monotonic() - said > _SAY_AGAIN:
                     said = time.monotonic()
-                    self._report.waiting(f"{error}; {self._retained()}")
+                    self._report.on_waiting(f"{error}; {self._retained()}")
                 self._stop.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)

@@ -147,7 +147,7 @@ class ReplicatedTables:
             table = self._tables.pop(name)
             self._left.add(name)
             self._by_oid.pop(table.oid, None)
-            self._report.warning(f"{name} is not published any more: its rows stay as they are")
+            self._report.on_warning(f"{name} is not published any more: its rows stay as they are")
         self._learn_numbers(found)
         self._open([self._add_table(name, now.oid) for name, now in found.items() if name not in self._tables])
         for name, now in found.items():
@@ -211,7 +211,9 @@ class ReplicatedTables:
                 later.folder = there.folder
                 self._by_oid.pop(there.oid, None)
             self._writer.move(later, copied)
-            self._report.warning(f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is")
+            self._report.on_warning(
+                f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is"
+            )
 
     def _folder(self, name: TableName) -> str:
         return table_folder(name, [table.folder for table in self._tables.values()])
@@ -348,7 +350,7 @@ class ReplicatedTables:
                 table.has_new_labels = False
                 found.append(Ready(table, rows, now, has_all))
             else:
-                self._report.warning(
+                self._report.on_warning(
                     f"{table.name} was dropped before the columns of its last changes could be told: its rows stay as "
                     "they were before them"
                 )
@@ -359,7 +361,7 @@ class ReplicatedTables:
             self._behind_since = moment
         elif moment - self._behind_since > _BEHIND:
             self._behind_since = moment + _SAY_AGAIN
-            self._report.waiting(
+            self._report.on_waiting(
                 f"changes of {', '.join(behind)} wait: the server has sent them, but its catalog does not have their "
                 "transactions yet, as with synchronous replication whose standby is away"
             )
@@ -435,7 +437,7 @@ class ReplicatedTables:
         except NeedsResync as error:
             self.load(table, error.description)
         except DamagedError as error:
-            self._report.failed("destination")
+            self._report.on_error("destination")
             self.load(table, error.description)
         except Exception as error:
             if not is_of_one_table(error):
@@ -452,7 +454,7 @@ class ReplicatedTables:
             self.load(table, reason)
         else:
             log_unforeseen(table.name, error)
-            self._report.failed("changes")
+            self._report.on_error("changes")
             if isinstance(error, RefusedCommit):
                 self._writer.hold(table, error.lsn)
             elif table.mark is not None and table.mark.refused is not None:
@@ -487,7 +489,7 @@ class ReplicatedTables:
             table.stopped = f"{reason}; its changes are not kept: {resync}, which loads it again"
         if table.stopped == said:
             return
-        self._report.stopped(table.name, table.stopped)
+        self._report.on_table_stopped(table.name, table.stopped)
         self._writer.note_stopped(table)
 
     def tidy(self, *, is_busy: bool) -> None:
@@ -546,7 +548,7 @@ class ReplicatedTables:
         """Say which loads are needed since the last call: one line for all tables of one reason."""
         needed, self._needed = self._needed, {}
         for reason, names in needed.items():
-            self._report.loads_needed(names, reason)
+            self._report.on_loads_needed(names, reason)
 
     def _begin(self, table: Followed) -> None:
         """Have a marked table loaded, if that writes nothing in clear that must not be."""
@@ -571,19 +573,19 @@ class ReplicatedTables:
         table = self._tables.get(name)
         mark = None if table is None else table.mark
         if table is None or mark is None or mark.refused != str(lsn):
-            self._report.warning(f"{name} does not stand still at the commit {lsn}, which is not skipped")
+            self._report.on_warning(f"{name} does not stand still at the commit {lsn}, which is not skipped")
             return True
         if table.stopped is None:
             return False
         skipped = self._fit(table, partial(self._writer.skip, table, lsn))
         if skipped is None and table.mark is mark:
-            self._report.warning(
+            self._report.on_warning(
                 f"the commit {lsn} of {name} is not skipped, as a table beside it has it already: run logicalrep "
                 f"resync {name} with the same --dsn and --to"
             )
         if skipped is None:
             return True
-        self._report.warning(
+        self._report.on_warning(
             f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on, which was skipped, as "
             "somebody asked for it"
         )
@@ -620,7 +622,7 @@ class ReplicatedTables:
                 self._tries.pop(table.name, None)
                 self._catching_up.append((table, self._pool.submit(self._writer.replace, table, result)))
                 continue
-            self._report.failed("load")
+            self._report.on_error("load")
             if result.again and self._tries.setdefault(table.name, Tries()).failed(result.reason, result.is_own):
                 continue
             tried = f", in {MOST_TRIES} tries one after another" if result.again else ""

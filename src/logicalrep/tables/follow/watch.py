@@ -163,7 +163,7 @@ class Watch:
         return self._connection
 
     def _disconnect(self) -> None:
-        self._report.failed("server")
+        self._report.on_error("server")
         self._close()
 
     def _close(self) -> None:
@@ -227,4 +227,4 @@ class Watch:
     def _warn(self, warning: str) -> None:
         if warning not in self._said:
             self._said.add(warning)
-            self._report.warning(warning)
+            self._report.on_warning(warning)

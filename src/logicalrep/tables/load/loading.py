@@ -97,7 +97,7 @@ def waiter(report: Report, stop: threading.Event) -> Callable[[str], None]:
             raise Ended
         if time.monotonic() - said_at >= _SAY_AGAIN:
             said_at = time.monotonic()
-            report.waiting(text)
+            report.on_waiting(text)
 
     return waiting
 
@@ -223,7 +223,7 @@ class Loading:
                         rows = sum(file.rows for file in future.result())
                         progress = self._progress[table.name]
                         self._progress[table.name] = replace(progress, rows=progress.rows + rows)
-                        self._report.copied(table.name, rows)
+                        self._report.on_rows_copied(table.name, rows)
                         if not table.left:
                             yield self._finish_copy(snapshot, table)
         finally:
@@ -248,7 +248,7 @@ class Loading:
         except Exception as error:
             return self._give_up_table(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
-        self._report.loading(name, int(estimate))
+        self._report.on_load_begun(name, int(estimate))
         parts = [
             Part(
                 settings.connection,
@@ -270,7 +270,7 @@ class Loading:
     def _finish_copy(self, snapshot: Snapshot, copy: _Copy) -> LoadedTable:
         self._said.pop(copy.name, None)
         del self._progress[copy.name]
-        self._report.loaded(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
+        self._report.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         return LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8), snapshot.taken)
 
     def _give_up_table(self, name: TableName, error: BaseException) -> NotLoaded:
@@ -294,7 +294,7 @@ class Loading:
         """Say that a load begins anew, once for equal reasons."""
         if self._said.get(name) != reason:
             self._said[name] = reason
-            self._report.waiting(f"the load of {name} begins anew: {reason}")
+            self._report.on_waiting(f"the load of {name} begins anew: {reason}")
         return NotLoaded(name, reason, again=True, is_own=is_own)
 
 

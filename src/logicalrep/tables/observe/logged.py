@@ -22,19 +22,19 @@ class Logged(Report):
     slot: str | None = None
     """The slot's name, once it is known."""
 
-    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
         """Log that tables are to be loaded."""
         log_figures(_log, "load needed", slot=self.slot, table=listed(tables), tables=len(tables), reason=reason)
 
-    def loading(self, table: TableName, rows: int) -> None:
+    def on_load_begun(self, table: TableName, rows: int) -> None:
         """Log that a load has begun."""
         log_figures(_log, "loading", slot=self.slot, table=str(table), estimate=rows)
 
-    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
         """Log that a load has ended."""
         log_figures(_log, "loaded", slot=self.slot, table=str(table), rows=rows, seconds=seconds)
 
-    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+    def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Log that a batch is applied."""
         log_figures(
             _batches,
@@ -49,22 +49,22 @@ class Logged(Report):
             lag_seconds=lag_seconds(lag, datetime.now(UTC), committed),
         )
 
-    def stopped(self, table: TableName, reason: str) -> None:
+    def on_table_stopped(self, table: TableName, reason: str) -> None:
         """Log that a table stands still."""
         _log.error("%s stands still: %s", table, reason)
 
-    def listening(self, address: str) -> None:
+    def on_listening(self, address: str) -> None:
         """Log the address of the page and of the metrics."""
         _log.info("the page is at %s, the metrics are at %smetrics", address, address)
 
-    def waiting(self, text: str) -> None:
+    def on_waiting(self, text: str) -> None:
         """Log what the work waits for."""
         _log.warning("%s", text)
 
-    def warning(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Log what a person should know."""
         _log.warning("%s", text)
 
-    def ended(self, error: Exception, *, is_meant: bool) -> None:
+    def on_ended(self, error: Exception, *, is_meant: bool) -> None:
         """Log the error that ends it all; `is_meant` if somebody wanted it so."""
         _log.log(logging.WARNING if is_meant else logging.ERROR, "%s", error)

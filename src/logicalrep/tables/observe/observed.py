@@ -69,12 +69,12 @@ class Observed(Report):
         # By how much the server's clock is ahead of this machine's.
         self._ahead = timedelta()
 
-    def copied(self, table: TableName, rows: int) -> None:
+    def on_rows_copied(self, table: TableName, rows: int) -> None:
         """Count copied rows."""
         with self._lock:
             self.rows_copied[str(table)] = self.rows_copied.get(str(table), 0) + rows
 
-    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+    def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Count a batch."""
         with self._lock:
             self.changes += changes
@@ -83,23 +83,23 @@ class Observed(Report):
             if committed is not None:
                 self.committed = committed
 
-    def noted(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
+    def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how far the destination is."""
         with self._lock:
             self.noted_at, self._lsn, self.tables = time.time(), Lsn(lsn), tables
             for name in self.rows_copied.keys() - tables.keys():
                 del self.rows_copied[name]
 
-    def failed(self, kind: ErrorKind) -> None:
+    def on_error(self, kind: ErrorKind) -> None:
         """Count an error."""
         with self._lock:
             self.errors[kind] += 1
 
-    def waiting(self, text: str) -> None:
+    def on_waiting(self, text: str) -> None:
         """Hold the text."""
         self._hold(text)
 
-    def warning(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Hold the text."""
         self._hold(text)
 
@@ -195,7 +195,7 @@ def sampling(slot: Callable[[], Slot], observed: Observed) -> Iterator[None]:
                 observed.sample(slot())
             except Exception as error:
                 # The loop finds the same, and decides; here it is shown.
-                observed.warning(f"the slot cannot be looked at: {error}")
+                observed.on_warning(f"the slot cannot be looked at: {error}")
             if ending.wait(_PAUSE):
                 return
 

@@ -136,7 +136,7 @@ class Loop:
                 self._patience.run(lambda: read_paused_since(self._storage)),
             )
             if self._paused_since is None and before is not None:
-                self._report.waiting("goes on, as the destination is not paused any more")
+                self._report.on_waiting("goes on, as the destination is not paused any more")
                 self._said_paused = -_SAY_AGAIN
         if self._paused_since is None:
             return False
@@ -144,7 +144,7 @@ class Loop:
             refuse_paused(self._storage)
         if now - self._said_paused >= _SAY_AGAIN:
             self._said_paused = now
-            self._report.waiting(
+            self._report.on_waiting(
                 f"paused since {self._paused_since}, until logicalrep resume; {self._watch.retained()}"
             )
         # An error of the receiver ends a paused process too.
@@ -192,7 +192,7 @@ class Loop:
         if writes:
             self._batch_at = began
             lag = max(self._receiver.received - changes.end, 0)
-            self._report.batch(count, len(writes), time.monotonic() - began, lag, committed)
+            self._report.on_batch_applied(count, len(writes), time.monotonic() - began, lag, committed)
 
     def _note(self, end: Lsn) -> None:
         """Write how far the tables are, if anything is new."""
@@ -206,7 +206,7 @@ class Loop:
             state = State(lsn, self._commit_timestamp, self._caught_up, states)
             self._patience.run(lambda: self._states.write(state))
             self._noted, self._noted_tables, self._written_at = lsn, states, now
-        self._report.noted(lsn, {name: table.figures for name, table in states.items()})
+        self._report.on_checkpoint(lsn, {name: table.figures for name, table in states.items()})
         self._noted_at = time.monotonic()
 
     def _refuse_stopped(self) -> None:

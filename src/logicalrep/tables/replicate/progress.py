@@ -62,20 +62,20 @@ class Lines(Report):
         self._changes = self._loading = 0
         self._said_at = 0.0
 
-    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
         """Note that tables are to be loaded."""
         self._say(f"{listed(tables)}: to be loaded: {reason}")
 
-    def noted(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
+    def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how many tables load, also those whose changes meanwhile are being applied."""
         self._loading = sum(table.state == "loading" for table in tables.values())
 
-    def loading(self, table: TableName, rows: int) -> None:
+    def on_load_begun(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
         self._loads[table] = 0, rows
         self._say(f"{table}: loading about {rows:,} rows")
 
-    def copied(self, table: TableName, rows: int) -> None:
+    def on_rows_copied(self, table: TableName, rows: int) -> None:
         """Note that some more rows are copied; say so at each tenth of the table."""
         before, estimate = self._loads[table]
         self._loads[table] = before + rows, estimate
@@ -83,11 +83,11 @@ class Lines(Report):
         if before * _TENTH // max(estimate, 1) < tenth < _TENTH:
             self._say(f"{table}: {before + rows:,} of about {estimate:,} rows, {tenth * 100 // _TENTH} %")
 
-    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
         """Note that a load has ended."""
         self._say(f"{table}: loaded {_loaded(rows, seconds)}")
 
-    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+    def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Note that a batch is applied."""
         self._changes += changes
         now = time.monotonic()
@@ -97,19 +97,19 @@ class Lines(Report):
             self._say(f"applied {self._changes:,} changes, {of_last}{kept}")
             self._changes, self._said_at = 0, now
 
-    def listening(self, address: str) -> None:
+    def on_listening(self, address: str) -> None:
         """Note the address of the page and of the metrics."""
         self._say(f"the page is at {address}, the metrics are at {address}metrics")
 
-    def waiting(self, text: str) -> None:
+    def on_waiting(self, text: str) -> None:
         """Note what the work waits for."""
         self._print(text)
 
-    def stopped(self, table: TableName, reason: str) -> None:
+    def on_table_stopped(self, table: TableName, reason: str) -> None:
         """Note that a table stands still."""
         self._print(f"error: {table} stands still: {reason}")
 
-    def warning(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Note what a person should know."""
         self._print(f"warning: {text}")
 
@@ -132,17 +132,17 @@ class Bars(Report):
         self._changes: TaskID | None = None
         self._total = 0
 
-    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
         """Note that tables are to be loaded."""
         self._print(f"{listed(tables)}: to be loaded: {reason}")
 
-    def loading(self, table: TableName, rows: int) -> None:
+    def on_load_begun(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
         self._end(table)
         # The server knows no number before the table's first ANALYZE.
         self._loads[table] = self._progress.add_task(visible(str(table)), total=rows or None, figures="", estimate=rows)
 
-    def copied(self, table: TableName, rows: int) -> None:
+    def on_rows_copied(self, table: TableName, rows: int) -> None:
         """Note that some more rows are copied."""
         task = self._loads[table]
         self._progress.advance(task, rows)
@@ -151,7 +151,7 @@ class Bars(Report):
         estimate = f" of about {found.fields['estimate']:,}" if found.fields["estimate"] else ""
         self._progress.update(task, figures=f"{found.completed:,.0f}{estimate} rows, {rate:,.0f}/s")
 
-    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
         """Note that a load has ended: its bar makes room for others."""
         self._end(table)
         self._print(f"{table}: loaded {_loaded(rows, seconds)}")
@@ -164,7 +164,7 @@ class Bars(Report):
         if task is not None:
             self._progress.remove_task(task)
 
-    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+    def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Note that a batch is applied."""
         if self._changes is None:
             self._changes = self._progress.add_task("changes", total=None, figures="")
@@ -175,20 +175,20 @@ class Bars(Report):
             figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_moment(committed)}; {_behind(lag, committed)}",
         )
 
-    def listening(self, address: str) -> None:
+    def on_listening(self, address: str) -> None:
         """Note the address of the page and of the metrics."""
         text = f"the page is at {address}, the metrics are at {address}metrics"
         self._print(text)
 
-    def stopped(self, table: TableName, reason: str) -> None:
+    def on_table_stopped(self, table: TableName, reason: str) -> None:
         """Note that a table stands still."""
         self._print(f"error: {table} stands still: {reason}")
 
-    def waiting(self, text: str) -> None:
+    def on_waiting(self, text: str) -> None:
         """Note what the work waits for."""
         self._print(text)
 
-    def warning(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Note what a person should know."""
         self._print(f"warning: {text}")
 

@@ -166,9 +166,9 @@ def replicate_with(
     except Exception as error:
         if stop.is_set() and isinstance(error, LogicalRepError | psycopg.Error):
             # The end was asked for. What is at the destination is whole, and the next run goes on with it.
-            report.warning(f"ended, and did not wait for this to pass: {error}")
+            report.on_warning(f"ended, and did not wait for this to pass: {error}")
             return
-        logged.ended(error, is_meant=isinstance(error, PausedError))
+        logged.on_ended(error, is_meant=isinstance(error, PausedError))
         raise
 
 
@@ -186,7 +186,7 @@ def _replicate(
             observed = Observed()
             pages = {"/": partial(page, observed, storage.uri)}
             address = stack.enter_context(serve(settings.listen, observed.figures, pages))
-            report.listening(address)
+            report.on_listening(address)
             report = Several(report, observed)
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
         while True:
@@ -197,7 +197,7 @@ def _replicate(
                 ended.append(time.monotonic())
                 if stop.is_set() or (len(ended) == _MOST_STARTS and ended[-1] - ended[0] < _STARTS_WITHIN):
                     raise
-                report.warning(f"{error.description}; it is started again, and the tables go on where they are")
+                report.on_warning(f"{error.description}; it is started again, and the tables go on where they are")
 
 
 def _follow(
@@ -211,7 +211,7 @@ def _follow(
 ) -> None:
     """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
     guard = Guard(storage, settings)
-    waiting = Waiting(settings.patience, stop=stop, say=report.waiting)
+    waiting = Waiting(settings.patience, stop=stop, say=report.on_waiting)
     with ExitStack() as stack:
         prepared = prepare(settings, storage, report, stop, waiting)
         logged.slot = prepared.identity.slot

@@ -68,7 +68,7 @@ def prepare(
     """
     # A password may be sent at once.
     for warning in settings.connection.warnings:
-        report.warning(warning)
+        report.on_warning(warning)
     # A destination that cannot be read is found before anything is made.
     state = State.read(storage)
     return retry(lambda: _prepare_with(settings, storage, state, report, stop), waiting)
@@ -83,13 +83,13 @@ def _prepare_with(
         refuse_synchronous(connection, identity.slot)
         published = ensure_publication(connection, identity.publication, settings.tables)
         for warning in published.warnings:
-            report.warning(warning)
+            report.on_warning(warning)
         publications = (identity.publication,)
         # Earlier servers have no such option, which the checks tell.
         if settings.table_settings.origin == "none" and server_major(connection) >= 16:
             foreign = query_foreign_rows(connection, published.listed)
             if foreign is not None:
-                report.warning(foreign)
+                report.on_warning(foreign)
         settings.config.check(
             published.tables, lambda name: query_description(connection, name, publications, settings.of(name))
         )
@@ -108,7 +108,7 @@ def _prepare_with(
         if settings.failover and there is not None and not there.failover and server_major(connection) >= 17:
             keep_on_standbys(settings.connection, identity.slot)
         for warning in check(connection, needs):
-            report.warning(warning)
+            report.on_warning(warning)
         # A transaction that has written keeps the new slot waiting, for as long as it takes.
         connection.execute("SET lock_timeout = 0")
         with settings.connection.connect() as now:
