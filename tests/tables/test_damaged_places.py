@@ -17,9 +17,9 @@ from logicalrep.cli.main import main
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import maintain
 from logicalrep.tables.delta.place import MalformedFileError, Storage, below
-from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import Kept
 from logicalrep.tables.follow.state import Identity, State
+from logicalrep.tables.follow.stored_settings import StoredSettings
 from logicalrep.tables.replicate.requests import Request, read_paused_since, request_resync, request_skip, take_requests
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName

@@ -23,10 +23,10 @@ from logicalrep.tables.delta.delta_log import application_id
 from logicalrep.tables.delta.place import MalformedFileError, Storage
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles
 from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, Skipped, TypePart
-from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import Kept, Mark
 from logicalrep.tables.follow.load_counts import LoadCounts
 from logicalrep.tables.follow.state import Identity, State, States, TableState
+from logicalrep.tables.follow.stored_settings import StoredSettings
 from logicalrep.tables.operate.status import Status
 from logicalrep.tables.replicate.requests import pause, request_resync, request_skip, take_requests
 from logicalrep.tables.table_settings import TableSettings

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
 from logicalrep.observe.lag import Looks, lag_seconds
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Slot
 from logicalrep.tables.report import Report
-from logicalrep.tables.tasks import TimedTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -35,6 +35,15 @@ class Sample:
     lag_bytes: int
     changes: int
     """The number of changes that were applied until then."""
+
+
+class Timed(Protocol):
+    """A counter of the seconds of some work."""
+
+    @property
+    def seconds(self) -> float:
+        """The seconds so far."""
+        ...
 
 
 class Observed(Report):
@@ -59,7 +68,7 @@ class Observed(Report):
         """The errors by their kinds, without the receiver's broken connections."""
         self.traffic: Traffic | None = None
         """The receiver's counts, once there is one."""
-        self.tasks: TimedTasks | None = None
+        self.tasks: Timed | None = None
         """The runner of tasks, once there is one."""
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self.messages: deque[tuple[float, str]] = deque(maxlen=_MESSAGES)

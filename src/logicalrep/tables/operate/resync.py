@@ -10,9 +10,9 @@ from logicalrep.postgres.publications import query_published_tables
 from logicalrep.postgres.slots import drop_slot, find_slot, query_server_identity, why_not_within_wal
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import ASKED_FOR, Kept, Mark
 from logicalrep.tables.follow.state import State, StateError, States
+from logicalrep.tables.follow.stored_settings import StoredSettings
 from logicalrep.tables.load.publishing import exists
 from logicalrep.tables.operate.status import read_identity
 from logicalrep.tables.replicate.requests import request_resync
