@@ -17,13 +17,14 @@ from logicalrep.arrow import batch_intake
 from logicalrep.arrow.kernels.loaders import load_rows
 from logicalrep.arrow.message_batch import MessageBatch, message_batches_of
 from logicalrep.arrow.reading import committed_batches
+from logicalrep.arrow.table.feed_decoder import COLUMNS, OPS
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.captures.capture import Capture
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
 from logicalrep.spark.schemas import row_form
 from logicalrep.spark.typed_tables.table_schema import relation_schema
-from logicalrep.spark.typed_tables.typed_feed import COLUMNS, OPS, FeedTable
+from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.change_feed import events
 from logicalrep.transactions.errors import TransactionError

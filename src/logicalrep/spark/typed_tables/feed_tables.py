@@ -32,8 +32,9 @@ def typed_table(
     Example:
         >>> orders = feed.transform(typed_table("public.orders", **options))
     """
+    from logicalrep.arrow.table.feed_decoder import COLUMNS, OPS
     from logicalrep.spark.typed_tables.table_schema import query_relation, relation_schema
-    from logicalrep.spark.typed_tables.typed_feed import COLUMNS, OPS, FeedTable
+    from logicalrep.spark.typed_tables.typed_feed import FeedTable
 
     typed = _typed_options(table, new_columns, text_columns, options)
     relation, catalog = query_relation(typed)

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from logicalrep.arrow.feed.texts import TextError
 from logicalrep.arrow.row_form import UNREADABLE
 from logicalrep.arrow.slices import in_parts, packed, unpacked
+from logicalrep.arrow.table.feed_decoder import FeedDecoder
 from logicalrep.arrow.table.rows import SchemaMismatchError
-from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.tables.apply.ending import Ending, may_be_there, reduced_to
 from logicalrep.tables.apply.events import Positions, events_of
 from logicalrep.tables.apply.reduction import Reduced, reduced
@@ -170,14 +170,9 @@ def _reduce_and_rewrite(work: _First) -> Rewritten | Reduced:
 def _change_files(work: _First) -> list[DataFile]:
     """Write the changes themselves."""
     table, stored = work.table, work.table.stored
-    feed = FeedTable(table.relation, (), table.catalog, allows_missing=True)
+    feed = FeedDecoder(table.relation, (), table.catalog, allows_missing=True)
     try:
-        batches = [
-            pa.RecordBatch.from_arrays(
-                [array.cast(field.type) for array, field in zip(batch.columns, stored, strict=True)], schema=stored
-            )
-            for batch in feed.batches(work.changes.to_batches())
-        ]
+        batches = list(feed.typed(work.changes.to_batches(), stored))
     except SchemaMismatchError as error:
         raise NeedsResync(error.description) from None
     return write_rows(work.storage, work.folder, pa.Table.from_batches(batches, stored))

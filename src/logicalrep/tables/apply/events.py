@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logicalrep.arrow.table.columns import RowReader
+from logicalrep.arrow.table.feed_decoder import FeedDecoder
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, TRUNCATE
-from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.tables.apply.keys import row_keys
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.table_settings import KeyNotSentError
@@ -87,7 +87,7 @@ def events_of(table: ReplicatedTable, batches: Sequence[pa.RecordBatch]) -> Even
         ColumnValueError: the column's type cannot hold a value.
         KeyNotSentError: rows are updated or deleted, and the server does not send what tells them apart.
     """
-    feed = FeedTable(table.relation, (), table.catalog, allows_missing=False)
+    feed = FeedDecoder(table.relation, (), table.catalog, allows_missing=False)
     reader = RowReader(table.columns, [True] * len(table.columns), for_spark=True)
     parts: list[_Part] = []
     is_truncated = False
@@ -129,7 +129,7 @@ class _Part:
     positions: Positions
 
 
-def _part(table: ReplicatedTable, feed: FeedTable, reader: RowReader, batch: pa.RecordBatch) -> _Part:
+def _part(table: ReplicatedTable, feed: FeedDecoder, reader: RowReader, batch: pa.RecordBatch) -> _Part:
     _refuse_other_key(table, batch)
     images = feed.images(batch, reader)
     count = batch.num_rows
