@@ -98,7 +98,7 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
             names = [*self._attributes, self._cells] if self._cells else self._attributes
             built = super()._build({name: getattr(obj, name) for name in names}, stream, context, path)
             if self._length is not None:
-                self._length.written(stream, built["_length_at"], path)
+                self._length.write_length(stream, built["_length_at"], path)
         except ConstructError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -381,7 +381,7 @@ class MessageLength(Subconstruct):  # type: ignore[misc]
         context["_length_at"] = stream_tell(stream, path)
         return super()._build(0, stream, context, path)
 
-    def written(self, stream: BinaryIO, at: int, path: str) -> None:
+    def write_length(self, stream: BinaryIO, at: int, path: str) -> None:
         """Write the length, after the message, at its place."""
         end = stream_tell(stream, path)
         stream_seek(stream, at, 0, path)

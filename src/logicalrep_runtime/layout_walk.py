@@ -215,9 +215,9 @@ class _Walker:
             case Group():
                 yield from self.layout(self.protocol.parts[one.part].operations, f"{path}.")
             case Choose():
-                yield from self.layout(self.chosen(self.protocol.parts[one.part], path), f"{path}.")
+                yield from self.layout(self.read_choice(self.protocol.parts[one.part], path), f"{path}.")
 
-    def chosen(self, part: PartLayout, path: str) -> Operations:
+    def read_choice(self, part: PartLayout, path: str) -> Operations:
         """The operations of the alternative that the next byte tells."""
         alternatives = {_tag(other).code: other for other in _known(part.alternatives, self.version)}
         tag = f"{path}.{_tag(part.alternatives[0]).name}"

@@ -33,18 +33,18 @@ def test_a_reader_had_everything_at_the_last_look_whose_end_it_has_reached() -> 
     looks = Looks()
     assert looks.caught_up(Lsn(100)) is None
     for second, end in ((0, 100), (5, 200), (10, 200), (15, 300)):
-        looks.seen(after(second), Lsn(end))
+        looks.record_end(after(second), Lsn(end))
     assert looks.caught_up(Lsn(99)) is None
     assert looks.caught_up(Lsn(199)) == after(0)
     assert looks.caught_up(Lsn(200)) == after(10)
     assert looks.caught_up(Lsn(1000)) == after(15)
-    looks.seen(after(20), Lsn(2000))
+    looks.record_end(after(20), Lsn(2000))
     assert looks.caught_up(Lsn(1000)) == after(15)
 
 
 def test_looks_of_hours_are_bounded() -> None:
     looks = Looks()
     for second in range(10_000):
-        looks.seen(after(second), Lsn(second + 1))
+        looks.record_end(after(second), Lsn(second + 1))
     assert looks.caught_up(Lsn(9_000)) == after(8_999)
     assert len(looks._ahead) == 1_000

@@ -39,7 +39,7 @@ def connect(dsn: str, seconds: float, before: Callable[[float], None] = lambda l
             ConnectionSettings(dsn).connect().close()
             return
         except TRANSIENT as error:
-            retries.failed(error)
+            retries.wait_or_raise(error)
 
 
 def failure(dsn: str, seconds: float) -> tuple[str, float]:
@@ -137,7 +137,7 @@ def test_without_a_limit_a_day_is_waited_with_one_line_a_minute_of_several_conne
     while clock[0] < 100 + 86_400:
         tries += 1
         for each in retries:
-            each.failed(error)
+            each.wait_or_raise(error)
     assert 1430 <= len(lines) <= 1440
     assert lines[0] == "the server cannot be reached, trying again: no route to host"
     assert re.fullmatch(r"the server cannot be reached for \d+ s, trying again: no route to host", lines[1])
@@ -145,4 +145,4 @@ def test_without_a_limit_a_day_is_waited_with_one_line_a_minute_of_several_conne
     assert tries < 5000
     stop.set()
     with pytest.raises(ConnectError, match=r"\[SERVER_AWAY\] no route to host; tried for 86\d{3}\.\d s"):
-        retries[0].failed(error)
+        retries[0].wait_or_raise(error)

@@ -18,11 +18,11 @@ from tests.waiting import eventually
 
 
 def commits(*calls: tuple[str, int]) -> Commits:
-    """Return the commits after some calls; `planned` has the end of a batch, which begins where the last one ended."""
+    """Return the commits after some calls; `record_batch` has the end of a batch, which begins where the last one ended."""
     made, start = Commits(), Lsn(10)
     for name, position in calls:
-        if name == "planned":
-            made.planned(start, Lsn(position))
+        if name == "record_batch":
+            made.record_batch(start, Lsn(position))
             start = Lsn(position)
         else:
             getattr(made, name)(Lsn(position))
@@ -30,20 +30,20 @@ def commits(*calls: tuple[str, int]) -> Commits:
 
 
 def test_the_start_of_the_next_batch_is_in_a_checkpoint_that_has_had_all_others() -> None:
-    made = commits(("has", 10), ("planned", 20), ("committed", 20), ("planned", 30))
+    made = commits(("has", 10), ("record_batch", 20), ("record_commit", 20), ("record_batch", 30))
     assert made.has(Lsn(30))
     # The same batch is planned again, as by a second action on its rows.
-    made.planned(Lsn(20), Lsn(30))
+    made.record_batch(Lsn(20), Lsn(30))
     assert made.has(Lsn(30))
     # Another source of the query has a batch.
-    made.committed(Lsn(30))
-    made.planned(Lsn(30), Lsn(30))
-    made.planned(Lsn(30), Lsn(40))
+    made.record_commit(Lsn(30))
+    made.record_batch(Lsn(30), Lsn(30))
+    made.record_batch(Lsn(30), Lsn(40))
     assert made.has(Lsn(40))
 
 
 def test_the_first_batch_of_a_process_proves_nothing_until_the_query_has_been_idle(clock: list[float]) -> None:
-    made = commits(("has", 10), ("planned", 20))
+    made = commits(("has", 10), ("record_batch", 20))
     assert made.has(Lsn(10))
     assert not made.has(Lsn(20))
     clock[0] += 9
@@ -53,15 +53,15 @@ def test_the_first_batch_of_a_process_proves_nothing_until_the_query_has_been_id
 
 
 def test_a_batch_of_an_earlier_process_is_read_again() -> None:
-    made = commits(("planned", 20), ("committed", 20), ("planned", 30))
+    made = commits(("record_batch", 20), ("record_commit", 20), ("record_batch", 30))
     assert made.has(Lsn(30))
 
 
-@pytest.mark.parametrize("before", [(), (("committed", 10),)])
+@pytest.mark.parametrize("before", [(), (("record_commit", 10),)])
 def test_a_batch_before_which_not_everything_is_committed_is_refused(before: tuple[tuple[str, int], ...]) -> None:
-    made = commits(("has", 10), ("planned", 20), *before)
+    made = commits(("has", 10), ("record_batch", 20), *before)
     with pytest.raises(AsyncProgressError, match=r"\[ASYNC_PROGRESS\] .* from 0/14 on.*asyncProgressTrackingEnabled"):
-        made.planned(Lsn(20), Lsn(30))
+        made.record_batch(Lsn(20), Lsn(30))
 
 
 @pytest.mark.thorough

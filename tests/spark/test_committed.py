@@ -298,11 +298,11 @@ def test_keepalives_within_a_transaction_do_not_move_the_position() -> None:
     reading.intake.connect(Decoder(1))
     messages = small(1, 100)
     reading.take(messages[:50], 1000)
-    reading.intake.keepalive(Lsn(5000))
+    reading.intake.take_keepalive(Lsn(5000))
     assert reading.intake.position.delivered == 0
     reading.take(messages[50:], 1000)
     assert reading.intake.position.delivered == 108
-    reading.intake.keepalive(Lsn(5000))
+    reading.intake.take_keepalive(Lsn(5000))
     assert reading.intake.position.delivered == 5000
 
 

@@ -34,9 +34,9 @@ def follow(
     sizes = []
     for _ in range(number):
         wal = min(pace.bound or size, size)
-        pace.planned(Lsn(0), Lsn(wal))
+        pace.record_batch(Lsn(0), Lsn(wal))
         clock[0] += seconds(wal)
-        pace.finished()
+        pace.end_batch()
         sizes.append(wal // MIB)
     return sizes
 

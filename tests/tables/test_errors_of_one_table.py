@@ -204,12 +204,12 @@ def test_which_errors_stop_a_table(error: Exception, is_own: bool) -> None:
 
 def test_equal_failures_of_a_load_have_an_end_and_others_have_none(clock: list[float]) -> None:
     tries = Tries()
-    assert [tries.failed(f"process {number} locks it", True) for number in range(MOST_TRIES)] == [True] * (
+    assert [tries.count_failure(f"process {number} locks it", True) for number in range(MOST_TRIES)] == [True] * (
         MOST_TRIES - 1
     ) + [False]
     tries = Tries()
-    assert all(tries.failed("the server is away", False) for _ in range(3 * MOST_TRIES))
-    assert all(tries.failed(reason, True) for reason in ("altered", "truncated") * MOST_TRIES)
+    assert all(tries.count_failure("the server is away", False) for _ in range(3 * MOST_TRIES))
+    assert all(tries.count_failure(reason, True) for reason in ("altered", "truncated") * MOST_TRIES)
     assert not tries.take_due()
     clock[0] += 60
     assert [tries.take_due(), tries.take_due()] == [True, False]

@@ -123,8 +123,8 @@ def test_no_change_is_passed_before_the_tables_are_known(
     """The first look may wait for a session that alters a table."""
     once(shop, tmp_path)
     shop.execute("DELETE FROM orders WHERE id % 7 = 0")
-    look, failing = Watch.tables, [True, True]
-    monkeypatch.setattr(Watch, "tables", lambda watch: None if failing and failing.pop() else look(watch))
+    look, failing = Watch.query_tables, [True, True]
+    monkeypatch.setattr(Watch, "query_tables", lambda watch: None if failing and failing.pop() else look(watch))
     once(shop, tmp_path)
     assert not failing
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}

@@ -318,16 +318,16 @@ class TestPositions:
 
     def test_a_keepalive_moves_it_where_nothing_is_half_received(self) -> None:
         assembler = Assembler()
-        assembler.keepalive(Lsn(50))
+        assembler.take_keepalive(Lsn(50))
         assert assembler.position.acknowledged == 50
         feed(assembler, begin(7, 100))
-        assembler.keepalive(Lsn(90))
+        assembler.take_keepalive(Lsn(90))
         assert assembler.position.acknowledged == 50
         feed(assembler, commit(100))
-        assembler.keepalive(Lsn(90))
+        assembler.take_keepalive(Lsn(90))
         assert assembler.position.acknowledged == 108
         feed(assembler, start(7, first=True), STOP)
-        assembler.keepalive(Lsn(500))
+        assembler.take_keepalive(Lsn(500))
         assert assembler.position.acknowledged == 500
 
     def test_it_never_goes_back(self) -> None:

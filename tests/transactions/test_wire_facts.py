@@ -283,7 +283,7 @@ def test_30_the_end_of_the_commit_record_is_acknowledged() -> None:
 def test_31_a_keepalive_moves_an_idle_slot_on() -> None:
     assembler = Assembler()
     feed(assembler, begin(7, 100), commit(100))
-    assembler.keepalive(Lsn(5000))
+    assembler.take_keepalive(Lsn(5000))
     assert assembler.position.acknowledged == 5000
 
 

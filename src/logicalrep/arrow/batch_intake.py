@@ -124,9 +124,9 @@ class BatchIntake(Intake[WholeTransactions]):
         self._pass(batches, Lsn(0))
         self._known = self._assembler.described
 
-    def keepalive(self, lsn: Lsn) -> None:
+    def take_keepalive(self, lsn: Lsn) -> None:
         if not self._open:
-            super().keepalive(lsn)
+            super().take_keepalive(lsn)
 
     def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | WholeTransactions]:
         yield from self.take_batch(message_batch_of(messages))

@@ -48,7 +48,7 @@ class Looks:
 
     Example:
         >>> looks = Looks()
-        >>> looks.seen(noon, Lsn(100))
+        >>> looks.record_end(noon, Lsn(100))
         >>> looks.caught_up(Lsn(99)), looks.caught_up(Lsn(100))
         (None, noon)
     """
@@ -59,7 +59,7 @@ class Looks:
         self._ahead: deque[tuple[datetime, Lsn]] = deque(maxlen=_LOOKS)
         self._caught_up: datetime | None = None
 
-    def seen(self, time: datetime, end: Lsn) -> None:
+    def record_end(self, time: datetime, end: Lsn) -> None:
         """Note the end of the WAL at a time, which is later than all before."""
         if self._ahead and self._ahead[-1][1] == end:
             self._ahead.pop()

@@ -196,7 +196,7 @@ class ConnectionSettings:
             connection.second = _connect_second
         try:
             connection.execute(_NEWER_SETTINGS)
-            connection.backend = Backend.of(connection)
+            connection.backend = Backend.query(connection)
         except BaseException:
             connection.close()
             raise

@@ -44,7 +44,7 @@ class Traffic:
     decoding: float = 0.0
     """The seconds in which transactions were made of them, and rows of these."""
 
-    def decoded(self, items: Iterable[_Item]) -> Iterator[_Item]:
+    def time_decoding(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Yield the same items; the time in which they are made is one of decoding."""
         made = iter(items)
         while True:
@@ -167,12 +167,12 @@ class Replication:
                 received = session.receive(_PAUSE, self._messages)
                 if received.size:
                     self.traffic.receiving += time.monotonic() - began
-                retries.done()
+                retries.record_success()
             except TRANSIENT as error:
                 if isinstance(error, SilentServerError) and self._session is not None:
                     self._choose_silence(self._session)
                 self.close()
-                retries.failed(error)
+                retries.wait_or_raise(error)
                 yield iter(())
             else:
                 yield self._receive_round(received)
@@ -186,11 +186,11 @@ class Replication:
     def _receive_round(self, received: Received) -> Iterator[Event | WholeTransactions]:
         self.unfinished_bytes += received.size
         self.traffic.bytes += received.size
-        for event in self.traffic.decoded(self._intake.take(received.messages)):
+        for event in self.traffic.time_decoding(self._intake.take(received.messages)):
             self.unfinished_bytes = 0
             yield event
         if received.keepalive is not None:
-            self._intake.keepalive(received.keepalive)
+            self._intake.take_keepalive(received.keepalive)
         self._note_allowed()
 
     def report_in_time(self) -> None:

@@ -73,9 +73,9 @@ class Retries:
     def __init__(self, waiting: Waiting | float) -> None:
         """Take how the server is waited for, or just the time limit of a run of failures, in seconds."""
         self._waiting = waiting if isinstance(waiting, Waiting) else Waiting(waiting)
-        self.done()
+        self.record_success()
 
-    def done(self) -> None:
+    def record_success(self) -> None:
         """Note a success: the next failure begins a new run."""
         self._first: float | None = None
         self._patience: tuple[float, float] | None = None
@@ -103,7 +103,7 @@ class Retries:
         self._pause = min(self._pause * 2, longest)
         return goes_on
 
-    def failed(self, error: psycopg.Error) -> None:
+    def wait_or_raise(self, error: psycopg.Error) -> None:
         """Wait after a connection's error; raise it if it is permanent or the time is over."""
         patience = _patience(error)
         if patience and self._waiting.seconds:
@@ -131,7 +131,7 @@ def retry(
             return action()
         except TRANSIENT as error:
             failed()
-            retries.failed(error)
+            retries.wait_or_raise(error)
 
 
 def _patience(error: psycopg.Error) -> float:

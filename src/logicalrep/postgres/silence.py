@@ -94,7 +94,7 @@ class Backend:
     """The time of its start: ids are used again, and another server may have taken over, whose processes are others."""
 
     @classmethod
-    def of(cls, connection: psycopg.Connection[TupleRow]) -> Self | None:
+    def query(cls, connection: psycopg.Connection[TupleRow]) -> Self | None:
         """Return the process of a connection; None if the server does not tell it."""
         cursor = connection.execute(_OWN)
         row = None if cursor.description is None else cursor.fetchone()

@@ -110,7 +110,7 @@ class AutoStreamReader(SlotStreamReader):
         if not self._can_peek:
             return self._walsender.partitions(start, end)
         if self._receives and self._walsender.has_all_of(first.lsn, last.lsn):
-            found = self._walsender.carried(start, end)
+            found = self._walsender.carry(start, end)
             if found is not None:
                 return found
             self._leave("a batch is too large to be sent to the executors within their tasks")

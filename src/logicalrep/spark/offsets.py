@@ -87,9 +87,9 @@ class Commits:
 
     Example:
         >>> commits = Commits()
-        >>> commits.planned(Lsn(10), Lsn(20))
-        >>> commits.committed(Lsn(20))
-        >>> commits.planned(Lsn(20), Lsn(30))
+        >>> commits.record_batch(Lsn(10), Lsn(20))
+        >>> commits.record_commit(Lsn(20))
+        >>> commits.record_batch(Lsn(20), Lsn(30))
         >>> commits.has(Lsn(30))
         True
     """
@@ -103,11 +103,11 @@ class Commits:
         self._committed = Lsn(0)
         self._asked: tuple[Lsn, float] | None = None
 
-    def committed(self, end: Lsn) -> None:
+    def record_commit(self, end: Lsn) -> None:
         """Note that Spark has committed everything before a position."""
         self._committed = max(self._committed, end)
 
-    def planned(self, start: Lsn, end: Lsn) -> None:
+    def record_batch(self, start: Lsn, end: Lsn) -> None:
         """Note that Spark begins a batch. Raises AsyncProgressError if it has not committed the one before."""
         if start == end or (start, end) == (self._start, self._end):
             return

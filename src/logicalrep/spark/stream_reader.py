@@ -79,9 +79,9 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def _record_request(self, start: Mapping[str, object] | None) -> None:
         """Note that Spark asks for the batch from `start` on: it has ended the one before."""
-        self._pace.finished()
+        self._pace.end_batch()
         if self._driver.monitor is not None:
-            self._driver.monitor.asked()
+            self._driver.monitor.record_request()
         if start is None and self.position is None:
             # Spark 4.0 and 4.1 ask so for a new query, before they call initialOffset.
             self._run(lambda connection: ensure_slot(connection, self._options.needs))

@@ -160,7 +160,7 @@ class Assembler:
                 self._session_relations.describe(message, None)
         self._deliver(end_lsn)
 
-    def keepalive(self, lsn: Lsn) -> None:
+    def take_keepalive(self, lsn: Lsn) -> None:
         """Take a keepalive's LSN, before which the server has sent everything: `position` advances on an idle slot."""
         if self._block is None:
             self._deliver(lsn)

@@ -40,9 +40,9 @@ class Intake(Generic[_Whole]):
         for lsn, data in messages:
             yield from self._take_one(lsn, data)
 
-    def keepalive(self, lsn: Lsn) -> None:
+    def take_keepalive(self, lsn: Lsn) -> None:
         """Note that the server has sent everything before a position."""
-        self._assembler.keepalive(lsn)
+        self._assembler.take_keepalive(lsn)
 
     def _take_one(self, lsn: int, data: bytes) -> tuple[Event, ...]:
         assert self._decoder is not None

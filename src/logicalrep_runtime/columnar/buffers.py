@@ -134,7 +134,7 @@ class Rooms(threading.local):
         # Int64s by the column's number.
         self._spans: dict[int, Int64s] = {}
 
-    def scratch(self, index: int, count: int, size: int) -> Scratch:
+    def take_scratch(self, index: int, count: int, size: int) -> Scratch:
         """Take scratch for the index-th column of rows, of a batch of `count` messages and `size` bytes."""
         taken = self._scratch.pop(index, None) or Scratch()
         taken.prepare(count, size // _BYTES_PER_CELL)
@@ -145,13 +145,13 @@ class Rooms(threading.local):
         if max(scratch.capacity, len(scratch.arrays.offsets)) <= _MOST_CELLS_KEPT:
             self._scratch[index] = scratch
 
-    def copies(self, index: int, count: int, size: int) -> Copies:
+    def take_copies(self, index: int, count: int, size: int) -> Copies:
         """Return buffers for the index-th column of rows, of a batch of `count` messages and `size` bytes."""
         while len(self._shares) <= index:
             self._shares.append(_Shares())
         return Copies(self._shares[index], count, size)
 
-    def spans(self, number: int) -> Int64s:
+    def take_spans(self, number: int) -> Int64s:
         """Take room for the spans of a column."""
         taken = self._spans.pop(number, None)
         return np.empty(3 * _FEWEST_SPANS, np.int64) if taken is None else taken

@@ -61,7 +61,7 @@ def locate(
     if result != TAKEN:
         check_offsets(data, offsets)
     seen = arrays.seen()
-    usual.was(seen)
+    usual.record_tags(seen)
     return arrays.located(seen, row, after, result == REFUSED)
 
 
@@ -81,7 +81,7 @@ class _Usual:
         """Add a tag that a batch has."""
         self.tags = bytes(sorted({*self.tags, tag}))
 
-    def was(self, seen: bytes) -> None:
+    def record_tags(self, seen: bytes) -> None:
         """Note the tags of a batch. Tags not seen for many batches are forgotten, as their columns take room."""
         self._batches += 1
         if self._batches == _BATCHES_KNOWN:
@@ -156,7 +156,7 @@ class _Arrays:
         self.status = self.block[layout.status]
         self.known = layout.known.copy()
         self.columns = layout.columns.copy()
-        self.spans = {number: ROOMS.spans(number) for number in layout.spans if number in layout.numbers}
+        self.spans = {number: ROOMS.take_spans(number) for number in layout.spans if number in layout.numbers}
         size = max(int(offsets[-1] - offsets[0]), 0)
         make = ROOMS.copies if copies else ROOMS.scratch
         self.cells: list[Copies | Scratch] = [

@@ -49,7 +49,7 @@ def ensure_slot(connection: Connection, needs: Needs) -> None:
 def _check_server(connection: Connection, needs: Needs, findings: Findings) -> None:
     major = server_major(connection)
     if major < 10:
-        findings.error("SERVER_TOO_OLD", f"The server is PostgreSQL {major}; pgoutput exists since 10.")
+        findings.add_error("SERVER_TOO_OLD", f"The server is PostgreSQL {major}; pgoutput exists since 10.")
         return
     if loses_new_tables(connection) and not needs.fills_defaults:
         findings.warnings.append(
@@ -61,7 +61,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
     # From PostgreSQL 19 on, a server with wal_level = replica raises its level by itself for a logical slot.
     enough = ("replica", "logical") if major >= 19 else ("logical",)
     if wal_level not in enough:
-        findings.error(
+        findings.add_error(
             "WAL_LEVEL",
             f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = {enough[0]} and restart the server.",
         )
@@ -77,7 +77,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         )
     newest = newest_protocol(connection)
     if needs.protocol_version is not None and needs.protocol_version > newest:
-        findings.error(
+        findings.add_error(
             "SERVER_LACKS_OPTION",
             f"protocol_version is {needs.protocol_version}, but PostgreSQL {major} speaks at most {newest}: leave the "
             "option out.",
@@ -90,7 +90,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         ("failover", needs.failover, 17),
     ):
         if wanted and major < since:
-            findings.error(
+            findings.add_error(
                 "SERVER_LACKS_OPTION", f"The option {option} needs PostgreSQL {since}, this is {major}: leave it out."
             )
     version = min(needs.protocol_version or newest, newest)
@@ -100,16 +100,18 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         ("two_phase", needs.two_phase and major >= 15, 3),
     ):
         if wanted and version < least and needs.mode != "peek":
-            findings.error(
+            findings.add_error(
                 "OPTION_INVALID",
                 f"The option {setting} needs protocol version {least}, the reader's is {version}: leave the option out"
                 + (", or protocol_version." if newest >= least else "."),
             )
     if needs.mode == "peek" and needs.moves_slot and major < 11:
-        findings.error("SERVER_LACKS_OPTION", "PostgreSQL 10 cannot move a slot for mode = peek: use mode = walsender.")
+        findings.add_error(
+            "SERVER_LACKS_OPTION", "PostgreSQL 10 cannot move a slot for mode = peek: use mode = walsender."
+        )
     takes_walsender = needs.snapshot or needs.mode == "walsender" or (needs.mode == "auto" and needs.two_phase)
     if takes_walsender and query_scalar(connection, "SELECT current_setting('max_wal_senders')::int") == 0:
-        findings.error(
+        findings.add_error(
             "NO_WALSENDERS",
             "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server"
             + ("." if needs.snapshot else ", or use mode = peek."),
@@ -119,7 +121,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         ("two_phase", needs.two_phase and needs.mode == "peek"),
     ):
         if wanted:
-            findings.error(
+            findings.add_error(
                 "OPTION_INVALID", f"The option {option} needs mode = walsender: use that mode, or leave {option} out."
             )
 
@@ -135,7 +137,9 @@ def _check_role(connection: Connection, findings: Findings) -> None:
         )
     if not allowed:
         user = query_scalar(connection, "SELECT quote_ident(current_user)")
-        findings.error("ROLE_CANNOT_REPLICATE", f"Role {user} may not replicate: run ALTER ROLE {user} REPLICATION.")
+        findings.add_error(
+            "ROLE_CANNOT_REPLICATE", f"Role {user} may not replicate: run ALTER ROLE {user} REPLICATION."
+        )
 
 
 def _check_standby(connection: Connection, needs: Needs, findings: Findings) -> None:
@@ -149,13 +153,13 @@ def _check_standby(connection: Connection, needs: Needs, findings: Findings) -> 
     except SynchronousStandbyError as error:
         way = "" if needs.fills_defaults else ", or use mode = peek"
         said = error.description
-        findings.error(error.code, f"{said[0].upper()}{said[1:]}{way}.")
+        findings.add_error(error.code, f"{said[0].upper()}{said[1:]}{way}.")
 
 
 def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> None:
     slot = find_slot(connection, needs.slot)
     if slot is None and not _SLOT_NAME.fullmatch(needs.slot):
-        findings.error(
+        findings.add_error(
             "OPTION_INVALID",
             f"Replication slot {needs.slot!r} cannot exist: a slot's name has small letters, digits and underscores, "
             "63 at most.",
@@ -163,7 +167,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         return
     if slot is None:
         if not needs.create_slot:
-            findings.error(
+            findings.add_error(
                 "SLOT_MISSING",
                 f"Replication slot {needs.slot!r} does not exist: give a stream the option create_slot = true, or run "
                 f"SELECT pg_create_logical_replication_slot({sql.Literal(needs.slot).as_string()}, 'pgoutput').",
@@ -181,7 +185,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
                 )
         # The snapshot is that of a second slot.
         if free < (2 if needs.snapshot else 1):
-            findings.error(
+            findings.add_error(
                 "NO_FREE_SLOT",
                 f"{'Two replication slots are needed' if needs.snapshot else 'A replication slot is needed'}, and "
                 f"{'none' if free <= 0 else 'one'} is free: raise max_replication_slots, or drop an unused slot.",
@@ -189,19 +193,19 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         return
     name = repr(slot.name)
     if slot.plugin is None:
-        findings.error("SLOT_UNUSABLE", f"Replication slot {name} is a physical one: {_MAKE_ANOTHER}")
+        findings.add_error("SLOT_UNUSABLE", f"Replication slot {name} is a physical one: {_MAKE_ANOTHER}")
         return
     if slot.plugin != "pgoutput":
-        findings.error("SLOT_UNUSABLE", f"Replication slot {name} has the plugin {slot.plugin}: {_MAKE_ANOTHER}")
+        findings.add_error("SLOT_UNUSABLE", f"Replication slot {name} has the plugin {slot.plugin}: {_MAKE_ANOTHER}")
     database = query_scalar(connection, "SELECT current_database()")
     if slot.database != database:
-        findings.error(
+        findings.add_error(
             "SLOT_UNUSABLE",
             f"Replication slot {name} belongs to database {slot.database}, the connection is to {database}: connect to "
             "that database, or make a slot in this one.",
         )
     if slot.lost is not None:
-        findings.error(
+        findings.add_error(
             "SLOT_LOST",
             f"Replication slot {name} is lost ({slot.lost}): drop it, make a new one, copy the tables again and start "
             "with a new checkpoint.",
@@ -223,7 +227,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             f"Replication slot {name} was made without failover: it is gone when a standby takes over."
         )
     if slot.two_phase and needs.mode == "peek":
-        findings.error(
+        findings.add_error(
             "SLOT_UNUSABLE",
             f"Replication slot {name} has two_phase, which mode = peek cannot read: use mode = walsender, or "
             "a slot without it, from which prepared transactions come when they are committed.",
@@ -240,7 +244,7 @@ def _check_publications(connection: Connection, needs: Needs, findings: Findings
     for name in needs.publications:
         if name not in tables:
             quoted = query_scalar(connection, "SELECT quote_ident(%s)", name)
-            findings.error(
+            findings.add_error(
                 "PUBLICATION_MISSING",
                 f"Publication {name!r} does not exist in this database: run CREATE PUBLICATION {quoted} FOR TABLE ...",
             )

@@ -68,6 +68,6 @@ class Findings:
     errors: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def error(self, code: str, text: str) -> None:
+    def add_error(self, code: str, text: str) -> None:
         """Add a reason why the reader cannot start."""
         self.errors.append(Finding(code, text))

@@ -39,14 +39,14 @@ def check_tables(connection: Connection, needs: Needs, findings: Findings) -> No
     for name in needs.tables:
         table = published.get(name)
         if table is None:
-            findings.error(
+            findings.add_error(
                 "TABLE_NOT_PUBLISHED",
                 f"Table {name} is not published by {', '.join(needs.publications)}: write it as SQL does, "
                 "schema.table, or add it with ALTER PUBLICATION ... ADD TABLE; a partitioned table is published as "
                 "its partitions, unless the publication has publish_via_partition_root.",
             )
         elif table.under is not None:
-            findings.error(
+            findings.add_error(
                 "TABLE_NOT_PUBLISHED",
                 f"Table {name} is not published by its own name: a publication with publish_via_partition_root sends "
                 f"its changes as those of {table.under}: read that table, or leave that publication out.",
@@ -94,7 +94,7 @@ def _check_rights(connection: Connection, tables: list[PublishedTable], findings
     )
     if rows:
         names, role = ", ".join(row[0] for row in rows), rows[0][1]
-        findings.error(
+        findings.add_error(
             "TABLE_NOT_READABLE", f"Role {role} may not read {names}: run GRANT SELECT ON {names} TO {role}."
         )
 

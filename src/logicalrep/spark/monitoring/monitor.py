@@ -131,7 +131,7 @@ class Monitor:
             host = socket.gethostname()
         return Teller(f"http://{f'[{host}]' if ':' in host else host}:{parts.port}{self._tell_path}", end)
 
-    def asked(self) -> None:
+    def record_request(self) -> None:
         """Note that Spark asks for a batch: it has ended the one before."""
         with self._lock:
             self._noted = time.time()
@@ -158,12 +158,12 @@ class Monitor:
             self._seconds["decoding"] += counts.decoding
             self._committed = counts.committed or self._committed
 
-    def reached(self, position: Lsn) -> None:
+    def record_position(self, position: Lsn) -> None:
         """Note that Spark has everything before a position, as far as the query reads it."""
         with self._lock:
             self._reached = max(self._reached, position)
 
-    def planned(self, mode: str, end: Lsn, counts: Counts | None) -> None:
+    def record_batch(self, mode: str, end: Lsn, counts: Counts | None) -> None:
         """Note a batch that Spark works on from now on; without counts its task tells them."""
         with self._lock:
             self.mode = mode
@@ -237,4 +237,4 @@ class Monitor:
             if slot is None:
                 return
             self._ahead = slot.time - datetime.now(UTC)
-            self._looks.seen(slot.time, slot.sent_up_to)
+            self._looks.record_end(slot.time, slot.sent_up_to)

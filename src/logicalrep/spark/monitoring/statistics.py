@@ -36,7 +36,7 @@ class Counts:
     decoding: float = 0.0
     """The seconds in which rows were made of them."""
 
-    def of_messages(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
+    def count_messages(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
         """Yield the same message batches, and count their bytes and the time until they came."""
         began = time.monotonic()
         for messages in batches:
@@ -47,7 +47,7 @@ class Counts:
             began = time.monotonic()
         self.receiving += time.monotonic() - began
 
-    def of_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def count_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the same record batches, and count their rows and the time in which they are made."""
         made = iter(batches)
         while True:

@@ -26,7 +26,7 @@ class Given:
         """The commit LSN of the last row's transaction, or the end LSN of its message; None before the first row."""
         return None if self._last is None else lsn_of(self._last[0])
 
-    def rest(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def take_new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the new rows of a record batch, and note them as yielded."""
         lsns, ordinals = _positions(batch)
         if self._last is not None:

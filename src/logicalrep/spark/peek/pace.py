@@ -28,8 +28,8 @@ class Pace:
 
     Example:
         >>> pace = Pace(30)
-        >>> pace.planned(Lsn(0), Lsn(256 << 20))
-        >>> pace.finished()     # after 60 seconds
+        >>> pace.record_batch(Lsn(0), Lsn(256 << 20))
+        >>> pace.end_batch()     # after 60 seconds
         >>> pace.bound
         134217728
     """
@@ -41,11 +41,11 @@ class Pace:
         self.bound: int | None = None
         """The most WAL of the next batch in bytes; None while no batch has taken too long."""
 
-    def planned(self, start: Lsn, end: Lsn) -> None:
+    def record_batch(self, start: Lsn, end: Lsn) -> None:
         """Note that the next batch is planned; one without WAL is none."""
         self._planned = (end - start, time.monotonic()) if end > start else None
 
-    def finished(self) -> None:
+    def end_batch(self) -> None:
         """Note that Spark asks for another batch, so that the planned one is done."""
         if self._planned is None:
             return

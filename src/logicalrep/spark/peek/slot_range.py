@@ -81,10 +81,10 @@ def read_slot(
                     slot = check_readable(connection, options, start, end)
                 options = with_catalog(connection, options)
                 decoded = _decoded(connection, options, schema, slot, first, end.lsn, counts)
-                for batch in counts.of_rows(decoded):
-                    rest = given.rest(batch)
+                for batch in counts.count_rows(decoded):
+                    rest = given.take_new(batch)
                     if rest.num_rows:
-                        retries.done()
+                        retries.record_success()
                         yield rest
                 if start is not None:
                     # A slot cannot move during a query; this finds a move between two queries.
@@ -94,7 +94,7 @@ def read_slot(
                     teller.tell(counts)
             return
         except TRANSIENT as error:
-            retries.failed(error)
+            retries.wait_or_raise(error)
 
 
 def _decoded(
@@ -120,7 +120,7 @@ def _decoded(
         for copy, (middle, upto) in zip(copies, pairwise(bounds), strict=True):
             parts.append((middle, upto, copy.decode(plugin, middle, upto)))
         for after, upto, batches in parts:
-            counted = counts.of_messages(batches)
+            counted = counts.count_messages(batches)
             yield from committed_batches(counted, plugin.decoder(), form, start=after, end=upto)
 
 

@@ -77,9 +77,9 @@ class PeekStreamReader(SlotStreamReader):
             took = time.monotonic() - began
             self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
             if self._driver.monitor is not None:
-                self._driver.monitor.reached(max(end.lsn, self._nothing_up_to))
+                self._driver.monitor.record_position(max(end.lsn, self._nothing_up_to))
         elif self.position is not None:
-            self._pace.planned(self.position.lsn, end.lsn)
+            self._pace.record_batch(self.position.lsn, end.lsn)
         self.position = end
         return self._offset(end)
 
@@ -95,7 +95,7 @@ class PeekStreamReader(SlotStreamReader):
             self.position = last
         if first.lsn == last.lsn:
             return []
-        self._commits.planned(first.lsn, last.lsn)
+        self._commits.record_batch(first.lsn, last.lsn)
         slot = self._run(lambda connection: check_readable(connection, self._options, first, last))
         self._run(self._table.look)
         # The server then leaves out everything before, even messages that do not show their place.
@@ -104,14 +104,14 @@ class PeekStreamReader(SlotStreamReader):
         Counts(changes=None, bytes=None).report(slot, "batch", "peek", first.lsn, last.lsn)
         monitor, teller = self._driver.monitor, None
         if monitor is not None:
-            monitor.planned("peek", last.lsn, None)
+            monitor.record_batch("peek", last.lsn, None)
             teller = monitor.teller(last.lsn)
         return [SlotRange(first, last, self._table.relation_id, teller)]
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Advance the slot to `end`: Spark has committed everything before."""
         position = position_of(end)
-        self._commits.committed(position.lsn)
+        self._commits.record_commit(position.lsn)
         self.acknowledge(position)
 
     def acknowledge(self, position: WalPosition) -> None:

@@ -274,7 +274,7 @@ class SpoolReceiver:
     def _write(self, committed: Committed) -> None:
         count = len(committed.positions)
         rows, moments = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for made in self._replication.traffic.decoded(committed.rows):
+        for made in self._replication.traffic.time_decoding(committed.rows):
             numbers = committed.numbers(made)
             rows += np.bincount(numbers, minlength=count)
             moments[numbers] = commit_times(made.batch)

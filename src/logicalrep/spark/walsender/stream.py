@@ -90,9 +90,9 @@ class WalsenderStreamReader(SlotStreamReader):
             self.position = WalPosition(receiver.started_at, receiver.timeline)
         end = self._wait_for_end(receiver, self.position.lsn, limit)
         if self._driver.monitor is not None and self._nothing_before > self.position.lsn:
-            self._driver.monitor.reached(self._nothing_before)
+            self._driver.monitor.record_position(self._nothing_before)
         if end != self.position.lsn:
-            self._pace.planned(self.position.lsn, end)
+            self._pace.record_batch(self.position.lsn, end)
             self.position = WalPosition(end, receiver.timeline)
         return self._offset(self.position)
 
@@ -103,11 +103,11 @@ class WalsenderStreamReader(SlotStreamReader):
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """Return the partitions with the rows of the batch."""
-        found = self.carried(start, end)
+        found = self.carry(start, end)
         assert found is not None
         return found
 
-    def carried(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition] | None:
+    def carry(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition] | None:
         """Return the partitions with the rows of the batch; None if tasks cannot carry them."""
         self._go_on_from(start)
         begins, ends = position_of(start), position_of(end)
@@ -117,7 +117,7 @@ class WalsenderStreamReader(SlotStreamReader):
             self.position = ends
         if first == last:
             return []
-        self._commits.planned(first, last)
+        self._commits.record_batch(first, last)
         self._check(receiver, begins, ends)
         self._run(self._table.look)
         found = receiver.partitions(first, last, self._is_empty)
@@ -129,13 +129,13 @@ class WalsenderStreamReader(SlotStreamReader):
             counts.report(slot, "batch", "walsender", first, last)
         if self._driver.monitor is not None:
             # The receiver's traffic has its bytes.
-            self._driver.monitor.planned("walsender", last, replace(counts, bytes=0))
+            self._driver.monitor.record_batch("walsender", last, replace(counts, bytes=0))
         return found
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Note that Spark has committed everything before `end`."""
         position = position_of(end)
-        self._commits.committed(position.lsn)
+        self._commits.record_commit(position.lsn)
         self._acknowledge(position)
 
     def _acknowledge(self, position: WalPosition) -> None:

@@ -110,8 +110,8 @@ def read_config(source: str | Path | Mapping[str, object], defaults: TableSettin
     document = Document(source)
     entries: dict[TableName, Entry] = {}
     if document.root is not None:
-        for _, tables in document.known(document.root, "the file", ["tables"]).values():
-            for key, text, node in document.entries(tables, "'tables'"):
+        for _, tables in document.read_known(document.root, "the file", ["tables"]).values():
+            for key, text, node in document.read_entries(tables, "'tables'"):
                 _add(entries, document, defaults, key, text, node)
     document.refuse()
     if any("hashed" in entry.settings.masked.values() for entry in entries.values()):
@@ -144,23 +144,23 @@ def _add(
 def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: str, node: yaml.Node) -> Entry:
     own: dict[str, Any] = {}
     columns: dict[str, str] = {}
-    for setting, (_, value) in document.known(node, name, _KEYS).items():
+    for setting, (_, value) in document.read_known(node, name, _KEYS).items():
         what = f"{setting!r} of {name}"
         if setting in _CHOICES:
-            own[setting] = document.one_of(value, what, _CHOICES[setting])
+            own[setting] = document.read_choice(value, what, _CHOICES[setting])
         elif setting == "masked":
-            masks = {column: (at, mask) for at, column, mask in document.entries(value, what)}
+            masks = {column: (at, mask) for at, column, mask in document.read_entries(value, what)}
             columns |= {column: document.location(at) for column, (at, _) in masks.items()}
             own[setting] = {
-                column: document.one_of(mask, f"{what}, column {column},", _MASKS)
+                column: document.read_choice(mask, f"{what}, column {column},", _MASKS)
                 for column, (_, mask) in masks.items()
             }
         elif setting in _LISTS:
-            texts = document.texts(value, what)
+            texts = document.read_texts(value, what)
             columns |= {column: document.location(at) for at, column in texts if column not in columns}
             own[setting] = tuple(column for _, column in texts)
         else:
-            own[setting] = document.truth(value, what)
+            own[setting] = document.read_truth(value, what)
     own = {setting: value for setting, value in own.items() if value is not None}
     is_optional, settings = own.pop("optional", False), defaults
     try:

@@ -76,7 +76,7 @@ class Document:
         """Raise ConfigError if there are mistakes."""
         refuse([text for _, text in sorted(self.mistakes, key=lambda mistake: mistake[0])])
 
-    def entries(self, node: yaml.Node, what: str) -> Iterator[tuple[yaml.Node, str, yaml.Node]]:
+    def read_entries(self, node: yaml.Node, what: str) -> Iterator[tuple[yaml.Node, str, yaml.Node]]:
         """Yield the keys of a mapping, each with its text and its value; a key that comes again is a mistake."""
         if not isinstance(node, yaml.MappingNode):
             if not (isinstance(node, yaml.ScalarNode) and node.tag == _NULL):
@@ -92,44 +92,44 @@ class Document:
                 lines[key.value] = self._line(key)
                 yield key, key.value, value
 
-    def known(self, node: yaml.Node, what: str, names: Collection[str]) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    def read_known(self, node: yaml.Node, what: str, names: Collection[str]) -> dict[str, tuple[yaml.Node, yaml.Node]]:
         """Return the keys of a mapping that are known, each with its value; other keys are mistakes."""
         found = {}
-        for key, name, value in self.entries(node, what):
+        for key, name, value in self.read_entries(node, what):
             if name in names:
                 found[name] = key, value
             else:
                 self.add(key, f"{what} has no setting {name!r}: it has {', '.join(names)}{nearest(name, names)}")
         return found
 
-    def truth(self, node: yaml.Node, what: str) -> bool | None:
+    def read_truth(self, node: yaml.Node, what: str) -> bool | None:
         """Return true or false; anything else is a mistake."""
         if isinstance(node, yaml.ScalarNode) and node.tag == _BOOL and node.value in ("true", "false"):
             return bool(node.value == "true")
         self.add(node, f"{what} must be true or false")
         return None
 
-    def text(self, node: yaml.Node, what: str) -> str | None:
+    def read_text(self, node: yaml.Node, what: str) -> str | None:
         """Return a text; a list, a mapping or nothing is a mistake."""
         if isinstance(node, yaml.ScalarNode) and node.tag != _NULL:
             return str(node.value)
         self.add(node, f"{what} must be a text")
         return None
 
-    def texts(self, node: yaml.Node, what: str) -> list[tuple[yaml.Node, str]]:
+    def read_texts(self, node: yaml.Node, what: str) -> list[tuple[yaml.Node, str]]:
         """Return the texts of a list, or one alone, each once with its node; anything else is a mistake."""
         found: dict[str, yaml.Node] = {}
         for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-            text = self.text(item, what)
+            text = self.read_text(item, what)
             if text in found:
                 self.add(item, f"{what} has {text!r} twice")
             elif text is not None:
                 found[text] = item
         return [(item, text) for text, item in found.items()]
 
-    def one_of(self, node: yaml.Node, what: str, names: Collection[str]) -> str | None:
+    def read_choice(self, node: yaml.Node, what: str, names: Collection[str]) -> str | None:
         """Return one of some texts; anything else is a mistake."""
-        text = self.text(node, what)
+        text = self.read_text(node, what)
         if text is not None and text not in names:
             self.add(node, f"{what} is {text!r}: it is {' or '.join(names)}{nearest(text, names)}")
             return None

@@ -139,7 +139,7 @@ class ReplicatedTables:
         """
         self._writer.timeline = timeline
         names = {now.oid: name for name, now in found.items()}
-        self._patience.run(lambda: self._guard.look(names, self._watch.partitions_of))
+        self._patience.run(lambda: self._guard.look(names, self._watch.query_partitions))
         self._rename(names)
         # Also those that had left before the start, and join again later.
         self._left |= {name for text in self._before.tables for name in table_names(text)} - found.keys()
@@ -302,7 +302,7 @@ class ReplicatedTables:
 
     # Changes
 
-    def ready(self, batches: Mapping[int, Sequence[pa.RecordBatch]]) -> list[Ready]:
+    def take_ready(self, batches: Mapping[int, Sequence[pa.RecordBatch]]) -> list[Ready]:
         """Return the rows that can be written: these, and those that waited.
 
         Rows behind a Relation message wait until the catalog has the transactions of the table's messages: only then it
@@ -623,7 +623,7 @@ class ReplicatedTables:
                 self._catching_up.append((table, self._pool.submit(self._writer.replace, table, result)))
                 continue
             self._report.on_error("load")
-            if result.again and self._tries.setdefault(table.name, Tries()).failed(result.reason, result.is_own):
+            if result.again and self._tries.setdefault(table.name, Tries()).count_failure(result.reason, result.is_own):
                 continue
             tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
             self._stand_still(table, result.reason + tried)

@@ -22,7 +22,7 @@ class Tries:
         self._pause = _FIRST_PAUSE
         self._due = math.inf
 
-    def failed(self, reason: str, is_own: bool) -> bool:
+    def count_failure(self, reason: str, is_own: bool) -> bool:
         """Note a failure; return whether there is to be another try, which is due after a pause.
 
         Args:

@@ -111,7 +111,7 @@ class Watch:
         """Make the next look due."""
         self._next = 0.0
 
-    def tables(self) -> dict[TableName, Found] | None:
+    def query_tables(self) -> dict[TableName, Found] | None:
         """Return the tables to replicate by their names; new ones are added to a publication of ours.
 
         Returns None while another session alters a table: what waited for it would hold up the others.
@@ -137,16 +137,16 @@ class Watch:
         """Return the server's time at the last look by which all that had committed is before an LSN."""
         return self._looks.caught_up(lsn)
 
-    def retained(self) -> str:
+    def describe_retained(self) -> str:
         """Say how much WAL the slot retains, and how much more it may."""
-        slot = self.slot()
+        slot = self.query_slot()
         text = f"the slot retains {slot.retained_bytes >> 20:,} MiB of WAL"
         if slot.wal_status is None:
             return text
         left = slot.safe_wal_size
         return f"{text}, with {'no bound' if left is None else f'{left >> 20:,} MiB left of max_slot_wal_keep_size'}"
 
-    def slot(self) -> Slot:
+    def query_slot(self) -> Slot:
         """Return the slot as it is. Raises SlotError if there is none, or it is lost."""
         return self.run(lambda connection: query_slot(connection, self._slot))
 
@@ -199,7 +199,7 @@ class Watch:
         except psycopg.errors.LockNotAvailable:
             return None
 
-    def partitions_of(self, oids: Collection[int]) -> Mapping[int, int]:
+    def query_partitions(self, oids: Collection[int]) -> Mapping[int, int]:
         """Return the partitions of tables, of all levels, by their OIDs, each with the OID of its table."""
         return self.run(lambda connection: dict(connection.execute(_PARTITIONS, (list(oids),)).fetchall()))
 
@@ -218,7 +218,7 @@ class Watch:
             # One state of the catalog tells names and columns: a table may be renamed before the next query.
             found = self._query_tables(connection, [table.oid for table in published.listed])
         time_of_look, head = query_server_time(connection), query_wal_head(connection)
-        self._looks.seen(time_of_look, head)
+        self._looks.record_end(time_of_look, head)
         for oid in [oid for oid, now in found.items() if not now.table.relation.columns]:
             name = found.pop(oid).table.relation.table
             self._warn(f"{name} is not replicated, as it has no columns to be written; it is once it has one")

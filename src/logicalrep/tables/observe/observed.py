@@ -117,7 +117,7 @@ class Observed(Report):
         with self._lock:
             self.slot, now = slot, time.time()
             self._ahead = slot.time - datetime.fromtimestamp(now, UTC)
-            self._looks.seen(slot.time, slot.sent_up_to)
+            self._looks.record_end(slot.time, slot.sent_up_to)
             lag = self._lag_bytes()
             if lag is not None:
                 self.samples.append(Sample(now, lag, self.changes))

@@ -193,7 +193,7 @@ class ChangeReceiver:
                         if event.error is not None:
                             raise event.error
                         continue
-                    for batch in self.traffic.decoded(self._committing.committed(event).batches):
+                    for batch in self.traffic.time_decoding(self._committing.committed(event).batches):
                         self._hold(batch)
                     self._finish()
                 self._finish()

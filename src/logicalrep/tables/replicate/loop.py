@@ -145,7 +145,7 @@ class Loop:
         if now - self._said_paused >= _SAY_AGAIN:
             self._said_paused = now
             self._report.on_waiting(
-                f"paused since {self._paused_since}, until logicalrep resume; {self._watch.retained()}"
+                f"paused since {self._paused_since}, until logicalrep resume; {self._watch.describe_retained()}"
             )
         # An error of the receiver ends a paused process too.
         self._receiver.wait(0)
@@ -155,7 +155,7 @@ class Loop:
     def _look(self) -> bool:
         """Look at the server's tables; return whether that was possible."""
         self._patience.run(self._states.check)
-        timeline, found = self._receiver.timeline, self._watch.tables()
+        timeline, found = self._receiver.timeline, self._watch.query_tables()
         if found is None:
             return False
         self._tables.follow(found, 0 if timeline is None else timeline.id, self._noted)
@@ -176,7 +176,7 @@ class Loop:
         self._taken = changes.end
         writes = [
             (ready, self._pool.submit(self._tables.write, ready, changes.end))
-            for ready in self._tables.ready(by_table(changes.batches))
+            for ready in self._tables.take_ready(by_table(changes.batches))
         ]
         count = 0
         for ready, future in writes:

@@ -241,13 +241,13 @@ def _follow(
         watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said, waiting))
         if observed is not None:
             observed.traffic, observed.tasks = receiver.traffic, timed
-            stack.enter_context(sampling(watch.slot, observed))
+            stack.enter_context(sampling(watch.query_slot, observed))
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
         renewal = Renewal(settings.connection, receiver, waiter(report, ending))
         loading = Loading(settings, storage, publications, tasks, report, ending, renewal)
         loader = stack.enter_context(Loader(loading, ending))
-        patience = Patience(report, stop, watch.retained)
+        patience = Patience(report, stop, watch.describe_retained)
         writer = TableWriter(
             storage, identity.system_identifier, settings.keep, tasks, watch, patience, check=states.check
         )

@@ -80,7 +80,7 @@ class Comparison:
         self._rows = 0
         self._examples: list[Difference] = []
 
-    def verdict(self) -> Verdict:
+    def compare(self) -> Verdict:
         """Compare the table.
 
         Raises UnsettledError if it cannot be decided for a reason that concerns the whole table.

@@ -110,7 +110,7 @@ def _compare(
             with closing(settings.connect()) as connection, closing(settings.connect()) as now:
                 server, rows = _sides(connection, now, storage, identity, name, passing.state(name).folder)
                 compared = Comparison(name, server, rows, passing, patience=patience, with_values=with_values)
-                return compared.verdict()
+                return compared.compare()
         except UnsettledError as error:
             if not error.may_pass or not passing.is_followed or time.monotonic() >= deadline:
                 return Verdict(name, "undecided", reason=error.description)
