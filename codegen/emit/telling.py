@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from codegen.lowering.operations import Constant, Integer, Take
 from codegen.lowering.rows import lower
@@ -16,13 +17,14 @@ Choices = dict[str, list[tuple[str, str, str]]]
 
 def tell_apart(now: View) -> Choices:
     """The choices for each sender; none where each message has a tag of its own."""
-    if not told_apart_names(now):
+    names = told_apart_names(now)
+    if not names:
         return {}
     return {
         sender: [
             (_awaited(message), _constant(now, message), class_name(message.name))
             for message in now.messages
-            if sender in message.senders and message.name in told_apart_names(now)
+            if sender in message.senders and message.name in names
         ]
         for sender in ("server", "client")
     }
@@ -31,11 +33,9 @@ def tell_apart(now: View) -> Choices:
 def told_apart_names(now: View) -> set[str]:
     """The messages without a tag of their own."""
     names = {message.name for message in now.messages if not message.is_tagged}
-    for message in now.messages:
-        others = [one for one in now.messages if one is not message and one.tag == message.tag]
-        if message.is_tagged and any(set(one.senders) & set(message.senders) for one in others):
-            names.add(message.name)
-    return names
+    tags = Counter((message.tag, sender) for message in now.messages for sender in message.senders)
+    shared = {tag for (tag, _), number in tags.items() if tag and number > 1}
+    return names | {message.name for message in now.messages if message.tag in shared}
 
 
 def told_formats(choices: Choices) -> set[str]:

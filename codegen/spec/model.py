@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from codegen.spec.notation import Byte1, Int, PartName, String, Type
 
@@ -322,6 +323,8 @@ class Protocol:
     messages: tuple[Message, ...]
     parts: tuple[Part, ...]
     place: Place = field(compare=False)
+    memory: dict[int, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """The views of its versions that were made already, which later stages need again and again."""
 
     @property
     def kept_facts(self) -> tuple[SessionFact, ...]:

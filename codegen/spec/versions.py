@@ -75,6 +75,13 @@ def view(protocol: Protocol, version: int) -> View:
     """The layouts of a version; ValueError if the protocol has no such version."""
     if not 1 <= version <= len(protocol.versions):
         raise ValueError(f"{protocol.name} has no version {version}; the newest is {len(protocol.versions)}")
+    if version not in protocol.memory:
+        protocol.memory[version] = _view(protocol, version)
+    made: View = protocol.memory[version]
+    return made
+
+
+def _view(protocol: Protocol, version: int) -> View:
     since = _since_of_parts(protocol)
     messages = (_shown(message, message.since, version) for message in protocol.messages if message.since <= version)
     parts = (

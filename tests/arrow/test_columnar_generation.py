@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ import pytest
 from codegen.emit.package import emit
 from codegen.spec.model import SpecError
 from codegen.spec.reader import load
+from tests.codegen.spec.generation import KERNELS, run_generated
 from tests.conftest import ROOT
 
 _ADDED = {
@@ -41,12 +39,12 @@ _ADDED = {
       doc: Whether it is generated.
     - type_modifier: Int32""",
     ),
-    "origin.yaml": ("    - name: String", "    - name: Int32 (Oid)\n      nonzero: true"),
+    "origin.yaml": ("    - name: String", "    - name: Int32 (Oid)\n      nonzero: true\n      batch column: origin"),
 }
 
 _CODE = """
 import pyarrow as pa
-from logicalrep import v1, v4
+from logicalrep_protocol import v1, v4
 from logicalrep_protocol.columnar import Session, decode_batch
 new = v1.TupleData.of(v1.Text(b"1"))
 fields = dict(relation_id=1, reason="y", comment="é", parents=(-1, 2), new=new)
@@ -55,7 +53,7 @@ relation = v1.Relation(relation_id=1, namespace="", name="t", replica_identity=v
 plain = [v1.Insert(**fields), relation, v1.Origin(origin_lsn=1, name=7)]
 array = pa.array([message.build() for message in plain], pa.binary())
 batch, _ = decode_batch(array, Session(version=1))
-print(batch.select(["reason", "comment", "parents", "columns", "name", "relation_name"]).to_pylist())
+print(batch.select(["reason", "comment", "parents", "columns", "name", "origin"]).to_pylist())
 heavy = v4.Insert(xid=None, weight=-5, **fields).build()
 refused = v1.Origin(origin_lsn=1, name=7).build()[:-4] + bytes(4)
 array = pa.array([heavy, refused], pa.binary())
@@ -78,29 +76,17 @@ def _spec(folder: Path) -> Path:
     return folder / "spec"
 
 
-@pytest.mark.thorough
-def test_fields_that_are_added_are_columns(tmp_path: Path) -> None:
-    for path, text in emit(load(_spec(tmp_path))).items():
-        target = tmp_path / "generated" / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    result = subprocess.run(
-        [sys.executable, "-c", _CODE],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path / "generated"), str(ROOT / "src")])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    # Of two types with one name, the type of the first message, in the order of the page, keeps the name.
-    none = dict.fromkeys(["reason", "comment", "parents", "columns", "name", "relation_name"])
+@KERNELS
+def test_fields_that_are_added_are_columns(tmp_path: Path, kernels: str) -> None:
+    said = run_generated(load(_spec(tmp_path)), tmp_path / "generated", _CODE, kernels=kernels)
+    none = dict.fromkeys(["reason", "comment", "parents", "columns", "name", "origin"])
     column = {"flags": 1, "name": "c", "type_id": 25, "collation": "de", "generated": True, "type_modifier": -1}
-    assert result.stdout.splitlines() == [
+    assert said.splitlines() == [
         repr(
             [
                 none | {"reason": "y", "comment": "é", "parents": [-1, 2]},
-                none | {"columns": [column], "relation_name": "t"},
-                none | {"name": 7},
+                none | {"columns": [column], "name": "t"},
+                none | {"origin": 7},
             ]
         ),
         f"{[-5, None]} {[None, 'Origin: name at offset 9: expected anything but zero, found 0']}",

@@ -23,6 +23,8 @@ def blocks(step: str, language: str = "") -> list[str]:
 def run(folder: Path, *command: str) -> str:
     """Run a command in a folder; return what it prints."""
     paths = os.pathsep.join(str(folder / name) for name in (".", "generated", "src"))
+    # The tests are not copied.
+    paths += f"{os.pathsep}{ROOT}"
     done = subprocess.run(
         command, cwd=folder, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False
     )
@@ -65,4 +67,4 @@ def test_the_page_works(tmp_path: Path) -> None:
     batch += (
         "found, _ = decode_batch(pa.array([data]), Session(version=5))\nassert found['last_value'].to_pylist() == [42]"
     )
-    run(tmp_path, sys.executable, "-c", f"{example}\n{batch}")
+    run(tmp_path, sys.executable, "-c", f"import tests.codegen.interpreted\n{example}\n{batch}")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from codegen.diff import compare
-from codegen.emit.package import emit
 from codegen.reference.site import site
 from codegen.spec.model import Protocol
 from codegen.spec.reader import load
 from codegen.spec.versions import view
 from codegen.vectors.command import vectors
+from tests.codegen.spec.generation import KERNELS, run_generated
 from tests.conftest import ROOT
 
 SEQUENCE = """\
@@ -166,16 +163,9 @@ def protocols(spec: Path) -> tuple[Protocol, ...]:
     return load(spec)
 
 
-def test_the_package_has_it(protocols: tuple[Protocol, ...], tmp_path: Path) -> None:
-    for path, text in emit(protocols).items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
-    folders = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
-    command = [sys.executable, "-c", USE]
-    result = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": folders}, capture_output=True, text=True, check=False
-    )
-    assert (result.stderr, result.stdout) == ("", SAID)
+@KERNELS
+def test_the_package_has_it(protocols: tuple[Protocol, ...], tmp_path: Path, kernels: str) -> None:
+    assert run_generated(protocols, tmp_path, USE, kernels=kernels) == SAID
 
 
 def test_the_comparison_calls_all_of_it_new(protocols: tuple[Protocol, ...]) -> None:

@@ -44,8 +44,8 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Declare a function that is inlined into its callers."""
-    return numba.njit(forceinline=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
+    """Declare a function that is inlined into its callers; Python cannot call it, as that takes longer to compile."""
+    return numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
 
 
 def _item(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +16,30 @@ import pytest
 import codegen.emit.package
 from codegen.spec.model import Protocol
 from codegen.spec.reader import load
+from tests.conftest import ROOT
+
+KERNELS = pytest.mark.parametrize("kernels", ["interpreted", pytest.param("compiled", marks=pytest.mark.thorough)])
+"""How kernels of a changed spec run: as Python, which takes a second, or compiled, which takes a dozen."""
+
+
+def run_generated(
+    protocols: Iterable[Protocol], folder: Path, program: str, *, kernels: str = "interpreted", given: str = ""
+) -> str:
+    """Generate a package into a folder and run a program with it; return what that prints."""
+    for path, text in emit_unformatted(protocols).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    first = "import tests.codegen.interpreted\n" if kernels == "interpreted" else ""
+    result = subprocess.run(
+        [sys.executable, "-c", first + program],
+        input=given,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "src"), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout
 
 
 def emit_unformatted(protocols: Iterable[Protocol]) -> dict[Path, str]:

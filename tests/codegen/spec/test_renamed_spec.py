@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ from codegen.vectors.codec import write
 from codegen.vectors.samples import Samples
 from logicalrep_runtime.errors import DecodeError
 from logicalrep_runtime.layout_walk import walk
-from tests.codegen.spec.generation import emit_unformatted, generated_from
+from tests.codegen.spec.generation import KERNELS, generated_from, run_generated
 from tests.conftest import ROOT
 
 _ROW = re.compile(r"^(\s+- )([a-z_]+)(: )", re.MULTILINE)
@@ -137,24 +134,13 @@ print(len(refused), len(rows))
 """
 
 
-@pytest.mark.thorough
-def test_columns_of_it_have_the_same_rows(spec: Path, tmp_path: Path) -> None:
-    for path, text in emit_unformatted(load(spec)).items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, "utf-8")
+@KERNELS
+def test_columns_of_it_have_the_same_rows(spec: Path, tmp_path: Path, kernels: str) -> None:
     lines = [
         data.hex()
         for now, message, facts, data in _samples(spec)
         if now.version == 4 and not facts["streaming"] and message.sets is None
     ]
-    result = subprocess.run(
-        [sys.executable, "-c", COLUMNS],
-        input="\n".join(lines),
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    refused, count = map(int, result.stdout.split())
+    said = run_generated(load(spec), tmp_path, COLUMNS, kernels=kernels, given="\n".join(lines))
+    refused, count = map(int, said.split())
     assert 0 < refused < count

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,9 +13,8 @@ import pytest
 from codegen.spec.reader import load
 from logicalrep_runtime.errors import DecodeError, EncodeError
 from logicalrep_runtime.layout_walk import walk
-from tests.codegen.spec.generation import emit_unformatted, generated_from
+from tests.codegen.spec.generation import KERNELS, generated_from, run_generated
 from tests.codegen.spec.small_spec import FILES, write
-from tests.conftest import ROOT
 
 LATER = """\
     Later:
@@ -299,14 +295,7 @@ assert rows(2, [row, opened, inside]) == [
 """
 
 
-def test_columns_of_all_of_them(tmp_path: Path) -> None:
-    for path, text in emit_unformatted(load(_spec(tmp_path, tuple(CHANGES)))).items():
-        target = tmp_path / "generated" / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    folders = os.pathsep.join([str(tmp_path / "generated"), str(ROOT / "src")])
-    command = [sys.executable, "-c", COLUMNS]
-    result = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": folders}, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
+@KERNELS
+def test_columns_of_all_of_them(kernels: str, tmp_path: Path) -> None:
+    protocols = load(_spec(tmp_path, tuple(CHANGES)))
+    run_generated(protocols, tmp_path / "generated", COLUMNS, kernels=kernels)
