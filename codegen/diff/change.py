@@ -24,7 +24,7 @@ Cases = frozenset[Case]
 
 @dataclass(frozen=True)
 class Spot:
-    """What a finding is about."""
+    """The subject of a finding."""
 
     place: Place
     """On the new side; for what is gone, the place of what it was part of."""
@@ -45,7 +45,7 @@ class Change:
     protocol: str
     spot: Spot
     text: str
-    """What happened, to be read after the subject."""
+    """The event, to be read after the subject."""
     cases: Cases
 
     @property

@@ -24,7 +24,7 @@ _SEVERITIES = list(Severity)
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed from one spec to another."""
+    """The changes from one spec to another."""
 
     changes: tuple[Change, ...]
     """The gravest first, then by place."""

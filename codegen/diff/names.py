@@ -1,4 +1,4 @@
-"""Which names of the old side are which of the new: the same ones, and renames.
+"""The pairs of names of the old and the new side: equal ones, and renames.
 
 Names that both sides have belong together whatever else changed. Of the rest, those belong together that stand for
 the same: a tag, a place in the layout, a use; what has no counterpart is gone or added.
@@ -30,7 +30,7 @@ class Names:
 
     @property
     def renames(self) -> bool:
-        """Whether anything has another name than before."""
+        """True if anything has another name than before."""
         every = (self.types, self.facts, self.blocks, self.layouts, *self.rows.values())
         return any(was != now for names in every for was, now in names.items())
 
@@ -208,7 +208,7 @@ def _parts(old: Protocol, new: Protocol) -> dict[str, str]:
 
 
 def _likeness(old: Protocol, was: Message | Part, new: Protocol, now: Message | Part) -> float:
-    """How much of a layout is as it was, 0 to 1: all rows with the same bytes, or else those with name and bytes."""
+    """Return the unchanged share of a layout, 0 to 1: rows with the same bytes, or else those with name and bytes."""
     before, after = _nameless(old, was), _nameless(new, now)
     if [row for _, row in before] == [row for _, row in after]:
         return 1

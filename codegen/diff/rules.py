@@ -11,7 +11,7 @@ from codegen.diff.wording import key_of, says
 
 
 class Severity(StrEnum):
-    """What a change means for whoever uses the protocol, the gravest first."""
+    """The effects of a change on users of the protocol, the gravest first."""
 
     WIRE = "wire"
     """The bytes of a version that existed change, or which of them are accepted and what they mean."""

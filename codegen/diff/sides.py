@@ -104,7 +104,7 @@ def _commit(name: str, repository: Path) -> str | None:
 
 
 def _git(repository: Path, *arguments: str) -> bytes | None:
-    """What git prints; None if it fails, or is not there."""
+    """Return git's output; None if it fails, or is not there."""
     try:
         result = subprocess.run(["git", "-C", str(repository), *arguments], capture_output=True, check=False)
     except OSError:

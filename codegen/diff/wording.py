@@ -8,7 +8,7 @@ _KEYS = {"sender": "from", "callbacks": "callback", "places": "place"}
 """The keys of the YAML that the model has under another name."""
 
 _CONTEXT = 3
-"""How many equal words are shown around those that differ."""
+"""The number of equal words that are shown around those that differ."""
 
 
 def key_of(attribute: str) -> str:
@@ -17,7 +17,7 @@ def key_of(attribute: str) -> str:
 
 
 def says(what: str, before: str, after: str) -> str:
-    """How a text differs: the words that do, and a few around them."""
+    """Return the words that differ in a text, and a few around them."""
     if not before:
         return f'has a {what} now: "{after}"'
     if not after:
@@ -29,7 +29,7 @@ def says(what: str, before: str, after: str) -> str:
 
 
 def _equal_words(some: list[str], others: list[str]) -> int:
-    """How many words are the same at the beginning."""
+    """Return the number of equal words at the beginning."""
     pairs = enumerate(zip(some, others, strict=False))
     return next((index for index, (one, other) in pairs if one != other), min(len(some), len(others)))
 

@@ -132,7 +132,7 @@ class PartSource:
 
     @property
     def is_choice(self) -> bool:
-        """Whether it is one of the values of a row, not an item of a list."""
+        """True if it is one of the values of a row, not an item of a list."""
         return isinstance(self.body, Choose)
 
     def number_of(self, variable: str) -> int:
@@ -278,11 +278,11 @@ class _Kernel:
         return f"{'int' if one.signed else 'uint'}{8 * one.width}"
 
     def is_measure(self, one: Integer) -> bool:
-        """Whether the kernel needs an integer even where nothing is written."""
+        """Return whether the kernel needs an integer even where nothing is written."""
         return isinstance(one, Measure)
 
     def is_checked(self, one: Integer) -> bool:
-        """Whether not every value of an integer is legal."""
+        """Return whether not every value of an integer is legal."""
         return bool(checks_of(Run((one,)), members=True))
 
     @property

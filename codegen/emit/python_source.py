@@ -1,4 +1,4 @@
-"""How the model reads in Python: the names, annotations and expressions that the templates put together."""
+"""The model in Python: the names, annotations and expressions that the templates put together."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Block:
     """The repeated choice that the class holds as two columns."""
     alternatives: tuple[Block, ...]
     is_own: bool
-    """Whether it is as it is since this version, so that its class stands here."""
+    """True if this version was the last to change it, so that its class stands here."""
 
     @property
     def variable(self) -> str:
@@ -102,7 +102,7 @@ class Block:
 
     @property
     def is_message(self) -> bool:
-        """Whether it is a message's class."""
+        """True if it is a message's class."""
         return isinstance(self.layout, Message)
 
     @property

@@ -54,7 +54,7 @@ def hexadecimal(character: str) -> str:
 
 
 def any_of(name: str, characters: Iterable[str]) -> str:
-    """Whether a variable is one of some characters."""
+    """Return whether a variable is one of some characters."""
     return " or ".join(f"{name} == {hexadecimal(character)}" for character in characters) or "False"
 
 

@@ -48,7 +48,7 @@ class Branch:
     tag: Take | None
     """The integer with these values; None for a fact."""
     operations: Operations
-    """What is there then, but for the tag."""
+    """The rows that are there then, without the tag."""
     attributes: Operations
     """All attributes of the layout that are there then, but for the tag."""
     steps: tuple[Step, ...]

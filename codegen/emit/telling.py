@@ -1,4 +1,4 @@
-"""How messages are told apart that share a tag or have none: by what a session waits for, or by a constant."""
+"""The distinction of messages that share a tag or have none: by what a session waits for, or by a constant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codegen.spec.names import class_name
 from codegen.spec.versions import View
 
 Choices = dict[str, list[tuple[str, str, str]]]
-"""By sender: what a session waits for or the tag, a condition on a constant, and the message's class."""
+"""The message's class by sender, by what a session waits for or the tag, and by a condition on a constant."""
 
 
 def tell_apart(now: View) -> Choices:

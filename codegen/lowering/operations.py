@@ -23,7 +23,7 @@ class Operation:
     """The type as the documentation prints it."""
     doc: str = ""
     remark: str = ""
-    """What is added to the attribute's docstring: what the operation refuses, and what servers do."""
+    """The addition to the attribute's docstring: what the operation refuses, and what servers do."""
     column: str = ""
     """The name of its column in batches."""
     since: int = 1
@@ -40,7 +40,7 @@ class Integer(Operation):
     """Bytes."""
     signed: bool
     is_character: bool = False
-    """Whether its byte stands for a character."""
+    """True if its byte stands for a character."""
 
     @property
     def letter(self) -> str:
@@ -76,7 +76,7 @@ class Take(Integer):
 
     @property
     def is_printed(self) -> bool:
-        """Whether the documentation itself prints what is legal; otherwise that is what servers do."""
+        """True if the documentation itself prints what is legal; otherwise that is what servers do."""
         return self.is_character and not self.members
 
     @property
@@ -93,7 +93,7 @@ class Constant(Integer):
 
     code: int
     is_length: bool = False
-    """Whether it is the length of the message too."""
+    """True if it is the length of the message too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,7 @@ class Measure(Integer):
     of: str
     """The operation; empty for the message itself, from the measure on."""
     nullable: bool = False
-    """Whether -1 says that the operation has no value."""
+    """True if -1 says that the operation has no value."""
     before: int = 0
     """The bytes before the measure of a message, its tag, which it does not count."""
 
@@ -128,9 +128,9 @@ class Bytes(Operation):
     size: int = 0
     """The fixed number of bytes; 0 where they are as many as the measure says, or all that are left."""
     nullable: bool = False
-    """Whether the measure -1 stands for no value."""
+    """True if the measure -1 stands for no value."""
     is_text: bool = False
-    """Whether they are text in the session's encoding, which stays bytes in Python."""
+    """True if they are text in the session's encoding, which stays bytes in Python."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +233,7 @@ def flat(operations: Operations) -> Iterator[Operation]:
 
 
 def is_attribute(one: Operation) -> bool:
-    """Whether a row is an attribute in Python: constants and measures follow from the others."""
+    """Return whether a row is an attribute in Python: constants and measures follow from the others."""
     return not isinstance(one, Constant | Measure)
 
 

@@ -67,7 +67,7 @@ def _operation(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
 
 
 def _told(view: View, row: Field) -> dict[str, Any]:
-    """What every operation has."""
+    """Return the attributes that every operation has."""
     remark = _meaning(view.protocol, row) + row.note
     return {
         "name": row.name,

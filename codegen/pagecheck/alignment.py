@@ -1,4 +1,4 @@
-"""Which row of a page is which row of the spec, when some are missing, added or altered."""
+"""The pairing of a page's rows with the spec's, when some are missing, added or altered."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def align(
 
 
 def _same(one: float, other: float) -> bool:
-    """Whether two costs are the same but for rounding."""
+    """Return whether two costs are the same but for rounding."""
     return abs(one - other) < 1e-9

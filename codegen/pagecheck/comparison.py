@@ -144,6 +144,6 @@ class _Comparison:
 
 
 def _is_old(messages: tuple[Message, ...]) -> bool:
-    """Whether a page is of a release before PostgreSQL 15, which all have neither names in parentheses nor anchors."""
+    """Return whether a page is of a release before PostgreSQL 15, without names in parentheses and anchors."""
     names = any(row.type and " (" in row.type for message in messages for row in message.rows)
     return not names and not any(message.anchor for message in messages)

@@ -37,7 +37,7 @@ class ExpectedRow:
 
     @property
     def place(self) -> Place:
-        """Where the spec says so."""
+        """The position in the spec that says so."""
         return self.field.place
 
     @property
@@ -94,7 +94,7 @@ class Layout:
 
 
 def layouts(view: View) -> tuple[Layout, ...]:
-    """What the page ought to print, in its order: the messages, then the parts that have an anchor."""
+    """Return what the page ought to print, in its order: the messages, then the parts that have an anchor."""
     two_way = any(message.sender == "client" for message in view.messages)
     messages = [_layout(view, message, two_way) for message in view.messages if message.ref is not None]
     return (*messages, *(_layout(view, part, False) for part in view.parts if part.ref is not None))

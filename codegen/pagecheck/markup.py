@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from html import unescape
 
 MAX_DEPTH = 250
-"""How many elements may be open at once; a page has some twenty."""
+"""The most elements that may be open at once; a page has some twenty."""
 
 
 class MarkupError(ValueError):
@@ -144,11 +144,11 @@ class _Open:
     name: str
     node: Section | DefinitionList | Entry | None = None
     holds: str = ""
-    """What its text is for: "body", "term", "title", "nothing"; "" leaves that to the element around it."""
+    """The use of its text: "body", "term", "title", "nothing"; "" leaves that to the element around it."""
     is_frame: bool = False
-    """Whether end tags of ordinary elements within it cannot reach beyond it."""
+    """True if end tags of ordinary elements within it cannot reach beyond it."""
     is_cut: bool = False
-    """Whether it began before the text."""
+    """True if it began before the text."""
 
 
 class _Builder:
@@ -161,7 +161,7 @@ class _Builder:
         self._open: list[_Open] = [_Open("", self.sections[0], "body", is_frame=True)]
         self._text: list[Text] = []
         self._whole = False
-        """Whether something has begun that has nothing before it, so that nothing can be missing from here on."""
+        """True if something has begun that has nothing before it, so that nothing can be missing from here on."""
         for name in opened_before:
             self._start(_Tag(1, name, False, ""), seen=False)
 

@@ -13,16 +13,16 @@ class Row:
 
     line: int
     type: str | None
-    """As printed, "Int32 (TransactionId)"; None where the page begins or ends within it."""
+    """The type as printed, "Int32 (TransactionId)"; None where the page begins or ends within it."""
     description: str
     since: int | None = None
     condition: Condition | None = None
     each: str | None = None
-    """What the field is repeated for, "relation"."""
+    """The thing that the field is repeated for, "relation"."""
     fixed_value: str | None = None
     """The value of "(must be 0)" in the description."""
     tail_missing: bool = False
-    """Whether the page ends within the description, so that remarks may be missing."""
+    """True if the page ends within the description, so that remarks may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Block:
     since: int | None = None
     condition: Condition | None = None
     each: str | None = None
-    """What the table is repeated for, "column included in the publication"."""
+    """The thing that the table is repeated for, "column included in the publication"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,16 @@ class Group:
     names: tuple[str, ...] = ()
     """The messages that the heading lists."""
     heading_missing: bool = False
-    """Whether the heading may stand before the page begins."""
+    """True if the heading may stand before the page begins."""
     tail_missing: bool = False
-    """Whether messages of the list may stand after the page ends."""
+    """True if messages of the list may stand after the page ends."""
     section: str | None = None
     """The anchor of the section around the list, where it has one."""
     section_title: str = ""
     section_head_missing: bool = False
-    """Whether the section begins before the page."""
+    """True if the section begins before the page."""
     section_tail_missing: bool = False
-    """Whether the section ends after the page."""
+    """True if the section ends after the page."""
     entries: tuple[str, ...] = ()
     """The anchors or terms of the entries around the list, outermost first."""
 
@@ -77,7 +77,7 @@ class Message:
 
     line: int
     name: str | None
-    """As printed, without direction; None where the page begins within the message, or has no name for it."""
+    """The name as printed, without direction; None where the page begins within the message, or has no name for it."""
     group: Group
     direction: str | None = None
     """The B or F that stands in parentheses after the name."""
@@ -85,9 +85,9 @@ class Message:
     blocks: tuple[Block, ...] = ()
     remarks: tuple[Remark, ...] = ()
     head_missing: bool = False
-    """Whether rows may be missing because the page begins within the message."""
+    """True if rows may be missing because the page begins within the message."""
     tail_missing: bool = False
-    """Whether rows may be missing because the page ends within the message."""
+    """True if rows may be missing because the page ends within the message."""
 
     @property
     def rows(self) -> tuple[Row, ...]:

@@ -1,4 +1,4 @@
-"""How a difference quotes the page and the spec."""
+"""The quotations of the page and the spec in differences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def name_of(message: Message) -> str:
 
 
 def nothing_beside(side: str, quotation: str) -> str:
-    """What the page lacks, by what it has before or after it."""
+    """Return the row that the page lacks, described by its neighbours there."""
     return f"{NOTHING} {side} {quotation}"
 
 

@@ -117,7 +117,7 @@ def _is_field_type(term: str | None) -> bool:
 
 
 def _is_table(item: Text | DefinitionList) -> bool:
-    """Whether a list is a table of fields: one known type is enough, so that a wrong one is still a row."""
+    """Return whether a list is a table of fields: one known type is enough, so that a wrong one is still a row."""
     return isinstance(item, DefinitionList) and any(_is_field_type(entry.term) for entry in item.entries)
 
 

@@ -1,4 +1,4 @@
-"""What the sentences of a page say about a row, a message or a table, as facts; the wording stays with the page.
+"""The facts in a page's sentences about a row, a message or a table; the wording stays with the page.
 
 A sentence that these patterns do not know is not passed over: `OTHER` reports it, so that a new or altered wording
 comes to somebody's eyes.
@@ -16,7 +16,7 @@ BlockKind = Literal["fields", "each", "until zero", "after", "one of", "or", "ot
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """When a row is there, and the words that say so."""
+    """The condition under which a row is there, and the words that say so."""
 
     kind: ConditionKind
     text: str
@@ -26,7 +26,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """What a text between two tables says of the second."""
+    """The facts that a text between two tables says of the second."""
 
     kind: BlockKind
     each: str | None = None
@@ -35,7 +35,7 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which of several tags a message may have, from the sentence after its table."""
+    """The tags of which a message has one, from the sentence after its table."""
 
     constants: tuple[str, ...]
     may_be_none: bool
@@ -120,7 +120,7 @@ def fixed_value(text: str) -> str | None:
 
 
 def boundary(text: str) -> Boundary:
-    """What a text between two tables says of the second."""
+    """Return the facts that a text between two tables says of the second."""
     each = _FOR_EACH.search(text) or _SPECIFIED.search(text)
     subject = next((found.strip() for found in each.groups() if found), None) if each else None
     if re.fullmatch(r"or[:.]?", text, re.IGNORECASE):
@@ -151,5 +151,5 @@ def listed_names(text: str) -> tuple[str, ...]:
 
 
 def is_about_the_following(text: str) -> bool:
-    """Whether a text between lists of messages says something of the next list."""
+    """Return whether a text between lists of messages says something of the next list."""
     return re.search(r"\bthe following messages?\b", text, re.IGNORECASE) is not None

@@ -1,4 +1,4 @@
-"""Which messages of a page belong to a protocol, and which message is which.
+"""The messages of a page that belong to a protocol, paired with the spec's.
 
 A page may hold more than one protocol (the whole of protocol.sgml does), and messages that the spec leaves out: those
 of BASE_BACKUP stand beside those of START_REPLICATION. Messages belong together that stand in lists under the same
@@ -74,7 +74,7 @@ def pair_messages(
 
 
 def same_name(message: Message, layout: Layout, *, is_old: bool = False) -> bool:
-    """Whether a message has the name of a layout; the capitals do not matter on an old page."""
+    """Return whether a message has the name of a layout; the capitals do not matter on an old page."""
     if is_old:
         return (message.name or "").lower() == layout.name.lower()
     return message.name == layout.name

@@ -22,7 +22,7 @@ _OTHER_TYPE = 2.5
 _OTHER_CONSTANT = 1.0
 _OTHER_REMARK = 0.6
 _OTHER_WORDS = 0.2
-"""What it costs to take two elements for a pair although they differ. A type that differs costs less than a row too
+"""The cost of taking two elements for a pair although they differ. A type that differs costs less than a row too
 much and a row too few, so that one altered row is one difference."""
 
 Element = Row | Block
@@ -31,21 +31,21 @@ Expected = ExpectedRow | ExpectedBoundary
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a page is to be read."""
+    """The way in which a page is read."""
 
     source: Path
     version: int
     is_old: bool
-    """Whether the page is of a release before PostgreSQL 15: it has no names in parentheses after types, no anchors for
+    """True if the page is of a release before PostgreSQL 15: it has no names in parentheses after types, no anchors for
     messages, constants in the descriptions, and other capitals in the messages' names."""
 
     def is_later(self, since: int | None) -> bool:
-        """Whether the page says that something is newer than the version that is compared."""
+        """Return whether the page says that something is newer than the version that is compared."""
         return since is not None and since > self.version
 
 
 def distance(message: Message, layout: Layout, reading: Reading) -> float:
-    """How far a message on the page is from a layout; 0 and a bit if they agree."""
+    """Return the distance of a message on the page from a layout; 0 and a bit if they agree."""
     choices = [set(choice.constants) for choice in layout.choices]
     unknown = [remark for remark in message.remarks if remark.choice and set(remark.choice.constants) not in choices]
     return _pair(message, layout, reading)[0] + _GAP * len(unknown)
@@ -95,12 +95,12 @@ def _pair(
 
 
 def _is_left_out(element: Element, reading: Reading) -> bool:
-    """Whether a row of the page needs no counterpart: it is newer, or nothing of it is left but its end."""
+    """Return whether a row of the page needs no counterpart: it is newer, or nothing of it is left but its end."""
     return isinstance(element, Row) and (element.type is None or reading.is_later(element.since))
 
 
 def _may_be_cut_off(element: Expected, message: Message) -> bool:
-    """Whether a row may stand under another tag, beyond the end of the page."""
+    """Return whether a row may stand under another tag, beyond the end of the page."""
     return message.tail_missing and isinstance(element, ExpectedRow) and element.printed_under is not None
 
 
@@ -123,7 +123,7 @@ def _base(printed: str | None) -> str:
 
 
 def _is_cut(element: Element) -> bool:
-    """Whether remarks may be missing because the page begins or ends within a row."""
+    """Return whether remarks may be missing because the page begins or ends within a row."""
     return isinstance(element, Row) and (element.type is None or element.tail_missing)
 
 
@@ -148,7 +148,7 @@ def _remarks_that_differ(found: Element, wanted: Expected) -> list[tuple[str, st
 
 
 def _values_fit(row: Row, wanted: ExpectedRow) -> bool:
-    """Whether a description lists the values that the spec knows: the bits of flags with their names, 0 and 1."""
+    """Return whether a description lists the spec's values: the bits of flags with their names, 0 and 1."""
     field = wanted.field
     if not (field.bits or field.boolean) or _is_cut(row):
         return True
@@ -172,7 +172,7 @@ def _condition_fits(printed: Condition | None, wanted: Expected) -> bool:
 
 
 def _counted_by(each: str | None, counter: str | None) -> bool:
-    """Whether "for each published column" is what `column_count` counts."""
+    """Return whether "for each published column" is what `column_count` counts."""
     if each is None or counter is None:
         return each is counter
     return bool(words(counter.replace("_", " ")) & words(each))

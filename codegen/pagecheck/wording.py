@@ -1,4 +1,4 @@
-"""Whether descriptions fit fields: rows of one type can be told apart by their words alone.
+"""The fit of descriptions and fields: rows of one type can be told apart by their words alone.
 
 Two rows "Int64 (XLogRecPtr)" that change places leave the types as they were. The names and the `doc` of the spec's
 fields are in other words than the page, but near enough to tell which of two descriptions belongs to which field.
@@ -27,12 +27,12 @@ def words(text: str) -> frozenset[str]:
 
 
 def likeness(field: Field, description: str) -> float:
-    """How much a description speaks of a field, from 0 for no common word to 1 for the same words."""
+    """Return the share of a description that speaks of a field, from 0 for no common word to 1 for the same words."""
     return _likeness(field.name, field.doc, description)
 
 
 def change_places(first: Field, second: Field, of_first: str, of_second: str) -> bool:
-    """Whether the descriptions of two fields fit better the other way round; only the words that differ count."""
+    """Return whether the descriptions of two fields fit better in exchange; only words that differ count."""
     one, other = words(of_first), words(of_second)
     one, other = one - other, other - one
     as_it_is = _fit(first, one) + _fit(second, other)

@@ -64,7 +64,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Bracket:
-    """What stands beneath fields that belong together: when they are there, and since which version."""
+    """The text beneath fields that belong together: when they are there, and since which version."""
 
     outline: str
     texts: tuple[Text, ...]
@@ -106,7 +106,7 @@ class _Sized:
 
     @property
     def label(self) -> tuple[str, ...]:
-        """What the bracket beneath says."""
+        """The text of the bracket beneath."""
         since = "" if self.row.since is None else f"since {self.row.since}"
         return tuple(text for text in (self.row.condition, since) if text)
 

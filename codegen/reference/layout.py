@@ -19,7 +19,7 @@ _MOST_OFFSETS = 3
 
 @dataclass(frozen=True)
 class Offset:
-    """Where a field begins: one byte or several possible ones, from the start or from the last variable field's end."""
+    """The first byte of a field, or several possible ones, from the start or from the last variable field's end."""
 
     choices: tuple[int, ...]
     relative: bool
@@ -59,7 +59,7 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """What is in it, which decides how it is drawn."""
+        """The kind of its content, which decides how it is drawn."""
         if self.field.constants:
             return CONSTANT
         if isinstance(self.field.type, String):

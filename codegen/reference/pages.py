@@ -55,9 +55,9 @@ class Entry:
     python: str = ""
     """The class without its methods."""
     path: str = ""
-    """Where to import it from."""
+    """The module to import it from."""
     path_remark: str = ""
-    """Which versions share the class."""
+    """The versions that share the class."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def block_rules(protocol: Protocol) -> tuple[BlockRule, ...]:
 
 
 def effect(message: Message) -> str:
-    """What the message does to a transaction; empty if nothing."""
+    """Return the message's effect on a transaction; empty if nothing."""
     if not message.transaction:
         return ""
     verb = message.transaction.removesuffix(" prepared")
@@ -182,7 +182,7 @@ def effects(protocol: Protocol) -> dict[str, list[Message]]:
 
 
 def steps_between(protocol: Protocol) -> tuple[Step, ...]:
-    """What each version changes, from the second on."""
+    """Return the changes of each version, from the second on."""
     return tuple(_step(before, after) for before, after in pairwise(views(protocol)))
 
 
@@ -275,7 +275,7 @@ def _drawn(protocol: Protocol, layout: Layout, anchor: str) -> Entry:
 
 
 def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
-    """Where the newest class is, and which versions share it."""
+    """Return the module of the newest class, and the versions that share it."""
     groups: list[list[str]] = []
     for now in views(protocol):
         known = now.layout(layout.name)

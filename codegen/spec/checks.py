@@ -1,4 +1,4 @@
-"""What must fit together in the spec: every rule that takes more than one key to see."""
+"""The consistency of the spec: every rule that takes more than one key to see."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _is_tag(fields: tuple[Field, ...]) -> bool:
 
 
 def _tells(row: Field) -> bool:
-    """Whether a byte is always there and always the same, so that it tells a layout from others."""
+    """Return whether a byte is always there and always the same, so that it tells a layout from others."""
     return isinstance(row.type, Byte1) and row.is_constant and not row.optional and row.when is None
 
 

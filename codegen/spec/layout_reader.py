@@ -46,7 +46,7 @@ class LayoutReader:
     messages: list[Message] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     complete: bool = True
-    """Whether all could be read that the layouts say of each other, so that it can be checked."""
+    """True if all could be read that the layouts say of each other, so that it can be checked."""
     damaged: set[str] = field(default_factory=set)
     """The layouts of which rows could not be read, so that what refers to rows cannot be checked."""
 

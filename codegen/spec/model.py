@@ -110,7 +110,7 @@ class Field:
     any_character: bool = False
     printed_apart: bool = False
     replaces: bool = False
-    """Whether older versions have another row of the name, so that no page says since when there is one."""
+    """True if older versions have another row of the name, so that no page says since when there is one."""
     size: str | None = None
     repeat: str | None = None
     is_named: str | None = None
@@ -134,7 +134,7 @@ class Field:
         return self.name if self.until is None else f"{self.name} until {self.until}"
 
     def is_in(self, version: int) -> bool:
-        """Whether a version has the row."""
+        """Return whether a version has the row."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     @property
@@ -148,7 +148,7 @@ class Field:
 
     @property
     def is_constant(self) -> bool:
-        """Whether only one value is legal, so that nobody needs to be told it."""
+        """True if only one value is legal, so that nobody needs to be told it."""
         return len(self.constants) == 1
 
     @property
@@ -163,7 +163,7 @@ class Field:
 
     @property
     def is_character(self) -> bool:
-        """Whether its byte stands for a character: a tag, or one of several with names."""
+        """True if its byte stands for a character: a tag, or one of several with names."""
         return bool(self.values) or (isinstance(self.type, Byte1) and (bool(self.constants) or self.any_character))
 
     @property
@@ -250,7 +250,7 @@ class Message:
 
     @property
     def is_tagged(self) -> bool:
-        """Whether the message begins with a tag; others are told by what a session waits for."""
+        """True if the message begins with a tag; others are told by what a session waits for."""
         return bool(self.fields) and self.fields[0].name == "tag"
 
     @property
@@ -271,7 +271,7 @@ class Message:
         return name, setting, value
 
     def comes_in(self, version: int) -> bool:
-        """Whether servers send it to clients of the version, be it only while `also_when` holds."""
+        """Return whether servers send it to clients of the version, be it only while `also_when` holds."""
         return version >= (self.also_since or self.since)
 
 
@@ -364,7 +364,7 @@ class Protocol:
 
     @property
     def has_texts(self) -> bool:
-        """Whether there are texts, which take an encoding."""
+        """True if there are texts, which take an encoding."""
         layouts = [*self.layouts, *self.alternatives]
         return any(isinstance(row.type, String) for layout in layouts for row in layout.fields)
 
@@ -403,7 +403,7 @@ class Protocol:
         return sorted(path for path in paths if "." in path)
 
     def signed(self, row: Field) -> bool:
-        """Whether an integer is signed: its name says so; without a name all but Int8 are."""
+        """Return whether an integer is signed: its name says so; without a name all but Int8 are."""
         if row.named_type is not None:
             return self.types[row.named_type].signed
         return isinstance(row.type, Int) and row.type.base != "Int8"

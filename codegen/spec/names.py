@@ -1,4 +1,4 @@
-"""How a name of the documentation reads in Python."""
+"""The Python names of the documentation's names."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Findings(list[Finding]):
         self.append(Finding(place, text))
 
     def has(self, place: Place) -> bool:
-        """Whether a mistake was found there, of which other findings would only be consequences."""
+        """Return whether a mistake was found there, of which other findings would only be consequences."""
         return any(finding.place == place for finding in self)
 
 
@@ -165,7 +165,7 @@ class Keys:
         return key in self._entries
 
     def place_of(self, key: str) -> Place:
-        """Where the key stands; where the mapping does if it is absent."""
+        """Return the position of the key, or that of the mapping if it is absent."""
         return self._entries[key][0] if key in self._entries else self.place
 
     def node(self, key: str, *, required: bool = False) -> Node | None:

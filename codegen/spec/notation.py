@@ -20,7 +20,7 @@ ALLOWED = (
     "Int8, Int16, Int32, Int64, each also as IntN (Name) or IntN(constant); Byte1, Byte1('X'), "
     "Byte1('X') | Byte1('Y'); Byten; String; or the name of a part"
 )
-"""What a type may be, for error messages."""
+"""The forms of a type, for error messages."""
 
 
 class NotationError(ValueError):
@@ -66,7 +66,7 @@ class Byte1:
 
 @dataclass(frozen=True)
 class Byten:
-    """As many bytes as an earlier field says, all that are left, or a fixed number."""
+    """A number of bytes: as an earlier field says, all that are left, or a fixed one."""
 
     kind: ClassVar = "bytes"
 

@@ -134,7 +134,7 @@ class _Rows:
             self.add(row, f": {key!r} names {target}, which is since version {since} only")
 
     def is_plain_integer(self, row: Field) -> bool:
-        """Whether an integer can say how long or how many another row is."""
+        """Return whether an integer can say how long or how many another row is."""
         named = self.protocol.types.get(row.named_type or "")
         return isinstance(row.type, Unknown) or (
             isinstance(row.type, Int)

@@ -20,7 +20,7 @@ class View:
     messages: tuple[Message, ...]
     parts: tuple[Part, ...]
     memory: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What later stages have made of layouts already, which they need again and again."""
+    """A cache of what later stages derive from layouts."""
 
     @property
     def module(self) -> str:

@@ -38,7 +38,7 @@ class RefusedError(ValueError):
     def __init__(self, field: str, offset: int, reason: str, *, is_strict: bool = False) -> None:
         super().__init__(f"{field} at byte {offset}: {reason}")
         self.is_strict = is_strict
-        """Whether PostgreSQL's page says nothing of it, so that a reader that follows the page takes the bytes."""
+        """True if PostgreSQL's page says nothing of it, so that a reader that follows the page takes the bytes."""
         self.field = field
         self.offset = offset
         self.reason = reason
@@ -138,7 +138,7 @@ class Reader:
         return message, fields
 
     def _begins(self, message: Message) -> bool:
-        """Whether the message's first integers may be those of the bytes, but for a length."""
+        """Return whether the message's first integers may be those of the bytes, but for a length."""
         offset = 0
         for one in lower(self.view, message.fields):
             if not isinstance(one, Integer):

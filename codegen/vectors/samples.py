@@ -116,7 +116,7 @@ class Samples:
                 yield from self._numbers(one)
 
     def _ends(self, one: Operation, value: Any) -> bool:
-        """Whether an item would be taken for the zero byte that ends a list."""
+        """Return whether an item would be taken for the zero byte that ends a list."""
         writer = Writer(self.view)
         writer.operations((one,), {one.name: value})
         return writer.data.startswith(b"\0")

@@ -105,7 +105,7 @@ _KNOWN = frozenset(
         "code", "of", "count", "part", "body", "fact", "ahead", "is_text",
     }
 )  # fmt: skip
-"""What may be said of an operation; of anything else the native reader would know nothing."""
+"""The attributes of an operation that the native reader knows; it refuses an operation with any other."""
 
 
 def _check(one: Operation) -> None:

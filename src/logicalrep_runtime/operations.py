@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What all operations have."""
+    """The attributes that all operations have."""
 
     kind: ClassVar[str]
 

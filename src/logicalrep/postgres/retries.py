@@ -27,7 +27,7 @@ _SAY_AGAIN = 60.0
 
 
 class Waiting:
-    """How a program waits for its server: for how long, what ends the waiting, and who is told.
+    """The rules by which a program waits for its server: for how long, what ends the waiting, and who is told.
 
     Several connections of a program share one, so that there is one line a minute for all of them.
     """

@@ -78,7 +78,7 @@ class AsyncProgressError(LogicalRepError, RuntimeError):
 
 
 class Commits:
-    """What is certainly in the checkpoint of a query, from the calls that its reader gets.
+    """The positions that are certainly in a query's checkpoint, from the calls that its reader gets.
 
     Spark tells what it has committed by `commit`, before it plans the next batch. From 4.2 on it also names the end of
     the last batch as the start of the next one, which is earlier, and all that comes of an idle query. With the sink's

@@ -285,7 +285,7 @@ _OPTIONS: dict[str, tuple[str, Option]] = {
     for each in fields(SourceOptions)
     if "option" in each.metadata
 }
-"""By its field's name, each option's name and the option."""
+"""The name and the option of each field, by the field's name."""
 _NAMES = ("dsn", *(name for name, _ in _OPTIONS.values()), *PARAMETERS)
 
 

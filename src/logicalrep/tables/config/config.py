@@ -35,7 +35,7 @@ class Entry:
     is_optional: bool = False
     """Whether there need not be such a table yet, or any more."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Where each column is that is named, as `path:line`."""
+    """The `path:line` of each column that the file names."""
 
     def with_key(self, check: str) -> Entry:
         """Return it with the check value of the key that hashes, if columns are hashed."""

@@ -43,7 +43,7 @@ class DataFile:
     path: str
     """The path within the table's folder."""
     size: int
-    """Its bytes."""
+    """The size in bytes."""
     rows: int
     statistics: Statistics
 
@@ -118,7 +118,7 @@ def open_data_file(storage: Storage, folder: str, file: DataFile) -> Iterator[Op
     """
     with storage.open(below(folder, file.path), file.size) as source:
         try:
-            # Spark writes times in a form that is read in nanoseconds otherwise, in which only some years fit.
+            # Spark writes times as int96, which is read in nanoseconds by default; which hold 1677 to 2262 alone.
             yield OpenedFile(pq.ParquetFile(source, coerce_int96_timestamp_unit="us"))
         except pa.ArrowInvalid as error:
             raise DamagedError(f"{storage.uri_of(folder)}/{file.path} is damaged: {error}") from None
@@ -146,7 +146,7 @@ def _parts(rows: pa.Table) -> Iterator[pa.Table]:
 
 def _write_file(storage: Storage, folder: str, rows: pa.Table) -> DataFile:
     sink = pa.BufferOutputStream()
-    # A table rewritten again and again costs less with the fastest compression.
+    # Files are rewritten often, so that the fastest compression costs least.
     pq.write_table(rows, sink, compression="snappy", dictionary_pagesize_limit=_DICTIONARY, write_statistics=True)
     data = sink.getvalue()
     is_full = 2 * rows.num_rows >= MOST_ROWS or 2 * rows.nbytes >= MOST_BYTES

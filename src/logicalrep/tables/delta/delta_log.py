@@ -143,7 +143,7 @@ class DeltaLog:
         """
         there = cls.open(storage, folder)
         if there is not None and there.load == load:
-            return there  # A try that seemed to fail was successful.
+            return there  # The earlier try had succeeded, though its answer was lost.
         if there is not None and before is not None and there.version > before.version:
             # All of its rows go, whatever another program has done to them.
             before._follow_others(before.version + 1)
@@ -192,7 +192,7 @@ class DeltaLog:
             removed: the files in whose place they are.
         """
         if self.table == table:
-            return  # A try that seemed to fail was successful.
+            return  # The earlier try had succeeded, though its answer was lost.
         before = self._open_last_version().metadata()
         first: list[Mapping[str, object]] = [{"metaData": self._metadata(table, str(before.id), before.configuration)}]
         if _has_ntz_columns(table) and not _has_ntz_columns(self.table):
@@ -223,7 +223,7 @@ class DeltaLog:
         The note on why the table stands still goes. Arguments and errors are otherwise those of `commit`.
         """
         if skipped in self.table.skipped:
-            return  # A try that seemed to fail was successful.
+            return  # The earlier try had succeeded, though its answer was lost.
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
         before = self._open_last_version().metadata()
         properties = {name: value for name, value in before.configuration.items() if name != _STOPPED}

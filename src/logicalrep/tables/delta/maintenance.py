@@ -104,7 +104,7 @@ def _small(log: DeltaLog) -> list[DataFile]:
     small = [file for file in log.files.values() if file.size < _SMALL and not file.is_full]
     small = sorted(small, key=lambda file: file.size)[1:]
     if log.table.form == "history":
-        # Versions of the past stay apart from those that change again.
+        # Ended versions of rows never change; current ones do. They are kept in different files.
         past = [file for file in small if not file.statistics.nulls.get(END["history"], 1)]
         small = max(past, [file for file in small if file not in past], key=len)
     return sorted(small, key=lambda file: (name not in file.statistics.least, file.statistics.least.get(name)))

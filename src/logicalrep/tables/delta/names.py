@@ -63,7 +63,7 @@ def column_names(names: Sequence[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     taken: set[str] = set()
-    # Names that can stay come first, so that no other takes them.
+    # Names that need no change are given out first, so that no changed one takes them.
     for name in sorted(names, key=lambda name: bool(_REFUSED.search(name))):
         found[name] = _free(_REFUSED.sub("_", name), taken)
     return {name: found[name] for name in names}

@@ -23,7 +23,7 @@ class OthersCommit:
     """The process of ours that has made it; None for one of another program."""
     is_ours: bool
     changes: str | None
-    """How it has changed the table, in words; None if the rows are the same."""
+    """A description of its change of the table; None if the rows are the same."""
 
     @classmethod
     def of(cls, data: bytes) -> Self:

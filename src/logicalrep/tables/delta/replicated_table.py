@@ -115,7 +115,7 @@ class ReplicatedTable:
     """The commits that were skipped since its rows were loaded."""
 
     def __reduce__(self) -> tuple[type[ReplicatedTable], tuple[object, ...]]:
-        # Some of the cached objects cannot be pickled, and all are soon made again.
+        # Some of the cached objects cannot be pickled; all are cheap to make again.
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
     @cached_property
@@ -133,7 +133,7 @@ class ReplicatedTable:
         """The columns of the Delta table: the server's, and those with texts beside them."""
         treatment = self.settings.unrepresentable
         names = tuple(column_names(self.relation.names).values())
-        # A value of a key that is NULL would not tell rows apart.
+        # A NULL in the key would not tell rows apart.
         lacking = {
             name
             for name, column in zip(names, self.columns, strict=True)

@@ -46,7 +46,7 @@ class Statistics:
 def statistics_columns(schema: pa.Schema) -> list[str]:
     """Return the first columns, and those of `END`, whose types have bounds that are exact in JSON."""
     names = [column.name for column in schema if _has_bounds(column.type)]
-    # Whether a file has rows that are there now is asked of every file.
+    # Each batch asks of every file whether it has current rows.
     return sorted(names, key=lambda name: name not in END.values())[:_MOST_COLUMNS]
 
 
@@ -70,7 +70,7 @@ def statistics_of(rows: pa.Table) -> Statistics:
         try:
             least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
         except (OverflowError, ValueError):
-            # A day before the year 1 or after 9999.
+            # Python has no dates before the year 1 or after 9999.
             return Statistics()
         if isinstance(greatest, str) and len(greatest) > _LONGEST_TEXT:
             if greatest[_LONGEST_TEXT] == _LAST:

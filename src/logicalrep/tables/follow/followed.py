@@ -31,7 +31,7 @@ class Followed:
     log: DeltaLog | None = None
     """The Delta table; None before the first load."""
     changed_by_others: str | None = None
-    """How another program has changed the Delta table before it was opened; None if it has not."""
+    """A description of what another program changed in the Delta table before it was opened; None if it did not."""
     beside: dict[Beside, DeltaLog] = field(default_factory=dict)
     """The Delta tables beside it."""
     load: str | None = None
@@ -45,7 +45,7 @@ class Followed:
     unproven: pa.Table | None = None
     """Its changes that no state of the catalog proved yet."""
     has_new_labels: bool = False
-    """Whether these have labels that are not known: the state has to have all of their transactions."""
+    """True if these have unknown labels: only a state of the catalog with all of their transactions proves them."""
     stopped: str | None = None
     """The reason why the table stands still."""
     committed: str | None = None
@@ -58,7 +58,7 @@ class Followed:
     has_whole_old: bool = False
     """Whether the server sent whole old rows at the last look."""
     least: Lsn = field(default=_NONE)
-    """The copy has to have every commit before it, as some of their changes were not kept."""
+    """The least LSN of a copy: some changes before it were not kept, so that the copy has to have them."""
     is_given_up: bool = False
     """True while the work on its kept changes is to end, as it is loaded again."""
 

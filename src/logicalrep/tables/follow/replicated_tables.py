@@ -101,7 +101,7 @@ class ReplicatedTables:
         self._behind_since: float | None = None
         self._needed: dict[str, list[TableName]] = {}
 
-    # What there is
+    # The tables that there are
 
     def of(self, oid: int) -> Followed | None:
         """Return the table with an OID; None for one that is not replicated, or not yet."""
@@ -141,7 +141,7 @@ class ReplicatedTables:
         names = {now.oid: name for name, now in found.items()}
         self._patience.run(lambda: self._guard.look(names, self._watch.query_partitions))
         self._rename(names)
-        # Also those that had left before the start, and join again later.
+        # Tables that left the publication before the start, and come back later, are among them.
         self._left |= {name for text in self._before.tables for name in table_names(text)} - found.keys()
         for name in self._tables.keys() - found.keys():
             table = self._tables.pop(name)
@@ -189,7 +189,7 @@ class ReplicatedTables:
     def _rename(self, names: Mapping[int, TableName]) -> None:
         """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
         if not self._tables:
-            # Those that were renamed before the start.
+            # Tables that were renamed before the start.
             known = [(name, state.oid) for text, state in self._before.tables.items() for name in table_names(text)]
             self._open(
                 [self._add_table(name, oid) for name, oid in known if oid is not None and names.get(oid, name) != name]
@@ -198,7 +198,7 @@ class ReplicatedTables:
         moved = [
             table for table in before.values() if names.get(table.oid, table.name) != table.name and table.can_move
         ]
-        # Two tables may have changed names: all is read before anything is written.
+        # Two tables may have exchanged their names: everything is read before anything is written.
         copies = [[Copied.of(log) for log in table.logs] for table in moved]
         for table in moved:
             del self._tables[table.name]
@@ -236,7 +236,7 @@ class ReplicatedTables:
         elif latest(before, found.now) == before:
             table.pending = None
         elif table.pending is None or table.pending[0] != found.now:
-            # Rows from before it may still come.
+            # Rows from before the change may still come.
             table.pending = found.now, found.head
         elif position >= table.pending[1]:
             table.pending = None
@@ -281,7 +281,7 @@ class ReplicatedTables:
         elif is_held and table.log.table.settings != self._settings.of(table.name):
             self.load(table, _OTHER_SETTINGS)
         elif before is not None and is_stopped and (table.mark is None or table.is_whole):
-            # Its changes since are kept nowhere. Other settings may be what helps.
+            # Its changes since then are stored nowhere, so that it is loaded again; other settings may let it load.
             table.stopped = before.error
             if table.log.table.settings != self._settings.of(table.name):
                 self.load(table, _OTHER_SETTINGS)
@@ -614,7 +614,7 @@ class ReplicatedTables:
                 continue
             if isinstance(result, LoadedTable):
                 if result.table.relation.relation_id != table.oid:
-                    # Another table has the name meanwhile, and loads.
+                    # Another table has this name by now, and is loading.
                     continue
                 if result.position < table.least:
                     self._begin(table)
@@ -635,7 +635,7 @@ class ReplicatedTables:
     def _finish_catching_up(self, table: Followed, future: Future[None]) -> None:
         def caught_up() -> None:
             future.result()
-            # Nothing is kept meanwhile, as this thread takes the batches.
+            # No change is buffered while this runs, as this thread takes the batches.
             if not self._writer.apply_rest(table):
                 self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
 

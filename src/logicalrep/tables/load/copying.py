@@ -76,7 +76,7 @@ def _copy_ranges(part: Part, connection: Connection, now: Connection) -> Generat
             with closing(copy_rows(connection, rows, now)) as data:
                 yield from data
         except UnsafeTableError as error:
-            # It was safe when the load was planned. Another plan may do without a query.
+            # The query was safe when the load was planned; a load that is planned again may need none.
             raise SnapshotError(error.description, code="SNAPSHOT_STALE") from error
         connection.execute("COMMIT")
 
@@ -112,6 +112,6 @@ def _limit_rate(
             yield data
             size += len(data)
             ahead = 0.0 if rate is None else began + size / rate - time.monotonic()
-            # A sleep takes a little longer than it should, which would add up if there was one for each row.
+            # Each sleep lasts a little too long; one for every row would slow the copy down.
             if ahead > _SHORTEST_SLEEP:
                 time.sleep(ahead)

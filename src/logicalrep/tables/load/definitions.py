@@ -70,7 +70,7 @@ JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid AND attribute.a
 WHERE class.oid = ANY(%s) AND part.ordinal <= index.indnkeyatts
 ORDER BY class.oid, part.ordinal
 """
-# Each row has its own values in the columns of such an index.
+# No two rows have equal values in the columns of such an index.
 _UNIQUE = """
 SELECT index.indrelid, array_agg(attribute.attname::text)
 FROM pg_index AS index
@@ -174,7 +174,7 @@ class CatalogTable:
     dropped: frozenset[int]
     """The numbers of dropped columns."""
     missing: Mapping[str, frozenset[str | None]]
-    """By column the texts that rows have in it which are older than it, in each partition; all NULL if not there."""
+    """The texts that rows older than a column have in it, by column and partition; a missing column means NULL."""
     original_labels: frozenset[tuple[int, int]] = frozenset()
     """The labels that the types of its columns were made with, by the type's OID and their own."""
 
@@ -408,6 +408,6 @@ def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int
                 if connection.execute(query).fetchone() is None:
                     empty.add(oid)
         except (SnapshotError, UnsafeTableError, psycopg.errors.InsufficientPrivilege):
-            # The load tells what is missing.
+            # The load then says which right is missing.
             continue
     return empty

@@ -26,7 +26,7 @@ class Loader:
         self._loading = loading
         self._stop = stop
         self._wanted: dict[TableName, WantedLoad] = {}
-        # Each table's last wish: what comes of an earlier one counts no more.
+        # The last load that was asked for of each table: the result of an earlier one is discarded.
         self._last: dict[TableName, WantedLoad] = {}
         self._running: set[TableName] = set()
         self._changed = threading.Condition()
@@ -100,7 +100,7 @@ class Loader:
         with self._changed:
             while not self._free() and not self._stop.is_set():
                 self._changed.wait_for(lambda: self._free() or self._stop.is_set())
-                # The other thread may take all of them meanwhile.
+                # The other thread may have taken all of them while this one waited.
                 self._changed.wait_for(self._stop.is_set, _GATHERING)
             if self._stop.is_set():
                 return {}

@@ -36,7 +36,7 @@ from logicalrep_runtime.scalars import Lsn, TimestampTz
 GROUP = 8
 """The most tables of one snapshot: it holds back the server's clean-up, and a load that is killed begins anew."""
 _RANGE, _RANGES = 8 << 20, 8
-"""The bytes of a range, while which the table is locked, and the number of ranges of a task, which writes one file."""
+"""The bytes of a range: the table is locked while one is read. A task copies `_RANGES` of them into one file."""
 _RANGE_SECONDS = 0.25
 """The longest that a range may take at the given rate."""
 _PATIENCE = "5s"
@@ -84,7 +84,7 @@ class NotLoaded:
     again: bool
     """Whether another try may succeed."""
     is_own: bool = True
-    """Whether the reason is the table's own, so that equal tries have an end; a server that is away has none."""
+    """True if the table itself is the reason, so that tries are counted; waiting for a server has no limit."""
 
 
 def waiter(report: Report, stop: threading.Event) -> Callable[[str], None]:
@@ -171,7 +171,7 @@ class Loading:
         except Ended:
             return
         except psycopg.Error as error:
-            # All of them lack the snapshot.
+            # Without the snapshot none of these tables can be copied.
             for name in left:
                 yield self._begin_again(name, str(error).strip(), is_own=False)
         finally:
@@ -193,7 +193,7 @@ class Loading:
             if isinstance(planned, NotLoaded):
                 yield planned
             elif not planned.parts:
-                # A partitioned table without partitions.
+                # A partitioned table without partitions has nothing to copy.
                 yield self._finish_copy(snapshot, planned)
             else:
                 copies.append(planned)
@@ -210,7 +210,7 @@ class Loading:
                     yield NotLoaded(name, "its rows of a later snapshot are wanted", again=True, is_own=False)
                 for future in wait(running, _LOOK_AGAIN, FIRST_COMPLETED).done:
                     if future not in running:
-                        # Another part of its table has failed.
+                        # Another part of this table has failed, which cancelled this one.
                         continue
                     table = running.pop(future)
                     error = future.exception()
@@ -277,7 +277,7 @@ class Loading:
         """Return why a table is not loaded; raise an error for which loading tables has to end."""
         self._progress.pop(name, None)
         if isinstance(error, SnapshotError):
-            # A server that ends takes its snapshots with it.
+            # A server that stops ends its snapshots; the table is copied again under a new one.
             return self._begin_again(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
         if isinstance(error, psycopg.Error):
             passes = isinstance(error, psycopg.errors.LockNotAvailable) or not is_of_one_table(error)

@@ -393,7 +393,7 @@ def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list
             return [error.description]
         return [f"{tables[0]} is not replicated yet, as another session has locked it; it is tried again"]
     except (psycopg.errors.UndefinedTable, psycopg.errors.DuplicateObject, psycopg.errors.InvalidSchemaName):
-        # Somebody dropped or added one of them meanwhile: the next look finds out.
+        # Another session has dropped or added one of them: the next catalog refresh sees it.
         if len(tables) > 1:
             return [warning for table in tables for warning in _add(connection, name, [table])]
     return []
@@ -412,7 +412,7 @@ def _drop(connection: Connection, name: str, tables: Sequence[TableName]) -> lis
         except psycopg.errors.LockNotAvailable:
             said.append(f"{table} stays published for now, as another session has locked it; it is tried again")
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject, psycopg.errors.InvalidSchemaName):
-            # Somebody dropped it meanwhile.
+            # Another session has dropped it.
             continue
     return said
 

@@ -18,7 +18,7 @@ VARIABLE = "LOGICALREP_MASK_KEY"
 _LEAST = 16
 """The fewest characters of a key."""
 _CHECKED = b"\0logicalrep"
-"""What a key's check value is the hash of; no value of PostgreSQL has a byte 0."""
+"""The text whose hash is a key's check value; no value of PostgreSQL has a byte 0."""
 
 
 class MaskKeyError(LogicalRepError, ValueError):

@@ -54,7 +54,7 @@ def refuse_paused(storage: Storage) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What another command asks for."""
+    """A request of another command."""
 
     resync: tuple[TableName, ...] = ()
     """The tables to be loaded again."""

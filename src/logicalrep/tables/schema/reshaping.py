@@ -38,7 +38,7 @@ def reshape(log: DeltaLog, evolution: Evolution, tasks: Tasks) -> None:
         StorageError: the destination cannot be read or written.
     """
     if log.table in (evolution.table, replace(evolution.table, left=())):
-        return  # A try that seemed to fail was successful.
+        return  # The earlier try had succeeded, though its answer was lost.
     defaults = {} if evolution.table.form == "changes" else _defaults(evolution)
     if not _needs_files(log.table, evolution, defaults):
         log.describe(evolution.table, list(_restated(log, evolution)))
