@@ -122,7 +122,7 @@ def _struct(**fields: Target) -> tuple[Callable[[], pa.DataType], str]:
 
 
 def _line(value: Line) -> dict[str, float]:
-    return value._asdict()
+    return {"a": value.a, "b": value.b, "c": value.c}
 
 
 def _segment(value: LineSegment) -> dict[str, dict[str, float]]:
