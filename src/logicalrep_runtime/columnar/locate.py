@@ -158,7 +158,7 @@ class _Arrays:
         self.columns = layout.columns.copy()
         self.spans = {number: ROOMS.take_spans(number) for number in layout.spans if number in layout.numbers}
         size = max(int(offsets[-1] - offsets[0]), 0)
-        make = ROOMS.copies if copies else ROOMS.scratch
+        make = ROOMS.take_copies if copies else ROOMS.take_scratch
         self.cells: list[Copies | Scratch] = [
             make(index, layout.count, size if number in layout.numbers else 0)
             for index, number in enumerate(layout.cells)
