@@ -61,11 +61,9 @@ check: $(SPARK_READY) ## Find stale generated code, compare the spec with stored
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Three processes for two cores, as they often wait; each has its own servers and its own Spark, which it starts once.
-PYTEST := $(BIN)/pytest -q -n 3 --dist worksteal
-
-# Without compiled modules each of the many programs that tests start would compile all that it imports.
-unexport PYTHONDONTWRITEBYTECODE
+# Three processes for two cores, as tests often wait; each has its own servers and its own Spark, which it starts once.
+PROCESSES ?= 3
+PYTEST := $(BIN)/pytest -q -n $(PROCESSES) --dist worksteal
 
 test: $(SPARK_READY) ## Run each behaviour's tests once, with a real server and a real Spark
 	$(PYTEST) -m "not thorough"

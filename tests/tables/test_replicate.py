@@ -69,7 +69,7 @@ def following(
     thread = threading.Thread(target=run)
     thread.start()
 
-    def caught_up(seconds: float = 60) -> None:
+    def caught_up(seconds: float = 300) -> None:
         from logicalrep.tables.delta.place import Storage
         from logicalrep.tables.follow.state import State
         from logicalrep_runtime.scalars import Lsn
@@ -87,7 +87,7 @@ def following(
         yield caught_up
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(300)
         assert not errors, errors
         assert not thread.is_alive()
 

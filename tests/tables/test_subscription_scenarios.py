@@ -57,20 +57,18 @@ from tests.tables.test_replicate import following, once
 from tests.waiting import eventually
 
 _OPTIONS = "-c TimeZone=UTC -c extra_float_digits=3 -c synchronize_seqscans=off"
-_PATIENCE = 300.0
-"""The longest wait in seconds: where no loop has been compiled yet, that comes first."""
 
 
 def test_all_tables(db: Database, tmp_path: Path) -> None:
     scenarios = begin(db, OF_ALL_TABLES)
     with following(db, tmp_path) as caught_up:
-        caught_up(_PATIENCE)
+        caught_up()
         assert differences(db, tmp_path, scenarios) == {}
         loaded = loads(tmp_path, scenarios)
         play(db, scenarios, "following")
-        caught_up(_PATIENCE)
+        caught_up()
         # Tables that are new are found some seconds later.
-        eventually(lambda: not differences(db, tmp_path, scenarios), seconds=_PATIENCE)
+        eventually(lambda: not differences(db, tmp_path, scenarios))
     play(db, scenarios, "between")
     once(db, tmp_path)
     assert differences(db, tmp_path, scenarios) == {}

@@ -376,8 +376,7 @@ def test_a_password_in_a_file_is_in_nothing_that_is_written(
     assert not [content for content in stored if b"s3cretword" in content]
 
 
-def test_every_type_is_equal_and_a_difference_in_each_is_found(db16_and_18: Database, tmp_path: Path) -> None:
-    db = db16_and_18
+def test_every_type_is_equal_and_a_difference_in_each_is_found(db: Database, tmp_path: Path) -> None:
     types, rows = every_type(db)
     for number, (name, type_) in enumerate(types.items()):
         db.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v {type_})", f"INSERT INTO {name} VALUES (-1, NULL)")

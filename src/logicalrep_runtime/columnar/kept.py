@@ -30,7 +30,7 @@ _config: Any = importlib.import_module("numba").config
 _OURS = ("logicalrep", "logicalrep_protocol", "logicalrep_runtime")
 _log = logging.getLogger(__name__)
 
-_PATIENCE, _PAUSE = 60.0, 0.05
+_PATIENCE, _PAUSE = 300.0, 0.05
 """The longest wait for another process that compiles the same kernel, and the seconds between two tries."""
 
 
