@@ -47,13 +47,13 @@ def rows() -> list[Row]:
 
 
 def _table(found: dict[str, float]) -> Iterator[Row]:
-    def beside(name: str, other: str, to: str, target: float | None = None) -> Iterator[Row]:
+    def companion(name: str, other: str, to: str, target: float | None = None) -> Iterator[Row]:
         if name in found:
             yield Row(name, found[name], _UNIT, found[other] / found[name], to, target)
 
     yield Row("parse", found["parse"], _UNIT)
-    yield from beside("parse, pypgoutput", "parse", "parse is faster", 4.0)
-    yield from beside("parse, construct Struct", "parse", "parse is faster", 20.0)
+    yield from companion("parse, pypgoutput", "parse", "parse is faster", 4.0)
+    yield from companion("parse, construct Struct", "parse", "parse is faster", 20.0)
     yield Row("Decoder", found["Decoder"], _UNIT)
     if "Decoder, native" in found:
         for name, target in (("parse", None), ("Decoder", 3.5)):
@@ -61,9 +61,9 @@ def _table(found: dict[str, float]) -> Iterator[Row]:
             yield Row(native, found[native], _UNIT, found[native] / found[name], "faster than in Python", target)
     best = "Decoder, native" if "Decoder, native" in found else "Decoder"
     for name in (parsers.NODE, parsers.GO):
-        yield from beside(name, best, f"{best} is faster")
+        yield from companion(name, best, f"{best} is faster")
     yield Row("build", found["build"], _UNIT)
-    yield from beside("build, construct Struct", "build", "build is faster", 20.0)
+    yield from companion("build, construct Struct", "build", "build is faster", 20.0)
 
 
 def _in_python(run: Callable[[], None]) -> Callable[[], None]:

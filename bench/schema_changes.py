@@ -1,8 +1,8 @@
 """The seconds from a schema change until the Delta table has it: `python -m bench.schema_changes [--scale ROWS]`.
 
 The tables have 1 M rows, one of them in four partitions. After each statement a row is changed, and the time ends when
-the table has that change. With `--kept` deleted rows, history and changes are kept too. build/bench-schema-changes.json
-has the same figures.
+the table has that change. With `--kept` deleted rows, history and changes are buffered too.
+build/bench-schema-changes.json has the same figures.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from logicalrep.postgres.slots import query_wal_head
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
@@ -57,7 +57,7 @@ _STATEMENTS = (
 _CHANGE = "INSERT INTO {0} (id, v) VALUES (0, 1) ON CONFLICT (id) DO UPDATE SET v = {1}.v + 1"
 
 
-class _Loads(Report):
+class _Loads(Observer):
     """The loads since the last look, by their seconds."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--kept", action="store_true", help="keep deleted rows, history and changes")
     options = parser.parse_args()
     kept = TableSettings(deletes="soft", history=True, append=True) if options.kept else TableSettings()
-    folder, stop, report = Path(tempfile.mkdtemp(prefix="logicalrep-bench-")), threading.Event(), _Loads()
+    folder, stop, observer = Path(tempfile.mkdtemp(prefix="logicalrep-bench-")), threading.Event(), _Loads()
     figures: list[dict[str, Any]] = []
     try:
         with (
@@ -103,11 +103,11 @@ def main() -> None:
                 every=0.0,
                 table_settings=kept,
             )
-            thread = threading.Thread(target=replicate_with, args=(settings, report), kwargs={"stop": stop})
+            thread = threading.Thread(target=replicate_with, args=(settings, observer), kwargs={"stop": stop})
             thread.start()
             _caught_up(connection, folder)
             for table, text in _STATEMENTS:
-                report.seconds.clear()
+                observer.seconds.clear()
                 statement = text.format(beyond=_bounds(4, options.scale), third=_bounds(2, options.scale))
                 for part in statement.split("; "):
                     connection.execute(part.encode())
@@ -118,7 +118,7 @@ def main() -> None:
                 # The next look finds what the stream does not tell.
                 time.sleep(6)
                 _caught_up(connection, folder)
-                figure = {"statement": statement, "seconds": seconds, "seconds of loads": [*report.seconds]}
+                figure = {"statement": statement, "seconds": seconds, "seconds of loads": [*observer.seconds]}
                 print(json.dumps(figure), flush=True)
                 figures.append(figure)
             stop.set()

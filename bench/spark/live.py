@@ -107,9 +107,11 @@ class Query:
 
     def seconds_of_batches(self, last: int) -> dict[str, list[float]]:
         """Return how long the last batches with rows took, and each of their stages, as Spark reports it."""
-        reports = [report["durationMs"] for report in self.query.recentProgress if report["numInputRows"]][-last:]
-        stages = dict.fromkeys(stage for report in reports for stage in report)
-        return {stage: [report.get(stage, 0) / 1000 for report in reports] for stage in stages}
+        observers = [observer["durationMs"] for observer in self.query.recentProgress if observer["numInputRows"]][
+            -last:
+        ]
+        stages = dict.fromkeys(stage for observer in observers for stage in observer)
+        return {stage: [observer.get(stage, 0) / 1000 for observer in observers] for stage in stages}
 
     @property
     def batches(self) -> int:

@@ -109,7 +109,7 @@ def main() -> int:
         at_the_end = query_slot(connection, "memory")
         batches = query.lastProgress["batchId"]
         query.stop()
-    report: dict[str, Any] = {
+    observer: dict[str, Any] = {
         "mode": arguments.mode,
         "minutes": arguments.minutes,
         "rows": writer.rows,
@@ -121,10 +121,10 @@ def main() -> int:
         },
     }
     if heaps:
-        report["jvm_live_heap_mib"] = [in_mib(size) for size in heaps]
-    report |= {kind: summary([sample[kind] for sample in samples]) for kind in KINDS}
-    print(json.dumps(report))
-    return int(any(report[kind]["growth_percent"] > arguments.limit for kind in ("planner", "workers")))
+        observer["jvm_live_heap_mib"] = [in_mib(size) for size in heaps]
+    observer |= {kind: summary([sample[kind] for sample in samples]) for kind in KINDS}
+    print(json.dumps(observer))
+    return int(any(observer[kind]["growth_percent"] > arguments.limit for kind in ("planner", "workers")))
 
 
 def resident() -> dict[str, int]:

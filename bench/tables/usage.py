@@ -13,7 +13,7 @@ from typing import Self
 import psutil
 
 _PAUSE = 0.5
-"""The seconds between two looks; what a process uses after the last one is not seen."""
+"""The seconds between two catalog refreshes; what a process uses after the last one is not seen."""
 _MEMORY = 4
 """The number of looks of which one is for the memory too, which costs more."""
 _MIB = 1 << 20

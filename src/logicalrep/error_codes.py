@@ -264,7 +264,7 @@ CODES: dict[str, tuple[str, str]] = {
         "Upgrade the server.",
     ),
     "SKIP_REFUSED": (
-        "A commit cannot be skipped: the table does not stand still at it, or its changes are not kept any more.",
+        "A commit cannot be skipped: the table is not stopped at it, or its changes are not buffered any more.",
         "Give the table and the LSN that `logicalrep status` shows; or load the table again with `logicalrep resync`.",
     ),
     "SLOT_EXISTS": (
@@ -329,7 +329,7 @@ CODES: dict[str, tuple[str, str]] = {
         "Run the `ALTER SYSTEM` in the text, which names the real standbys alone.",
     ),
     "TABLES_STOPPED": (
-        "Some tables stand still; the others are up to date.",
+        "Some tables are stopped; the others are up to date.",
         "The text has the reason for each, and the line that loads the table again once that is gone.",
     ),
     "TABLE_DAMAGED": (

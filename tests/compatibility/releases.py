@@ -20,7 +20,7 @@ from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.requests import pause, request_resync
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
@@ -55,7 +55,7 @@ def replicate(database: Database, storage: Path) -> None:
         once=True,
         config=CONFIG,
     )
-    replicate_with(settings, Report(), tasks=LocalTasks())
+    replicate_with(settings, Observer(), tasks=LocalTasks())
 
 
 def query(spark: Any, database: Database, name: str, folder: Path) -> list[Any]:

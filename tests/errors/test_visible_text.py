@@ -21,8 +21,8 @@ from logicalrep.cli.verify import _json, _lines
 from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from logicalrep.tables.config.nodes import ConfigError, refuse
 from logicalrep.tables.observe.logged import Logged
-from logicalrep.tables.replicate.progress import Bars, Lines
-from logicalrep.tables.report import Report
+from logicalrep.tables.replicate.progress import Bars, LinePrinter
+from logicalrep.tables.report import Observer
 from logicalrep.tables.table_errors import reason_of
 from logicalrep.tables.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.logs import logger, warn
@@ -70,16 +70,16 @@ def test_the_text_of_an_error_has_the_lines_that_it_should_have() -> None:
 
 @pytest.mark.parametrize("name", ["logicalrep", "logicalrep.batch", "logicalrep.replicate"])
 def test_each_record_of_the_log_is_one_line(name: str) -> None:
-    written, report = io.StringIO(), Logged()
+    written, observer = io.StringIO(), Logged()
     handler = logging.StreamHandler(written)
     log = logging.getLogger(name)
     log.addHandler(handler)
     try:
         logger(name).warning("about %s", NAME)
         warn([NAME])
-        report.on_table_stopped(TABLE, NAME)
-        report.on_loads_needed([TABLE], NAME)
-        report.on_ended(errors()[1], is_meant=True)
+        observer.on_table_stopped(TABLE, NAME)
+        observer.on_loads_needed([TABLE], NAME)
+        observer.on_ended(errors()[1], is_meant=True)
     finally:
         log.removeHandler(handler)
     lines = written.getvalue().split("\n")
@@ -106,19 +106,19 @@ def test_the_traceback_of_an_error_in_the_log_is_safe_too() -> None:
     assert lines == [visible(line) for line in lines]
 
 
-def show_all(report: Report) -> None:
-    report.on_loads_needed([TABLE], NAME)
-    report.on_load_begun(TABLE, 10)
-    report.on_rows_copied(TABLE, 5)
-    report.on_load_ended(TABLE, 10, 1.0)
-    report.on_table_stopped(TABLE, NAME)
-    report.on_waiting(NAME)
-    report.on_warning(NAME)
+def show_all(observer: Observer) -> None:
+    observer.on_loads_needed([TABLE], NAME)
+    observer.on_load_begun(TABLE, 10)
+    observer.on_rows_copied(TABLE, 5)
+    observer.on_load_ended(TABLE, 10, 1.0)
+    observer.on_table_stopped(TABLE, NAME)
+    observer.on_waiting(NAME)
+    observer.on_warning(NAME)
 
 
 def test_the_lines_of_replicate_are_safe() -> None:
     written = io.StringIO()
-    show_all(Lines(written))
+    show_all(LinePrinter(written))
     lines = written.getvalue().removesuffix("\n").split("\n")
     assert len(lines) == 7
     assert lines == [visible(line) for line in lines]

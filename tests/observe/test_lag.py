@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from logicalrep.observe.lag import Looks, lag_seconds
+from logicalrep.observe.lag import WalHeads, lag_seconds
 from logicalrep_runtime.scalars import Lsn
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -30,7 +30,7 @@ def test_it_counts_from_the_later_of_what_is_known() -> None:
 
 
 def test_a_reader_had_everything_at_the_last_look_whose_end_it_has_reached() -> None:
-    looks = Looks()
+    looks = WalHeads()
     assert looks.caught_up(Lsn(100)) is None
     for second, end in ((0, 100), (5, 200), (10, 200), (15, 300)):
         looks.record_end(after(second), Lsn(end))
@@ -43,7 +43,7 @@ def test_a_reader_had_everything_at_the_last_look_whose_end_it_has_reached() -> 
 
 
 def test_looks_of_hours_are_bounded() -> None:
-    looks = Looks()
+    looks = WalHeads()
     for second in range(10_000):
         looks.record_end(after(second), Lsn(second + 1))
     assert looks.caught_up(Lsn(9_000)) == after(8_999)

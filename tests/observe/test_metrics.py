@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ODD = 'public."<script> \\ "" \n"'
 ALL = Figures(
     slot="a", lag_bytes=1, lag_seconds=2.5, retained_bytes=3, retained_limit=4, changes=5, bytes=6, batches=7, restarts=8,
-    errors={"load": 12}, mode="peek", seconds={"spark": 0.5}, committed=NOW, noted=NOW.timestamp(), load_snapshot=NOW,
+    errors={"load": 12}, mode="peek", seconds={"spark": 0.5}, committed=NOW, checkpointed=NOW.timestamp(), load_snapshot=NOW,
     tables={ODD: TableFigures(state="loading", version=9, rows=10, rows_copied=11, committed=NOW)},
 )  # fmt: skip
 

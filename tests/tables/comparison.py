@@ -19,7 +19,7 @@ def differences(
     tables: Iterable[str],
     storage_options: dict[str, str] | None = None,
     *,
-    beside: str = "",
+    companion: str = "",
     there_now: pc.Expression | None = None,
 ) -> dict[str, str]:
     """Return what differs, by table; `tables` are `schema.table`, and the folders have their names as they are.
@@ -29,7 +29,7 @@ def differences(
         storage: the destination.
         tables: the tables.
         storage_options: those of the destination.
-        beside: the end of the folders' names.
+        companion: the end of the folders' names.
         there_now: the condition of the rows that are compared, of which the server's columns are; None for all.
     """
     found = {}
@@ -39,7 +39,7 @@ def differences(
         for table in tables:
             schema, _, name = table.partition(".")
             source = source_rows(connection, schema, name)
-            uri = f"{storage}/{schema}/{name}{beside}"
+            uri = f"{storage}/{schema}/{name}{companion}"
             if there_now is None:
                 there = delta_rows(uri, storage_options)
             else:

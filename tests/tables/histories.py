@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from logicalrep.arrow.row_form import FEED_SCHEMA
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1
@@ -23,10 +23,10 @@ Row = tuple[str | None, ...]
 """The texts of id, b, v and big."""
 
 
-def table(key: tuple[str, ...] | None) -> ReplicatedTable:
+def table(key: tuple[str, ...] | None) -> TableSpec:
     """Return a table of two columns that may be its key, a small one and one whose values may not be sent."""
     types = {"id": 23, "b": 25, "v": 701, "big": 25}
-    return ReplicatedTable(
+    return TableSpec(
         relation=TableDescription(
             relation_id=Oid(OID),
             schema="public",

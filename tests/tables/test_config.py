@@ -106,7 +106,7 @@ def test_tables_have_their_own_settings_and_one_whose_settings_change_is_loaded_
     tables["later"] = {"optional": True, "append": True}
     once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
     before = State.read(Storage(str(lake))).tables
-    assert {name: set(table.beside) for name, table in before.items()} == {
+    assert {name: set(table.companions) for name, table in before.items()} == {
         "public.audit": set(),
         "public.customer": set(),
         "public.orders": {"history"},
@@ -125,7 +125,7 @@ def test_tables_have_their_own_settings_and_one_whose_settings_change_is_loaded_
         "public.later": 0,
         "public.orders": 4999,
     }
-    assert set(after["public.later"].beside) == {"changes"}
+    assert set(after["public.later"].companions) == {"changes"}
     assert [name for name in before if before[name].load != after[name].load] == ["public.orders"]
 
 

@@ -17,7 +17,7 @@ from logicalrep.cli.main import main
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import maintain
 from logicalrep.tables.delta.place import MalformedFileError, Storage, below
-from logicalrep.tables.follow.kept import Kept
+from logicalrep.tables.follow.kept import ChangeBuffer
 from logicalrep.tables.follow.state import Identity, State
 from logicalrep.tables.follow.stored_settings import StoredSettings
 from logicalrep.tables.replicate.requests import Request, read_paused_since, request_resync, request_skip, take_requests
@@ -66,17 +66,17 @@ FILES: dict[str, tuple[str, Callable[[Storage], object], tuple[str, ...]]] = {
     ),
     "a pending load": (
         "_logicalrep/loads/public/t/load.json",
-        lambda storage: Kept(storage).marks(),
+        lambda storage: ChangeBuffer(storage).pending_loads(),
         ("[", "[]", '{"folder": "../t", "replaces": null, "reason": ""}'),
     ),
     "buffered changes": (
         "_logicalrep/kept/public/t/0000000000000001.parquet",
-        lambda storage: list(Kept(storage).changes("public/t")),
+        lambda storage: list(ChangeBuffer(storage).changes("public/t")),
         ("", "PAR1"),
     ),
     "a name of buffered changes": (
         "_logicalrep/kept/public/t/none.parquet",
-        lambda storage: list(Kept(storage).changes("public/t")),
+        lambda storage: list(ChangeBuffer(storage).changes("public/t")),
         ("",),
     ),
 }

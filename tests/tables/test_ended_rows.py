@@ -18,7 +18,7 @@ from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
@@ -29,7 +29,7 @@ KEYS = [("id",), ("b", "id"), None]
 MARKED = TableSettings(deletes="soft")
 
 
-def new_log(storage: Storage, description: ReplicatedTable) -> DeltaLog:
+def new_log(storage: Storage, description: TableSpec) -> DeltaLog:
     return DeltaLog.replace(
         storage, "public/t", description, [], APP, Lsn(999), load="x", keep_hours=24, before=None
     )  # fmt: skip
@@ -95,7 +95,7 @@ class Replay:
 
 
 def applied_randomly(
-    tmp_path: Path, key: tuple[str, ...] | None, description: ReplicatedTable, seed: int
+    tmp_path: Path, key: tuple[str, ...] | None, description: TableSpec, seed: int
 ) -> list[dict[str, Any]]:
     """Apply a random history in batches that are cut anywhere; return all its changes."""
     storage, chance = Storage(str(tmp_path)), random.Random(seed)
@@ -164,7 +164,7 @@ def test_without_a_key_each_delete_leaves_a_mark(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", KEYS[:2], ids=str)
 def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...]) -> None:
     replay = Replay(key)
-    for change in applied_randomly(tmp_path, key, replace(table(key), beside="history"), 3):
+    for change in applied_randomly(tmp_path, key, replace(table(key), companion="history"), 3):
         replay.change(change)
     names = [*NAMES, *(f"_valid_{end}{what}" for end in ("from", "to") for what in ("", "_lsn", "_ordinal"))]
     rows = rows_at(tmp_path)
@@ -178,7 +178,7 @@ def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...]) -> None
 @pytest.mark.usefixtures("_sizes")
 def test_history_without_a_key_has_the_rows_of_each_moment(tmp_path: Path) -> None:
     """Which of some equal rows ends is not known: how many there are at each moment is."""
-    changes = applied_randomly(tmp_path, None, replace(table(None), beside="history"), 4)
+    changes = applied_randomly(tmp_path, None, replace(table(None), companion="history"), 4)
     rows = rows_at(tmp_path)
     there: Counter[Any] = Counter()
     for change in changes:

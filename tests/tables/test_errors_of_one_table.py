@@ -1,4 +1,4 @@
-"""Errors of one table on a real server: it stands still and says why, and the other tables go on."""
+"""Errors of one table on a real server: it is stopped and says why, and the other tables go on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from logicalrep.tables.follow.tries import MOST_TRIES, Tries
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.table_errors import is_of_one_table
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
@@ -30,13 +30,13 @@ BAD = TableName("public", "bad")
 
 
 def stops(db: Database, storage: Path, reason: str, tasks: LocalTasks | None = None, *, is_kept: bool = False) -> None:
-    """Replicate twice: `bad` alone stands still, `good` has what came meanwhile."""
+    """Replicate twice: `bad` alone is stopped, `good` has what came meanwhile."""
     for number in range(2):
         db.execute(f"INSERT INTO good VALUES ({1000 + number})")
         with pytest.raises(TablesStoppedError, match=reason) as raised:
-            replicate_with(settings(db, storage, once=True), Report(), tasks=tasks or LocalTasks())
+            replicate_with(settings(db, storage, once=True), Observer(), tasks=tasks or LocalTasks())
         assert "public.good" not in str(raised.value)
-        changes = "its changes from that commit on are kept" if is_kept else "its changes are not kept"
+        changes = "its changes from that commit on are kept" if is_kept else "its changes are not buffered"
         assert changes in str(raised.value)
         assert "run logicalrep resync public.bad " in str(raised.value)
         assert differences(db.dsn, str(storage), ["public.good"]) == {}
@@ -144,7 +144,7 @@ def test_an_error_that_nobody_foresaw_stops_its_table_alone(db18: Database, tmp_
 def test_a_table_without_columns_keeps_nobody_waiting(db18: Database, tmp_path: Path) -> None:
     warned: list[str] = []
 
-    class Warned(Report):
+    class Warned(Observer):
         def on_warning(self, text: str) -> None:
             warned.append(text)
 
@@ -164,7 +164,7 @@ def test_a_table_that_loads_can_be_asked_for_again(
     monkeypatch.setattr("logicalrep.tables.load.loading._RANGES", 1)
     begun: list[str] = []
 
-    class Heard(Report):
+    class Heard(Observer):
         def on_load_begun(self, table: TableName, rows: int) -> None:
             begun.append(table.name)
 

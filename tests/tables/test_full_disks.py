@@ -14,7 +14,7 @@ from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.maintenance import maintain
 from logicalrep.tables.delta.place import DamagedError, Storage, StorageError
 from logicalrep.tables.follow.state import State
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
@@ -116,7 +116,7 @@ def test_a_data_file_that_is_gone_or_cut_is_damage(tmp_path: Path) -> None:
     maintain(log, 24, LocalTasks())
 
 
-class Lines(Report):
+class LinePrinter(Observer):
     """Keeps what the command waits for."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Lines(Report):
 
 @pytest.mark.parametrize("trouble", ["full", "read-only"])
 def test_the_loop_waits_for_a_disk_and_goes_on(shop: Database, disk: Path, trouble: str) -> None:
-    lines = Lines()
+    lines = LinePrinter()
     with following(shop, disk / "lake", lines) as caught_up:
         caught_up()
         before = State.read(Storage(str(disk / "lake"))).lsn

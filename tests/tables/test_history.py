@@ -50,7 +50,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     # Rows are compared in several parts after a load.
     monkeypatch.setattr(matching, "_AT_ONCE", 1000)
     with monkeypatch.context() as killed:
-        # Both tables beside it have the batch, the table itself has not.
+        # Both companion tables have the batch, the table itself has not.
         killed.setattr(writing, "apply", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             once(db18, tmp_path, **tables)

@@ -18,14 +18,14 @@ from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.arrow.slices import chosen, sliced
 from logicalrep.tables import tasks as tasks_module
 from logicalrep.tables.apply import applying
-from logicalrep.tables.apply.applying import _First, _parts
+from logicalrep.tables.apply.applying import _ApplyTask, _parts
 from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.place import MalformedFileError, Storage
 from logicalrep.tables.follow import kept as buffered
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.split import by_table
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import SparkTasks
 from logicalrep_runtime.scalars import Lsn
@@ -50,7 +50,7 @@ def feed(sizes: list[int], oid: int = 7, names: tuple[str, ...] = ("id", "v")) -
 def test_a_part_is_sent_without_what_it_is_a_slice_of() -> None:
     batch = feed([10_000] * 1000)
     part = pa.Table.from_batches([batch.slice(500, 3)])
-    work = _First(Storage("/nowhere"), "t", None, (), part)  # type: ignore[arg-type]
+    work = _ApplyTask(Storage("/nowhere"), "t", None, (), part)  # type: ignore[arg-type]
     sent = pickle.dumps(work)
     assert len(sent) < 50_000
     assert pickle.loads(sent).changes.equals(part)
@@ -101,7 +101,7 @@ def test_relation_messages_are_taken_out_of_a_large_transaction_without_a_copy()
 
 def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffered, "_AT_ONCE", 100_000)
-    kept = buffered.Kept(Storage(str(tmp_path)))
+    kept = buffered.ChangeBuffer(Storage(str(tmp_path)))
     rows = pa.Table.from_batches([feed([10] * 50 + [60_000] * 5 + [300_000]), feed([10] * 5)])
     folder = tmp_path / "_logicalrep/kept/public/t"
     kept.keep("public/t", rows, Lsn(5000))
@@ -173,7 +173,7 @@ def test_three_gigabytes_in_one_transaction(spark: Any, db18: Database, tmp_path
     table_settings = TableSettings(history=kept, append=kept)
 
     def once() -> None:
-        replicate_with(settings(db18, tmp_path, once=True, table_settings=table_settings), Report())
+        replicate_with(settings(db18, tmp_path, once=True, table_settings=table_settings), Observer())
 
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (0, 'first')")
     once()

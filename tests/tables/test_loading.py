@@ -24,7 +24,7 @@ from logicalrep.tables.follow.state import State
 from logicalrep.tables.load.copying import _limit_rate
 from logicalrep.tables.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
@@ -35,7 +35,7 @@ from tests.tables.test_replicate import following, settings
 from tests.waiting import eventually
 
 
-class Heard(Report):
+class Heard(Observer):
     """What is said."""
 
     def __init__(self) -> None:
@@ -63,12 +63,17 @@ class Before(LocalTasks):
 
 
 def loading(
-    db: Database, storage: Path, *, dsn: str = "", tasks: LocalTasks | None = None, report: Report | None = None,
+    db: Database, storage: Path, *, dsn: str = "", tasks: LocalTasks | None = None, observer: Observer | None = None,
     stop: threading.Event | None = None, **options: Any,
 ) -> Loading:  # fmt: skip
     given = ReplicateSettings(connection=ConnectionSettings(dsn or db.dsn), to=str(storage), **options)
     return Loading(
-        given, Storage(str(storage), {}), ("p",), tasks or LocalTasks(), report or Report(), stop or threading.Event()
+        given,
+        Storage(str(storage), {}),
+        ("p",),
+        tasks or LocalTasks(),
+        observer or Observer(),
+        stop or threading.Event(),
     )
 
 
@@ -220,7 +225,7 @@ def test_a_table_that_is_changed_meanwhile_is_loaded_again(db18: Database, tmp_p
     heard = Heard()
     results = {
         result.name.name: result
-        for result in load(db18, tmp_path, "t", "other", tasks=Before(change), report=heard, load_sessions=1)
+        for result in load(db18, tmp_path, "t", "other", tasks=Before(change), observer=heard, load_sessions=1)
     }
     changed = results["t"]
     assert isinstance(changed, NotLoaded), changed
@@ -303,7 +308,7 @@ def test_a_prepared_transaction_in_the_way_is_named_and_the_load_can_end(db18: D
     for ends in (True, False):
         heard.waits.clear()
         stop.clear()
-        thread = threading.Thread(target=lambda: results.extend(load(db18, tmp_path, "t", report=heard, stop=stop)))
+        thread = threading.Thread(target=lambda: results.extend(load(db18, tmp_path, "t", observer=heard, stop=stop)))
         thread.start()
         eventually(lambda: bool(heard.waits))
         assert heard.waits[0].startswith(
@@ -362,7 +367,7 @@ def test_estimates_without_statistics(db18: Database, tmp_path: Path) -> None:
     )
     db18.execute("CREATE PUBLICATION p FOR TABLE empty, fresh, known, grown")
     heard = Heard()
-    load(db18, tmp_path, "empty", "fresh", "known", "grown", report=heard)
+    load(db18, tmp_path, "empty", "fresh", "known", "grown", observer=heard)
     assert (heard.estimates["empty"], heard.estimates["known"]) == (0, 20000)
     assert 10000 < heard.estimates["fresh"] < 40000
     assert 38000 < heard.estimates["grown"] < 42000

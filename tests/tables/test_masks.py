@@ -84,7 +84,7 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
     for statement in TABLE:
         db18.execute(statement)
     options = {"config": config(history=True, append=True, deletes="soft")}
-    # A copy takes seconds, so that the changes meanwhile are kept.
+    # A copy takes seconds, so that the changes meanwhile are buffered.
     with following(db18, tmp_path, load_rate=30_000.0, **options) as caught_up:
         eventually(lambda: (tmp_path / "_logicalrep/loads").exists())
         kept = tmp_path / "_logicalrep/kept"
@@ -244,7 +244,7 @@ UPDATE users SET email = 'other' WHERE id = 2
 def test_columns_that_exchange_names_stop_their_table(db18: Database, tmp_path: Path, when: str) -> None:
     for statement in TABLE:
         db18.execute(statement)
-    # A copy takes seconds, so that the changes meanwhile are kept.
+    # A copy takes seconds, so that the changes meanwhile are buffered.
     options = {"config": config(history=True, append=True), "load_rate": None if when == "it follows" else 30_000.0}
     with following(db18, tmp_path, **options) as caught_up:
         if when != "it loads for the first time":

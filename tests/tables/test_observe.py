@@ -33,7 +33,7 @@ from logicalrep.tables.follow.state import StateError
 from logicalrep.tables.observe.observed import Observed
 from logicalrep.tables.observe.page import page
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values.listen_address import ListenError
 from logicalrep_runtime.scalars import Lsn
@@ -57,7 +57,7 @@ def standing(state: str, version: int | None = None, **others: Any) -> TableFigu
     return TableFigures(state=state, version=version, **others)
 
 
-class Heard(Report):
+class Heard(Observer):
     address = ""
 
     def on_listening(self, address: str) -> None:
@@ -123,7 +123,7 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
         read = Texts(text)
         assert script in read.texts
         assert "script" not in read.tags
-        assert "4 following, 0 loading, 0 standing still" in text
+        assert "4 following, 0 loading, 0 stopped" in text
         assert re.search(r"public\.bare", text)
     with pytest.raises(OSError, match="refused"):
         got(heard.address)
@@ -159,10 +159,10 @@ def test_the_log_of_replicate(shop: Database, tmp_path: Path, caplog: pytest.Log
     )
     assert any(level == "WARNING" and text.startswith("public.bare ") for level, text in others)
     (error,) = [text for level, text in others if level == "ERROR"]
-    assert error.startswith("public.moment stands still: [COLUMN_VALUE]")
+    assert error.startswith("public.moment is stopped: [COLUMN_VALUE]")
     caplog.clear()
     with pytest.raises(StateError):
-        replicate_with(settings(shop, tmp_path, slot="another"), Report())
+        replicate_with(settings(shop, tmp_path, slot="another"), Observer())
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("logicalrep.replicate", "ERROR")
     assert record.getMessage().startswith("[DESTINATION_DIFFERS] this destination is replicated with the slot")

@@ -27,7 +27,7 @@ from logicalrep.tables.operate.status import query_status
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.requests import pause, read_paused_since, resume
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -81,7 +81,7 @@ def test_no_other_table_comes_to_those_that_are_loaded_again(
 
 
 def test_no_warning_tells_of_defaults_that_are_filled_in(db18: Database, tmp_path: Path) -> None:
-    class Warned(Report):
+    class Warned(Observer):
         def on_warning(self, text: str) -> None:
             raise AssertionError(text)
 
@@ -108,7 +108,7 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
             settings(db18, tmp_path, once=True, publication="p"),
             connection=ConnectionSettings(db18.server.dsn_as(role, db18.name)),
         )
-        replicate_with(as_role, Report(), tasks=LocalTasks())
+        replicate_with(as_role, Observer(), tasks=LocalTasks())
         with db18.writer() as other, other.transaction():
             other.execute("INSERT INTO t VALUES (2)")
             found = query_status(as_role.connection, Storage(str(tmp_path)))
@@ -122,10 +122,10 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
             "ALTER TABLE t ATTACH PARTITION t_2 FOR VALUES FROM (10) TO (20)",
         )
         with pytest.raises(TablesStoppedError, match=r"denied for table t_2: let the owner run GRANT SELECT .* resync"):
-            replicate_with(as_role, Report(), tasks=LocalTasks())
+            replicate_with(as_role, Observer(), tasks=LocalTasks())
         db18.execute(f"GRANT SELECT ON t_2 TO {role}")
         resync(as_role.connection, Storage(str(tmp_path)), [TableName("public", "t")])
-        replicate_with(as_role, Report(), tasks=LocalTasks())
+        replicate_with(as_role, Observer(), tasks=LocalTasks())
         assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
         # The publication is its owner's.
         *_, stays, deleted = drop(as_role.connection, Storage(str(tmp_path)), deletes_tables=True)
@@ -272,8 +272,8 @@ def test_status_while_a_table_loads(
         assert State.read(Storage(str(tmp_path))).tables["public.large"].progress is None
 
 
-class Told(Report):
-    """Counts how often a process says that it has begun to stand still."""
+class Told(Observer):
+    """Counts how often a process says that it has stopped."""
 
     def __init__(self) -> None:
         self.pauses = 0
@@ -313,7 +313,7 @@ def test_a_paused_place_stands_still_until_it_is_resumed(
         answers(3)
         assert slot() == before
 
-    # A process that starts afterwards stands still too, and holds the slot.
+    # A process that starts afterwards is stopped too, and holds the slot.
     with following(shop, tmp_path, told) as caught_up:
         eventually(lambda: told.pauses == 1)
         stands_still()

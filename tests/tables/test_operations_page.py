@@ -52,7 +52,7 @@ def test_the_commands_of_the_page(
     shop.execute("DELETE FROM orders WHERE id < 100")
     assert "public.orders: loaded 4,901 rows" in run(resync_one)
     assert "4 tables" in run(verify)
-    assert "[SKIP_REFUSED] public.orders does not stand still" in run(skip, 1)
+    assert "[SKIP_REFUSED] public.orders is not stopped" in run(skip, 1)
     run(pause)
     assert "[DESTINATION_PAUSED]" in run(replicate, 3)
     run(resume)

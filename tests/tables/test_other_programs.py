@@ -13,7 +13,7 @@ from logicalrep.tables.delta.delta_log import DeltaLog, LogDamagedError
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -48,7 +48,7 @@ def load_of(storage: Path) -> str | None:
     return State.read(Storage(str(storage))).tables["public.t"].load
 
 
-class Loads(Report):
+class Loads(Observer):
     """Keeps why tables were loaded."""
 
     def __init__(self) -> None:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from logicalrep.tables.replicate.progress import Bars, Lines, show_progress
-from logicalrep.tables.report import Report
+from logicalrep.tables.replicate.progress import Bars, LinePrinter, show_progress
+from logicalrep.tables.report import Observer
 from logicalrep.transactions.table_names import TableName
 from tests.terminals import Terminal
 
@@ -23,18 +23,18 @@ def lines_of(stream: io.StringIO) -> list[str]:
     return [match[1] for match in found if match is not None]
 
 
-def load(report: Report, estimate: int, *copies: int) -> None:
-    report.on_load_begun(ORDERS, estimate)
+def load(observer: Observer, estimate: int, *copies: int) -> None:
+    observer.on_load_begun(ORDERS, estimate)
     for copied in copies:
-        report.on_rows_copied(ORDERS, copied)
-    report.on_load_ended(ORDERS, sum(copies), 1.25)
+        observer.on_rows_copied(ORDERS, copied)
+    observer.on_load_ended(ORDERS, sum(copies), 1.25)
 
 
 def test_lines_of_a_load_tell_each_tenth() -> None:
     stream = io.StringIO()
-    with show_progress(stream) as report:
-        assert isinstance(report, Lines)
-        load(report, 1000, 50, 60, 40, 750, 99, 5)
+    with show_progress(stream) as observer:
+        assert isinstance(observer, LinePrinter)
+        load(observer, 1000, 50, 60, 40, 750, 99, 5)
     assert lines_of(stream) == [
         'public."Odd [bold] orders": loading about 1,000 rows',
         'public."Odd [bold] orders": 110 of about 1,000 rows, 10 %',
@@ -45,21 +45,21 @@ def test_lines_of_a_load_tell_each_tenth() -> None:
 
 def test_a_table_whose_size_is_unknown_and_one_that_is_loaded_again() -> None:
     for stream in (io.StringIO(), Terminal()):
-        with show_progress(stream) as report:
-            load(report, 0, 50, 60)
-            report.on_load_begun(ORDERS, 10)
-            report.on_rows_copied(ORDERS, 3)
-            load(report, 10, 10)
+        with show_progress(stream) as observer:
+            load(observer, 0, 50, 60)
+            observer.on_load_begun(ORDERS, 10)
+            observer.on_rows_copied(ORDERS, 3)
+            load(observer, 10, 10)
         assert "loaded 110 rows" in stream.getvalue()
         assert "loaded 10 rows" in stream.getvalue()
 
 
 def test_lines_of_batches_come_every_few_seconds(clock: list[float]) -> None:
     stream = io.StringIO()
-    report = Lines(stream)
+    observer = LinePrinter(stream)
     committed = datetime.now(UTC) - timedelta(seconds=2)
     for _ in range(12):
-        report.on_batch_applied(100, 2, 0.1, 1_500_000, committed)
+        observer.on_batch_applied(100, 2, 0.1, 1_500_000, committed)
         clock[0] += 1
     lines = lines_of(stream)
     assert [line.split(",")[0] for line in lines] == [
@@ -68,37 +68,37 @@ def test_lines_of_batches_come_every_few_seconds(clock: list[float]) -> None:
         "applied 500 changes",
     ]
     assert re.fullmatch(rf"applied .*, the last of {committed:%H:%M:%S} UTC; 1\.5 MB and 2\.\d s behind", lines[0])
-    report.on_batch_applied(1, 1, 0.1, 0, None)
+    observer.on_batch_applied(1, 1, 0.1, 0, None)
     assert len(lines_of(stream)) == 3
 
 
 def test_quiet_leaves_warnings_and_what_the_work_waits_for() -> None:
     for stream in (io.StringIO(), Terminal()):
-        with show_progress(stream, quiet=True) as report:
-            load(report, 10, 10)
-            report.on_batch_applied(100, 2, 0.1, 0, None)
-            report.on_waiting("waits for the transaction of process 1")
-            report.on_warning("public.bare is not replicated")
+        with show_progress(stream, quiet=True) as observer:
+            load(observer, 10, 10)
+            observer.on_batch_applied(100, 2, 0.1, 0, None)
+            observer.on_waiting("waits for the transaction of process 1")
+            observer.on_warning("public.bare is not replicated")
         assert lines_of(stream) == ["waits for the transaction of process 1", "warning: public.bare is not replicated"]
 
 
 def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
     stream = Terminal()
-    with show_progress(stream) as report:
-        assert isinstance(report, Bars)
-        report.on_load_begun(ORDERS, 1000)
-        report.on_rows_copied(ORDERS, 250)
-        (bar,) = report._progress.tasks
+    with show_progress(stream) as observer:
+        assert isinstance(observer, Bars)
+        observer.on_load_begun(ORDERS, 1000)
+        observer.on_rows_copied(ORDERS, 250)
+        (bar,) = observer._progress.tasks
         assert (bar.description, bar.completed, bar.total) == (str(ORDERS), 250, 1000)
         assert re.fullmatch(r"250 of about 1,000 rows, [\d,]+/s", bar.fields["figures"])
-        report.on_rows_copied(ORDERS, 750)
-        report.on_load_ended(ORDERS, 1000, 2.0)
-        assert not report._progress.tasks
+        observer.on_rows_copied(ORDERS, 750)
+        observer.on_load_ended(ORDERS, 1000, 2.0)
+        assert not observer._progress.tasks
         committed = datetime.now(UTC)
-        report.on_batch_applied(100, 1, 0.5, 2_000_000, committed)
-        report.on_batch_applied(50, 1, 0.5, 0, committed)
-        report.on_warning("[red]as it is[/red]")
-        (line,) = report._progress.tasks
+        observer.on_batch_applied(100, 1, 0.5, 2_000_000, committed)
+        observer.on_batch_applied(50, 1, 0.5, 0, committed)
+        observer.on_warning("[red]as it is[/red]")
+        (line,) = observer._progress.tasks
         assert line.fields["figures"].startswith(f"150 applied, 100/s, last of {committed:%H:%M:%S} UTC; 0.0 MB and")
     text = stream.getvalue()
     assert f"{ORDERS}: loaded 1,000 rows in 2.0 s" in text
@@ -106,8 +106,8 @@ def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
 
 
 def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
-    with show_progress() as report:
-        report.on_warning("something")
+    with show_progress() as observer:
+        observer.on_warning("something")
     captured = capsys.readouterr()
     assert (captured.out, captured.err.endswith("Z warning: something\n")) == ("", True)
     assert not sys.stderr.isatty()

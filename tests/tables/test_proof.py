@@ -11,7 +11,7 @@ import pytest
 from logicalrep.arrow.feed.rare_rows import SentRelation
 from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.postgres.visibility import Visibility
-from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, TypePart
+from logicalrep.tables.delta.replicated_table import Evidence, TableSpec, TypePart
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.schema.labels import unknown_labels
@@ -67,7 +67,7 @@ class Server:
             written=((OID, str(sum(writer for *_, writer in self.columns.values()))),),
             links=(),
         )
-        table = ReplicatedTable(
+        table = TableSpec(
             relation=TableDescription(
                 relation_id=Oid(OID), schema="public", name="t", replica_identity=ReplicaIdentity.DEFAULT,
                 columns=tuple(v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=-1)

@@ -16,11 +16,11 @@ from deltalake import DeltaTable
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import SlotError
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.watch import Watch
+from logicalrep.tables.follow.watch import Catalog
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
@@ -48,12 +48,12 @@ def settings(db: Database, storage: Path | str, **options: Any) -> ReplicateSett
 
 
 def once(db: Database, storage: Path | str, **options: Any) -> None:
-    replicate_with(settings(db, storage, once=True, **options), Report(), tasks=LocalTasks())
+    replicate_with(settings(db, storage, once=True, **options), Observer(), tasks=LocalTasks())
 
 
 @contextmanager
 def following(
-    db: Database, storage: Path | str, report: Report | None = None, **options: Any
+    db: Database, storage: Path | str, observer: Observer | None = None, **options: Any
 ) -> Iterator[Callable[..., None]]:
     """Replicate in a thread; the function waits until all that had committed before is in the tables."""
     stop, errors = threading.Event(), []
@@ -61,7 +61,7 @@ def following(
     def run() -> None:
         try:
             replicate_with(
-                settings(db, storage, every=0.0, **options), report or Report(), tasks=LocalTasks(), stop=stop
+                settings(db, storage, every=0.0, **options), observer or Observer(), tasks=LocalTasks(), stop=stop
             )
         except BaseException as error:
             errors.append(error)
@@ -123,8 +123,8 @@ def test_no_change_is_passed_before_the_tables_are_known(
     """The first look may wait for a session that alters a table."""
     once(shop, tmp_path)
     shop.execute("DELETE FROM orders WHERE id % 7 = 0")
-    look, failing = Watch.query_tables, [True, True]
-    monkeypatch.setattr(Watch, "query_tables", lambda watch: None if failing and failing.pop() else look(watch))
+    look, failing = Catalog.query_tables, [True, True]
+    monkeypatch.setattr(Catalog, "query_tables", lambda catalog: None if failing and failing.pop() else look(catalog))
     once(shop, tmp_path)
     assert not failing
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}

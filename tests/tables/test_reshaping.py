@@ -15,7 +15,7 @@ from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import ReservedColumnError
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.schema.evolution import Evolution
 from logicalrep.tables.schema.reshaping import reshape
@@ -29,7 +29,7 @@ from tests.tables.test_ended_rows import APP, new_log
 NEW = 9
 
 
-def evolved(before: ReplicatedTable, default: str | None, *, type_id: int = 23, name: str = "new") -> Evolution:
+def evolved(before: TableSpec, default: str | None, *, type_id: int = 23, name: str = "new") -> Evolution:
     """Return the table with a new column, and with `big` renamed to `large`."""
     relation = before.relation
     columns = [replace(column, name="large") if column.name == "big" else column for column in relation.columns]
@@ -63,8 +63,8 @@ def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
 
 
-def log_of(tmp_path: Path, settings: TableSettings, beside: Literal["history", "changes"] | None = None) -> DeltaLog:
-    log = new_log(Storage(str(tmp_path)), replace(table(("id",)), settings=settings, beside=beside))
+def log_of(tmp_path: Path, settings: TableSettings, companion: Literal["history", "changes"] | None = None) -> DeltaLog:
+    log = new_log(Storage(str(tmp_path)), replace(table(("id",)), settings=settings, companion=companion))
     changed(log)
     return log
 

@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.follow import watch
 from logicalrep.tables.load.publishing import Published, ensure_publication
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
@@ -152,13 +151,13 @@ def test_a_type_changes_and_no_row_does(db18: Database, tmp_path: Path, statemen
     for each in TYPED.strip().split(";\n"):
         db18.execute(each)
     db18.execute("CREATE TYPE mood2 AS ENUM ('one', 'two')")
-    report = Loads()
-    replicate_with(settings(db18, tmp_path, once=True), report, tasks=LocalTasks())
+    observer = Loads()
+    replicate_with(settings(db18, tmp_path, once=True), observer, tasks=LocalTasks())
     for each in statements.split("; "):
         db18.execute(each)
-    replicate_with(settings(db18, tmp_path, once=True), report, tasks=LocalTasks())
+    replicate_with(settings(db18, tmp_path, once=True), observer, tasks=LocalTasks())
     assert differences(db18.dsn, str(tmp_path), ["public.typed"]) == {}
-    assert report.loads == 1 + loads
+    assert observer.loads == 1 + loads
 
 
 LATER = {
@@ -288,7 +287,7 @@ def kept_differences(
     there_now = pc.field("_deleted") == pc.scalar(False) if kept.deletes == "soft" else are_all
     found = differences(db.dsn, str(storage), copies, there_now=there_now)
     if kept.history:
-        found |= differences(db.dsn, str(storage), copies, beside="~history", there_now=pc.field("_is_current"))
+        found |= differences(db.dsn, str(storage), copies, companion="~history", there_now=pc.field("_is_current"))
     for copy in copies if kept.append and counts_versions else ():
         loaded = pc.field("_valid_from_ordinal") >= 0
         uri = str(storage / copy.replace(".", "/"))
@@ -388,7 +387,7 @@ def test_a_table_that_is_renamed_during_a_look_is_followed(
             db18.execute(statements.pop())
         return published
 
-    monkeypatch.setattr(watch, "ensure_publication", ensured)
+    monkeypatch.setattr("logicalrep.tables.follow.watch.ensure_publication", ensured)
     with following(db18, tmp_path, loading, publication="p") as caught_up:
         caught_up()
         statements.append("ALTER TABLE plain RENAME TO later")
@@ -400,7 +399,7 @@ def test_a_table_that_is_renamed_during_a_look_is_followed(
     assert loading.loads == 0
 
 
-class Loads(Report):
+class Loads(Observer):
     """A report that counts loads."""
 
     loads = 0

@@ -13,7 +13,7 @@ import pytest
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
@@ -93,7 +93,7 @@ class Kills:
         return counted
 
 
-class Loading(Report):
+class Loading(Observer):
     """Does something once, when all of some tables are being loaded."""
 
     def __init__(self, tables: set[str], action: Callable[[], None]) -> None:
@@ -156,7 +156,7 @@ def test_it_is_followed(
             if with_rows:
                 changed()
 
-    report = Loading({"plain", "root", "typed"}, altered) if moment == "a load" else Report()
+    observer = Loading({"plain", "root", "typed"}, altered) if moment == "a load" else Observer()
     if moment == "applying":
         once(db18, tmp_path, publication="p", table_settings=kept)
         changed()
@@ -167,7 +167,7 @@ def test_it_is_followed(
         for write in accumulate(count(1)):
             kills.at(write)
             try:
-                replicate_with(settings(db18, tmp_path, **options), report, tasks=LocalTasks())
+                replicate_with(settings(db18, tmp_path, **options), observer, tasks=LocalTasks())
                 break
             except Killed:
                 continue

@@ -10,7 +10,7 @@ import pytest
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from tests.postgres.servers import Database, installation, writer
@@ -21,7 +21,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.postgres
 
 
-class Lines(Report):
+class LinePrinter(Observer):
     """Holds the lines about what the work waits for."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ def test_a_server_that_is_away_at_first_and_later_is_waited_for(tmp_path: Path) 
         database.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
         database.connection.close()
         server.stop()
-        lines, lake = Lines(), tmp_path / "lake"
+        lines, lake = LinePrinter(), tmp_path / "lake"
         with following(database, lake, lines) as caught_up:
             eventually(lambda: bool(lines.waited))
             server.start()
@@ -65,4 +65,4 @@ def test_once_waits_for_as_long_as_it_is_told(tmp_path: Path) -> None:
     nobody = ConnectionSettings(f"host={tmp_path} dbname=d user=u")
     settings = ReplicateSettings(connection=nobody, to=str(tmp_path / "lake"), once=True, retry_timeout=0.2)
     with pytest.raises(ConnectError, match=r"\[SERVER_AWAY\].*; tried for 0\."):
-        replicate_with(settings, Report(), tasks=LocalTasks(), stop=threading.Event())
+        replicate_with(settings, Observer(), tasks=LocalTasks(), stop=threading.Event())

@@ -20,7 +20,7 @@ from logicalrep.tables.load.publishing import PublicationNeededError
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.requests import pause, resume
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from tests.postgres.servers import Database, back_up, installation, standby_of, take_over, writer
@@ -148,7 +148,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
         servers = f"host={primary.server.folder},{local.folder} target_session_attrs=read-write"
         both = ConnectionSettings(f"{servers} user=postgres dbname=postgres")
         now = ReplicateSettings(connection=both, to=str(lake), once=True, failover=True)
-        replicate_with(now, Report(), tasks=LocalTasks())
+        replicate_with(now, Observer(), tasks=LocalTasks())
         assert differences(standby.dsn, str(lake), TABLES) == {}
         assert loads(lake) == known
         standby.connection.close()
@@ -206,7 +206,7 @@ def test_the_server_ends_a_slot_that_is_read(shop: Database, tmp_path: Path) -> 
 
     def run() -> None:
         try:
-            replicate_with(settings(shop, tmp_path, every=0.0), Report(), tasks=LocalTasks())
+            replicate_with(settings(shop, tmp_path, every=0.0), Observer(), tasks=LocalTasks())
         except Exception as error:
             errors.append(str(error))
 

@@ -12,7 +12,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
@@ -61,7 +61,7 @@ def _fails(db: Database, proxy: Proxy, lake: Path, phase: int, failure: dict[str
 
     def run() -> None:
         try:
-            replicate_with(settings, Report(), tasks=LocalTasks(), stop=stop)
+            replicate_with(settings, Observer(), tasks=LocalTasks(), stop=stop)
         except BaseException as error:
             errors.append(error)
 

@@ -13,13 +13,13 @@ from deltalake import DeltaTable
 from logicalrep.cli.main import main
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.kept import Kept, Mark
+from logicalrep.tables.follow.kept import ChangeBuffer, PendingLoad
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.operate.skip import SkipError, skip
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.requests import take_requests
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -32,7 +32,7 @@ T = TableName("public", "t")
 ALL = TableSettings(history=True, append=True)
 
 
-class Said(Report):
+class Said(Observer):
     def __init__(self) -> None:
         self.warnings: list[str] = []
         self.failures: Counter[str] = Counter()
@@ -55,7 +55,7 @@ def db(db18: Database) -> Database:
 
 
 def refused(storage: Path) -> Lsn:
-    """Return the commit at which the table stands still."""
+    """Return the commit at which the table is stopped."""
     state = State.read(Storage(str(storage))).tables["public.t"]
     assert state.state == "stopped"
     assert state.refused is not None
@@ -63,7 +63,7 @@ def refused(storage: Path) -> Lsn:
 
 
 def stopped(db: Database, storage: Path, **options: TableSettings) -> str:
-    """Run until all is there that can be; return why the table stands still."""
+    """Run until all is there that can be; return why the table is stopped."""
     with pytest.raises(TablesStoppedError) as raised:
         once(db, storage, **options)
     return str(raised.value)
@@ -89,21 +89,21 @@ def lacking(db: Database) -> Counter[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(
-    "beside", [pytest.param(TableSettings(), marks=pytest.mark.thorough), ALL], ids=["", "all is kept"]
+    "settings", [pytest.param(TableSettings(), marks=pytest.mark.thorough), ALL], ids=["", "all is kept"]
 )
 def test_it_is_skipped_while_it_runs(
-    db: Database, tmp_path: Path, beside: TableSettings, caplog: pytest.LogCaptureFixture
+    db: Database, tmp_path: Path, settings: TableSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage, said = Storage(str(tmp_path)), Said()
-    with following(db, tmp_path, said, table_settings=beside) as caught_up:
+    with following(db, tmp_path, said, table_settings=settings) as caught_up:
         caught_up()
         bad_commit(db)
         eventually(lambda: State.read(storage).tables["public.t"].state == "stopped")
         lsn = refused(tmp_path)
         db.execute("INSERT INTO t VALUES (6, '2020-01-06')")
         for wrong, text in (
-            ((T, Lsn(lsn + 1)), f"stands still at the commit {lsn}, and not at "),
-            ((TableName("public", "other"), lsn), "public.other does not stand still"),
+            ((T, Lsn(lsn + 1)), f"is stopped at the commit {lsn}, and not at "),
+            ((TableName("public", "other"), lsn), "public.other is not stopped"),
         ):
             with pytest.raises(SkipError, match=rf"\[SKIP_REFUSED\] .*{text}"):
                 skip(db.settings, storage, *wrong)
@@ -120,21 +120,23 @@ def test_it_is_skipped_while_it_runs(
     assert "public.t lacks the 2 changes" in caplog.text
     assert said.failures == {"changes": 1}
     assert "logicalrep.stopped" not in DeltaTable(str(tmp_path / "public/t")).metadata().configuration
-    if beside.history:
+    if settings.history:
         changes = DeltaTable(f"{tmp_path}/public/t~changes").to_pyarrow_table()
         assert not {3, 4} & set(changes["id"].to_pylist())
         versions = DeltaTable(f"{tmp_path}/public/t~history").to_pyarrow_table()
         assert not {3, 4} & set(versions["id"].to_pylist())
     # It stays visible, also in later runs, until the table is loaded again.
-    once(db, tmp_path, table_settings=beside)
+    once(db, tmp_path, table_settings=settings)
     (shown,) = State.read(storage).tables["public.t"].skipped
     assert (shown["lsn"], shown["changes"]) == (str(lsn), 2)
     db.execute("DELETE FROM t WHERE id = 4")
     resync(db.settings, storage, [T])
-    once(db, tmp_path, table_settings=beside)
+    once(db, tmp_path, table_settings=settings)
     assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
     left = State.read(storage).tables["public.t"].skipped
-    assert [each["folders"] for each in left] == ([["public/t~changes", "public/t~history"]] if beside.history else [])
+    assert [each["folders"] for each in left] == (
+        [["public/t~changes", "public/t~history"]] if settings.history else []
+    )
 
 
 def test_its_changes_are_kept_over_runs_and_the_commands_say_so(
@@ -198,7 +200,7 @@ def test_a_load_takes_the_place_of_what_is_kept(db: Database, tmp_path: Path) ->
     # Other settings are what helps here.
     once(db, tmp_path, table_settings=TableSettings(unrepresentable="null"))
     assert delta_rows(f"{tmp_path}/public/t")[100, None] == 1
-    assert Kept(Storage(str(tmp_path))).marks() == {}
+    assert ChangeBuffer(Storage(str(tmp_path))).pending_loads() == {}
 
 
 def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Path) -> None:
@@ -207,10 +209,12 @@ def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Pa
     bad_commit(db)
     stopped(db, tmp_path)
     lsn = refused(tmp_path)
-    (mark,) = Kept(storage).marks().values()
+    (mark,) = ChangeBuffer(storage).pending_loads().values()
     assert mark.since is not None
-    Kept(storage).mark(Mark(mark.folder, mark.replaces, mark.reason, mark.refused, mark.since - 25 * 3600))
-    assert re.search("was refused 24 hours ago; its changes are not kept", stopped(db, tmp_path))
+    ChangeBuffer(storage).mark(
+        PendingLoad(mark.folder, mark.replaces, mark.reason, mark.refused, mark.since - 25 * 3600)
+    )
+    assert re.search("was refused 24 hours ago; its changes are not buffered", stopped(db, tmp_path))
     with pytest.raises(SkipError, match="not kept any more"):
         skip(db.settings, storage, T, lsn)
     db.execute("DELETE FROM t WHERE id = 4")
@@ -219,7 +223,7 @@ def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Pa
     resync(db.settings, storage, [T])
     once(db, tmp_path)
     assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
-    assert list(Kept(storage).changes("public/t")) == []
+    assert list(ChangeBuffer(storage).changes("public/t")) == []
 
 
 def test_a_skip_that_was_cut_off_loads_the_table_again(
@@ -255,4 +259,4 @@ def test_a_dropped_table_leaves_nothing_to_the_next_of_its_name(db: Database, tm
     db.execute("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, at date)", "INSERT INTO t VALUES (1, '2022-01-01')")
     once(db, tmp_path)
     assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
-    assert Kept(Storage(str(tmp_path))).marks() == {}
+    assert ChangeBuffer(Storage(str(tmp_path))).pending_loads() == {}

@@ -17,7 +17,7 @@ from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.requests import pause
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.tasks import LocalTasks
 from tests.postgres.servers import Database, installation, writer
 from tests.tables.test_replicate import following, once, settings, shop
@@ -87,7 +87,7 @@ def test_no_commit_waits_for_it(tmp_path: Path) -> None:
             eventually(lambda: db.value("SHOW synchronous_standby_names") == "")
             stop, tasks = threading.Event(), LocalTasks()
             with closing(writer(local.dsn)) as application, ThreadPoolExecutor(2) as pool:
-                ended = pool.submit(replicate_with, settings(db, tmp_path), Report(), stop=stop, tasks=tasks)
+                ended = pool.submit(replicate_with, settings(db, tmp_path), Observer(), stop=stop, tasks=tasks)
                 try:
                     eventually(lambda: db.value("SELECT count(*) FROM pg_stat_replication") == 1)
                     if is_paused:

@@ -22,8 +22,8 @@ from logicalrep.spark.offsets import offset_of, position_of
 from logicalrep.tables.delta.delta_log import application_id
 from logicalrep.tables.delta.place import MalformedFileError, Storage
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles
-from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, Skipped, TypePart
-from logicalrep.tables.follow.kept import Kept, Mark
+from logicalrep.tables.delta.replicated_table import Evidence, Skipped, TableSpec, TypePart
+from logicalrep.tables.follow.kept import ChangeBuffer, PendingLoad
 from logicalrep.tables.follow.load_counts import LoadCounts
 from logicalrep.tables.follow.state import Identity, State, States, TableState
 from logicalrep.tables.follow.stored_settings import StoredSettings
@@ -58,7 +58,7 @@ STORED_SETTINGS = """{
   "unrepresentable": "text", "deletes": "soft", "history": true, "append": false, "key": ["id"],
   "masked": {"a": "nulled"}, "left_out": ["b"], "mask_key": "check", "origin": "none"
 }"""
-TABLE = ReplicatedTable(
+TABLE = TableSpec(
     relation=TableDescription(
         relation_id=Oid(7),
         schema="public",
@@ -74,7 +74,7 @@ TABLE = ReplicatedTable(
     published="digest",
     settings=SETTINGS,
     left=("gone",),
-    beside="history",
+    companion="history",
     type_parts=(TypePart(9, 10, "happy", 11),),
     protected=((2, "b"),),
     evidence=Evidence(((1, "id", 9, -1),), ((1, 12),), 3, ("p",), ((7, "w"),), ((13, 7, 14),), ((1, 9, 0),)),
@@ -128,12 +128,12 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     settings = StoredSettings(SETTINGS, {name: SETTINGS}, {7: name}, {7: {"b": 2}})
     settings.write(storage)
     marks = {
-        "public/t": Mark("public/t", None, "new table", "0/6", 1.5),
-        "public/u": Mark("public/u", "load", "asked for"),
+        "public/t": PendingLoad("public/t", None, "new table", "0/6", 1.5),
+        "public/u": PendingLoad("public/u", "load", "asked for"),
     }
-    kept = Kept(storage)
+    kept = ChangeBuffer(storage)
     for mark in marks.values():
-        kept.mark(mark)
+        kept.save_pending_load(mark)
     kept.keep("public/t", pa.table({"commit_lsn": [1]}), Lsn(16))
     LoadCounts(storage).add("public/t", "new table")
     pause(storage)
@@ -157,7 +157,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     assert Identity.read(storage) == Identity("s", "p", 1, "d")
     assert State.read(storage) == state
     assert StoredSettings.read(storage) == settings
-    assert Kept(storage).marks() == marks
+    assert ChangeBuffer(storage).pending_loads() == marks
     assert [request.skip for _, request in take_requests(storage)] == [(name, Lsn(6))]
     request_resync(storage, [name])
     assert {"resync": [["public", "t"]]} in [read(path) for path in (tmp_path / "_logicalrep/requests").iterdir()]
@@ -165,7 +165,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
 
 def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Path) -> None:
     log = new_log(Storage(str(tmp_path)), ("id",))
-    log.note_stopped("why")
+    log.write_stopped("why")
     reader = DeltaTable(tmp_path / "public/t")
     properties = {name: value for name, value in reader.metadata().configuration.items() if name[:6] != "delta."}
     assert properties == {
@@ -174,7 +174,7 @@ def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Pat
     assert reader.transaction_version("logicalrep/1/1/x") == 999
     assert application_id(1, 2, "x") == "logicalrep/1/2/x"
     assert json.loads(TABLE.to_json()) == json.loads(STORED_TABLE)
-    assert ReplicatedTable.from_json(STORED_TABLE) == TABLE
+    assert TableSpec.from_json(STORED_TABLE) == TABLE
     assert TableSettings.from_json(json.loads(STORED_SETTINGS)) == SETTINGS
     assert json.loads(json.dumps(TableSettings().to_json())) == {
         "unrepresentable": "error", "deletes": "hard", "history": False, "append": False, "key": [], "masked": {},
@@ -187,7 +187,7 @@ def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Pat
     [
         ("place.json", Identity.read),
         ("states/00000000000000000001.json", State.read),
-        ("loads/public/t/load.json", lambda storage: Kept(storage).marks()),
+        ("loads/public/t/load.json", lambda storage: ChangeBuffer(storage).pending_loads()),
     ],
 )
 def test_an_unknown_key_is_refused(tmp_path: Path, path: str, read: Callable[[Storage], object]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import DamagedError
 from logicalrep.tables.replicate import replicate as replicating
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import JavaEndedError, SparkTasks, TableFailedError
 
@@ -75,5 +75,5 @@ def test_a_java_that_ends_again_and_again_ends_the_command(
     monkeypatch.setattr(replicating, "_follow", follow)
     settings = ReplicateSettings(connection=ConnectionSettings("dbname=x"), to=str(tmp_path))
     with pytest.raises(JavaEndedError, match=r"\[JAVA_ENDED\]"):
-        replicating.replicate_with(settings, Report())
+        replicating.replicate_with(settings, Observer())
     assert starts == 5

@@ -18,7 +18,7 @@ from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import ColumnValueError, TypeCatalog
@@ -48,8 +48,8 @@ TYPES: dict[str, tuple[int, int, list[str]]] = {
 }
 
 
-def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) -> ReplicatedTable:
-    return ReplicatedTable(
+def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) -> TableSpec:
+    return TableSpec(
         relation=TableDescription(
             relation_id=Oid(7),
             schema="public",
@@ -68,7 +68,7 @@ def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) ->
     )
 
 
-def made(storage: Storage, table: ReplicatedTable) -> DeltaLog:
+def made(storage: Storage, table: TableSpec) -> DeltaLog:
     return DeltaLog.replace(storage, "public/t", table, [], APP, Lsn(1), load="x", keep_hours=24, before=None)
 
 

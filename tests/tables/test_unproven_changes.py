@@ -17,12 +17,11 @@ from deltalake import DeltaTable
 from logicalrep.postgres.slots import Connection, query_wal_head
 from logicalrep.postgres.visibility import Visibility, query_visibility
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow import watch
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
@@ -234,7 +233,7 @@ CASES = {
 }  # fmt: skip
 
 
-class Loaded(Report):
+class Loaded(Observer):
     """A report of the tables that are loaded."""
 
     def __init__(self) -> None:
@@ -261,26 +260,26 @@ def test_what_is_not_proven_is_loaded_again(
     db.execute(f"CREATE PUBLICATION p FOR TABLE {', '.join(cases)} WITH (publish_via_partition_root = true)")
     options = {"publication": "p"} | ({"table_settings": KEPT} if is_all_kept else {})
     once(db, tmp_path, **options)
-    report = Loaded()
+    observer = Loaded()
 
     def change() -> None:
         for table, (_, case) in cases.items():
             db.execute(*statements(case.changed, table))
 
     if is_running:
-        with following(db, tmp_path, report, **options) as caught_up:
+        with following(db, tmp_path, observer, **options) as caught_up:
             caught_up()
             change()
             caught_up()
     else:
         change()
-    replicate_with(settings(db, tmp_path, once=True, **options), report, tasks=LocalTasks())
+    replicate_with(settings(db, tmp_path, once=True, **options), observer, tasks=LocalTasks())
     copies = [f"public.{table}" for table in cases]
     found = kept_differences(db, tmp_path, copies, KEPT if is_all_kept else settings(db, tmp_path).table_settings,
                              counts_versions=False)  # fmt: skip
     assert {cases[copy.partition(".")[2]][0]: why for copy, why in found.items()} == {}
     if not is_running:
-        loaded = {name for table, (name, _) in cases.items() if table in report.names}
+        loaded = {name for table, (name, _) in cases.items() if table in observer.names}
         assert loaded == {name for name, case in cases.values() if case.is_loaded}
 
 
@@ -296,9 +295,9 @@ class Needed(Loaded):
 
 
 def run(db: Database, storage: Path, **options: Any) -> Needed:
-    report = Needed()
-    replicate_with(settings(db, storage, once=True, **options), report, tasks=LocalTasks())
-    return report
+    observer = Needed()
+    replicate_with(settings(db, storage, once=True, **options), observer, tasks=LocalTasks())
+    return observer
 
 
 OPTIONS = {
@@ -319,8 +318,8 @@ def test_a_publication_that_left_changes_out_loads_all_tables_with_one_line(
     once(db18, tmp_path, publication="p")
     changes = "; ".join(f"UPDATE {name} SET v = 7" for name in names)
     db18.execute(*statements_.replace("{rows}", changes).split("; "))
-    report = run(db18, tmp_path, publication="p")
-    assert report.lines == [("its publication changed", names)]
+    observer = run(db18, tmp_path, publication="p")
+    assert observer.lines == [("its publication changed", names)]
     assert kept_differences(db18, tmp_path, [f"public.{name}" for name in names], TableSettings()) == {}
 
 
@@ -363,13 +362,13 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_o
         found = query_visibility(connection)
         return Visibility(found.end, found.running | unseen)
 
-    monkeypatch.setattr(watch, "query_visibility", seen)
+    monkeypatch.setattr("logicalrep.tables.follow.watch.query_visibility", seen)
     two_tables(db18)
-    report = Loaded()
-    with following(db18, tmp_path, report, publication="p") as caught_up:
+    observer = Loaded()
+    with following(db18, tmp_path, observer, publication="p") as caught_up:
         db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
         caught_up()
-        report.names.clear()
+        observer.names.clear()
         db18.execute("ALTER TABLE a ADD x int DEFAULT 5")
         before = query_wal_head(db18.connection)
         with db18.connection.transaction():
@@ -386,20 +385,20 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_o
         unseen.clear()
         caught_up()
         assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
-    assert report.names == []
+    assert observer.names == []
 
 
 def test_a_locked_table_keeps_no_other_one_from_being_followed(db18: Database, tmp_path: Path) -> None:
     two_tables(db18)
-    report = Loaded()
-    with following(db18, tmp_path, report, publication="p") as caught_up, closing(db18.writer()) as other:
+    observer = Loaded()
+    with following(db18, tmp_path, observer, publication="p") as caught_up, closing(db18.writer()) as other:
         db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
         caught_up()
-        report.names.clear()
+        observer.names.clear()
         other.autocommit = False
         other.execute("LOCK TABLE b IN ACCESS EXCLUSIVE MODE")
         db18.execute("ALTER TABLE a ADD x int DEFAULT 5", "INSERT INTO a VALUES (2, 6)")
         eventually(lambda: rows_of(tmp_path, "a") == [1, 2])
         other.rollback()
         caught_up()
-    assert report.names == []
+    assert observer.names == []

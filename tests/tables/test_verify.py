@@ -22,7 +22,7 @@ from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.tables.verify import comparison
@@ -362,7 +362,7 @@ def test_a_password_in_a_file_is_in_nothing_that_is_written(
     settings = ReplicateSettings(
         connection=ConnectionSettings(f"{shop.dsn} password=s3cretword"), to=str(lake), once=True
     )
-    replicate_with(settings, Report(), tasks=LocalTasks())
+    replicate_with(settings, Observer(), tasks=LocalTasks())
     file.write_text(f"{shop.dsn} password=s3cretword\n")
     monkeypatch.setenv("PGPASSWORD", "other-s3cretword")
     assert main(["verify", "--dsn-file", str(file), "--to", str(lake), "--json"]) == 0

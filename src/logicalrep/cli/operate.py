@@ -26,7 +26,7 @@ def add_operations(commands: Commands) -> None:
         commands,
         "pause",
         _pause,
-        "let tables stand still for a while",
+        "apply no changes for a while",
         "Apply nothing until resume, also after a restart. The slot keeps its position meanwhile, and retains WAL.",
     )
     add_destination_command(commands, "resume", _resume, "end a pause", "Let a paused destination go on.")
@@ -49,8 +49,8 @@ def add_operations(commands: Commands) -> None:
         commands,
         "skip",
         _skip,
-        "leave one commit out of a table that stands still at it",
-        "Leave the changes of one commit out of one table, which stands still as it cannot take them, and go on with "
+        "leave one commit out of a table that is stopped at it",
+        "Leave the changes of one commit out of one table, which is stopped as it cannot take them, and go on with "
         "the changes after it. The copy lacks them from then on, as status shows, until the table is loaded again. A "
         "running replicate does it at once, otherwise the next one does.",
     )
@@ -163,15 +163,15 @@ def _resync(options: argparse.Namespace) -> int:
         table_settings=stored.others,
         config=Config.of(stored.tables),
     )
-    with show_progress() as report:
+    with show_progress() as observer:
         try:
-            replicate_with(settings, report)
+            replicate_with(settings, observer)
         except (PublicationError, UndecodableError):
             if not options.all:
                 raise
             # The slot never gets past changes that cannot be decoded, or from before the publication was made anew.
             resync(connection, storage, (), new_slot=True)
-            replicate_with(settings, report)
+            replicate_with(settings, observer)
     return 0
 
 

@@ -21,14 +21,14 @@ from logicalrep.cli.server_options import (
 from logicalrep.observe.log import log_to_standard_error
 
 if TYPE_CHECKING:
-    from logicalrep.tables.report import Report
+    from logicalrep.tables.report import Observer
 
 _EXIT_CODES = """exit codes:
   0    all that had committed at the start is in the tables (--once)
   1    an error, which the last line tells
   2    invalid arguments
   3    somebody has to do something first: the last line has the statement, or the destination is paused (--once)
-  4    some tables stand still; the others are up to date (--once)
+  4    some tables are stopped; the others are up to date (--once)
   130  ended by Ctrl-C or SIGTERM, after the batch that was being applied; at once while it starts
 """
 
@@ -69,7 +69,7 @@ def add_replicate(commands: Commands) -> None:
     parser.add_argument(
         "--unrepresentable", choices=["error", "null", "text"], default="error",
         help="what becomes of values that the column's type cannot hold, such as a timestamp of infinity: the table "
-        "stands still, NULL, or NULL with the server's text in a column beside it (default: error)",
+        "is stopped, NULL, or NULL with the server's text in a column beside it (default: error)",
     )  # fmt: skip
     parser.add_argument(
         "--deletes", choices=("hard", "soft"), default="hard",
@@ -129,7 +129,7 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.tables.replicate.requests import PausedError
 
     try:
-        with _log_to_stderr() if options.verbose else show_progress(quiet=options.quiet) as report:
+        with _log_to_stderr() if options.verbose else show_progress(quiet=options.quiet) as observer:
             replicate(
                 connection,
                 storage.uri,
@@ -151,7 +151,7 @@ def _replicate(options: argparse.Namespace) -> int:
                 load_sessions=options.load_sessions,
                 load_rate=options.load_rate,
                 listen=options.listen,
-                report=report,
+                observer=observer,
                 stop=stop,
             )
     except (PublicationNeededError, PausedError, TablesStoppedError) as error:
@@ -161,12 +161,12 @@ def _replicate(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _log_to_stderr() -> Iterator[Report]:
+def _log_to_stderr() -> Iterator[Observer]:
     """Let the log go to standard error, and yield a receiver that shows nothing else."""
-    from logicalrep.tables.report import Report
+    from logicalrep.tables.report import Observer
 
     log_to_standard_error(logging.getLogger("logicalrep"))
-    yield Report()
+    yield Observer()
 
 
 def _positive(text: str) -> int:

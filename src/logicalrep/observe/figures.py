@@ -69,7 +69,7 @@ class Figures:
     """The seconds by what they were spent with: `server`, `decoding`, `applying`, `spark`."""
     committed: datetime | None = None
     """The time of the last commit that was read."""
-    noted: float | None = None
+    checkpointed: float | None = None
     """The time in seconds since 1970 at which the reader last showed that it goes on."""
     load_snapshot: datetime | None = None
     """The time since when the oldest snapshot of a load is held."""

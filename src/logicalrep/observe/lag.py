@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 from logicalrep_runtime.scalars import Lsn
 
-_LOOKS = 4320
-"""The looks that are held: those of six hours, if they come every five seconds."""
+_MOST_HEADS = 4320
+"""The heads that are held: those of six hours, if they come every five seconds."""
 _STILL_TRUE = timedelta(seconds=15)
-"""The time for which it holds that no WAL is lacking: looks come every five seconds."""
+"""The time for which it holds that no WAL is lacking: heads come every five seconds."""
 
 
 def lag_seconds(
@@ -43,24 +43,24 @@ def lag_seconds(
     return max((now - max(known)).total_seconds(), 0.0) if known else None
 
 
-class Looks:
+class WalHeads:
     """The times at which a reader looked at the end of the server's WAL: they tell when it last had everything.
 
     Example:
-        >>> looks = Looks()
-        >>> looks.record_end(noon, Lsn(100))
-        >>> looks.caught_up(Lsn(99)), looks.caught_up(Lsn(100))
+        >>> heads = WalHeads()
+        >>> heads.record_end(noon, Lsn(100))
+        >>> heads.caught_up(Lsn(99)), heads.caught_up(Lsn(100))
         (None, noon)
     """
 
     def __init__(self) -> None:
         """Begin with nothing."""
         # Those whose end the reader has not reached.
-        self._ahead: deque[tuple[datetime, Lsn]] = deque(maxlen=_LOOKS)
+        self._ahead: deque[tuple[datetime, Lsn]] = deque(maxlen=_MOST_HEADS)
         self._caught_up: datetime | None = None
 
     def record_end(self, time: datetime, end: Lsn) -> None:
-        """Note the end of the WAL at a time, which is later than all before."""
+        """Take the end of the WAL at a time, which is later than all before."""
         if self._ahead and self._ahead[-1][1] == end:
             self._ahead.pop()
         self._ahead.append((time, end))

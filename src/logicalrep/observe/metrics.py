@@ -161,10 +161,11 @@ METRICS = (
         "logicalrep_noted_timestamp_seconds",
         "gauge",
         "seconds since 1970",
-        "The time at which the position was last noted at the destination, every few seconds, also if nothing commits; "
+        "The time at which the last checkpoint was saved at the destination, every few seconds, also if nothing "
+        "commits; "
         "of a "
         "stream, at which Spark last asked for a batch, or reported one.",
-        _one(lambda figures: figures.noted),
+        _one(lambda figures: figures.checkpointed),
     ),
     Metric(
         "logicalrep_load_snapshot_timestamp_seconds",

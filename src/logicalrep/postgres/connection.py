@@ -147,12 +147,20 @@ class ConnectionSettings:
             >>> ConnectionSettings("host=db.example.org sslmode=require").warnings
             ['the server db.example.org is reached with sslmode=require, …']
         """
-        given = {each.keyword.decode(): each.val.decode() for each in Conninfo.get_defaults() if each.val is not None}
-        given |= self._parameters
-        mode = given.get("sslmode", "prefer")
-        if mode == "verify-full" or given.get("sslrootcert") == "system" or given.get("gssencmode") == "require":
+        effective = {
+            each.keyword.decode(): each.val.decode() for each in Conninfo.get_defaults() if each.val is not None
+        }
+        effective |= self._parameters
+        mode = effective.get("sslmode", "prefer")
+        if (
+            mode == "verify-full"
+            or effective.get("sslrootcert") == "system"
+            or effective.get("gssencmode") == "require"
+        ):
             return []
-        hosts = zip_longest(given.get("host", "").split(","), given.get("hostaddr", "").split(","), fillvalue="")
+        hosts = zip_longest(
+            effective.get("host", "").split(","), effective.get("hostaddr", "").split(","), fillvalue=""
+        )
         others = [host or address for host, address in hosts if not _is_this_machine(host, address)]
         if not others:
             return []
@@ -180,9 +188,9 @@ class ConnectionSettings:
         """
         parameters = dict(self._parameters)
         settings = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
-        given = parameters.get("options", os.environ.get("PGOPTIONS", ""))
+        own = parameters.get("options", os.environ.get("PGOPTIONS", ""))
         # The last setting of a name applies.
-        parameters["options"] = f"{_KEEPALIVES} {given} {settings}"
+        parameters["options"] = f"{_KEEPALIVES} {own} {settings}"
         if replication:
             parameters["replication"] = "database"
         conninfo = make_conninfo("", **parameters)

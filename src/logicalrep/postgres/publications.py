@@ -268,11 +268,11 @@ def publications_there(connection: Connection) -> Iterator[None]:
     """
     missing: list[str] = []
 
-    def note(diagnostic: Diagnostic) -> None:
+    def collect(diagnostic: Diagnostic) -> None:
         if diagnostic.source_function == _WARNS:
             missing.append(diagnostic.message_primary or "")
 
-    connection.add_notice_handler(note)
+    connection.add_notice_handler(collect)
     try:
         yield
     except psycopg.errors.UndefinedObject as error:
@@ -282,7 +282,7 @@ def publications_there(connection: Connection) -> Iterator[None]:
     except psycopg.errors.InternalError_ as error:
         raise UndecodableError.of(error.diag.message_primary or "") from error
     finally:
-        connection.remove_notice_handler(note)
+        connection.remove_notice_handler(collect)
     if missing:
         raise _error(missing[0])
 

@@ -51,9 +51,9 @@ _PAUSE = 0.002
 _LONGEST = 0.1
 """The longest wait for further messages of a batch, in seconds."""
 
-_LOOK_AGAIN = 1.0
+_CHECK_AGAIN = 1.0
 """The seconds between two looks whether the server is stopping, and without a look at messages before the first."""
-_LOOK_LATER = 10.0
+_CHECK_LATER = 10.0
 """The same after a server has refused the session that would show it."""
 
 
@@ -164,7 +164,7 @@ class Walsender:
         self._silent, self._has_asked = 0.0, False
         self.heard_for = 0.0
         """The seconds from the start until the last word of the server."""
-        self._began = self._read_at = self._looked_at = time.monotonic()
+        self._began = self._read_at = self._checked_at = time.monotonic()
         self._sentinel: Connection | None = None
         self.slot: Slot
         """The slot as it was before the session started."""
@@ -259,8 +259,8 @@ class Walsender:
         It asks for updates then, which it does otherwise only if it has not heard of this side for long.
         """
         now = time.monotonic()
-        if now - self._looked_at >= _LOOK_AGAIN:
-            self._looked_at = now
+        if now - self._checked_at >= _CHECK_AGAIN:
+            self._checked_at = now
             if is_ending(self._connection):
                 raise psycopg.OperationalError("the server is stopping")
 
@@ -277,16 +277,16 @@ class Walsender:
         """
         self._report_if_due()
         now = time.monotonic()
-        if self._sentinel is None and min(now - self._read_at, now - self._looked_at) >= _LOOK_AGAIN:
+        if self._sentinel is None and min(now - self._read_at, now - self._checked_at) >= _CHECK_AGAIN:
             # A stopping server ends ordinary sessions at once, which shows although nothing is received here.
-            self._looked_at = now
+            self._checked_at = now
             try:
                 self._sentinel = settings_of(self._connection).connect(is_second=True)
             except (ConnectError, SilentServerError):
                 if is_ending(self._connection):
                     raise
                 # The server may have no room for it for long.
-                self._looked_at = time.monotonic() + _LOOK_LATER
+                self._checked_at = time.monotonic() + _CHECK_LATER
         if self._sentinel is not None and wait_readable(self._sentinel, 0):
             # Raises an error at the session's end.
             self._sentinel.pgconn.consume_input()

@@ -35,7 +35,7 @@ from logicalrep_runtime.scalars import Lsn, TimestampTz
 _Result = TypeVar("_Result")
 
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-_LOOK_AGAIN = 1.0
+_CHECK_AGAIN = 1.0
 """The seconds between two looks at what a snapshot waits for."""
 _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"
 
@@ -161,7 +161,7 @@ def run_and_tell_waits(
     with ThreadPoolExecutor(1) as pool:
         made = pool.submit(make)
         try:
-            while not wait([made], _LOOK_AGAIN).done:
+            while not wait([made], _CHECK_AGAIN).done:
                 waiting(_query_writer(now))
         except BaseException:
             maker.cancel_safe(timeout=10)

@@ -41,10 +41,11 @@ def changed_rows(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> D
     if not is_truncated:
         return changed
     gone = before.join(changed, list(keys), "left_anti")
-    given = [
-        _given(name, "a row of the copy", "no MERGE deletes it after this truncate: delete it first") for name in keys
+    checked = [
+        _named_key(name, "a row of the copy", "no MERGE deletes it after this truncate: delete it first")
+        for name in keys
     ]
-    return changed.unionByName(gone.select(*given, lit(True).alias("_deleted")), allowMissingColumns=True)
+    return changed.unionByName(gone.select(*checked, lit(True).alias("_deleted")), allowMissingColumns=True)
 
 
 def merged(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -83,8 +84,8 @@ def _changed(before: DataFrame, changes: DataFrame, keys: Sequence[str]) -> tupl
     values = [when(~is_gone, column(name)).alias(name) for name in before.columns if name not in keys]
     row = struct(is_gone.alias("_deleted"), "_unchanged", *values)
     # The row's struct is named `_deleted`, the one name that no column of the table can have.
-    given = [_given(name, "a change", "is it a column of the replica identity?") for name in keys]
-    last = events.groupBy(given).agg(max_by(row, expr(ORDER)).alias("_deleted"))
+    checked = [_named_key(name, "a change", "is it a column of the replica identity?") for name in keys]
+    last = events.groupBy(checked).agg(max_by(row, expr(ORDER)).alias("_deleted"))
     changed = last.select(
         *(column(name) if name in keys else _of_last(name).alias(name) for name in before.columns),
         _checked(keys).alias("_deleted"),
@@ -96,7 +97,7 @@ def _of_last(name: str) -> Column:
     return col("_deleted").getField(name)
 
 
-def _given(key: str, whose: str, more: str) -> Column:
+def _named_key(key: str, whose: str, more: str) -> Column:
     """Return the key's value, or an error for a row without one."""
     error = MergeError(f"{whose} has no value for the key {key}: {more}", code="KEY_NULL")
     return coalesce(column(key), raise_error(lit(str(error)))).alias(key)

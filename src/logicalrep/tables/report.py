@@ -1,4 +1,4 @@
-"""The receiver of what `logicalrep replicate` does, for people to see."""
+"""The observers of what `logicalrep replicate` does, for people to see."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from logicalrep.observe.figures import ErrorKind, TableFigures
 from logicalrep.transactions.table_names import TableName
 
 
-class Report:
+class Observer:
     """Takes what happens, in calls of several threads; what a subclass does not take is dropped."""
 
     def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
@@ -37,13 +37,13 @@ class Report:
         """
 
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
-        """Note that the destination has every commit before an LSN, and how its tables stand."""
+        """Take that a checkpoint is saved: the destination has every commit before an LSN, and how its tables stand."""
 
     def on_error(self, kind: ErrorKind) -> None:
         """Count an error that does not end the command."""
 
     def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Note that a table stands still from now on."""
+        """Note that a table is stopped from now on."""
 
     def on_listening(self, address: str) -> None:
         """Note the address of the page and of the metrics."""
@@ -69,14 +69,14 @@ def listed(tables: Sequence[TableName]) -> str:
     return ", ".join(map(str, tables[:_MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")
 
 
-class Several(Report):
+class Observers(Observer):
     """A receiver that passes all that it gets on to others."""
 
-    def __init__(self, *reports: Report) -> None:
+    def __init__(self, *observers: Observer) -> None:
         """Take the others."""
-        for name in vars(Report):
+        for name in vars(Observer):
             if not name.startswith("_"):
-                setattr(self, name, partial(_pass_on, [getattr(report, name) for report in reports]))
+                setattr(self, name, partial(_pass_on, [getattr(observer, name) for observer in observers]))
 
 
 def _pass_on(methods: Sequence[Callable[..., None]], *what: object) -> None:

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.table.columns import Rows
 from logicalrep.arrow.table.typed_rows import refuse_kept
-from logicalrep.tables.delta.replicated_table import ReplicatedTable, WrittenColumn
+from logicalrep.tables.delta.replicated_table import TableSpec, WrittenColumn
 
 _WAY_OUT = "--unrepresentable null or text takes such values"
 _WAY_OUT_OF_KEY = "the column is of the key, which has to have a value: change it in the database"
 
 
-def written_values(table: ReplicatedTable, column: WrittenColumn, rows: Rows, chosen: NDArray[np.int64]) -> pa.Array:
+def written_values(table: TableSpec, column: WrittenColumn, rows: Rows, chosen: NDArray[np.int64]) -> pa.Array:
     """Return the values of one of the Delta table's columns, one for each row.
 
     Args:

@@ -60,7 +60,7 @@ class MetricsListener(StreamingQueryListener):
                 name = str(end["slot"])
                 before = slots.get(name, Figures(slot=name, changes=0, batches=0, seconds={"spark": 0.0}))
                 latest = offset_in_progress(source.latestOffset)
-                after = replace(before, noted=time.time(), **_of_server(latest))
+                after = replace(before, checkpointed=time.time(), **_of_server(latest))
                 if source.startOffset != source.endOffset:
                     after = replace(
                         after,
@@ -74,7 +74,7 @@ class MetricsListener(StreamingQueryListener):
         """Note that a query goes on, though there is nothing to read."""
         with self._lock:
             slots = self._queries.get(str(event.id), {})
-            slots |= {name: replace(figures, noted=time.time()) for name, figures in slots.items()}
+            slots |= {name: replace(figures, checkpointed=time.time()) for name, figures in slots.items()}
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Forget a query that was stopped; the figures of one that failed stay, so that an alert finds them."""

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
 from logicalrep.observe.figures import Figures
-from logicalrep.observe.lag import Looks, lag_seconds
+from logicalrep.observe.lag import WalHeads, lag_seconds
 from logicalrep.observe.serving import serve
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.replication import Traffic
@@ -76,7 +76,7 @@ class Monitor:
         self._slot_name = slot
         self._settings = settings
         self._lock = threading.Lock()
-        self._looks = Looks()
+        self._heads = WalHeads()
         self._slot: Slot | None = None
         # The slot when the server was last heard.
         self._last: Slot | None = None
@@ -85,7 +85,7 @@ class Monitor:
         # Everything before it is Spark's, or was found to be of no interest to the query.
         self._reached = Lsn(0)
         self._committed: datetime | None = None
-        self._noted: float | None = None
+        self._checkpointed: float | None = None
         self._planned: _Planned | None = None
         self._told: dict[str, Counts] = {}
         self._has_all = True
@@ -134,7 +134,7 @@ class Monitor:
     def record_request(self) -> None:
         """Note that Spark asks for a batch: it has ended the one before."""
         with self._lock:
-            self._noted = time.time()
+            self._checkpointed = time.time()
             planned, self._planned = self._planned, None
             if planned is None:
                 return
@@ -179,7 +179,7 @@ class Monitor:
                     self._reached = max(self._reached, last.confirmed_flush_lsn)
                 lag = max(last.sent_up_to - self._reached, 0)
             seconds = lag_seconds(
-                lag, datetime.now(UTC) + self._ahead, self._committed, self._looks.caught_up(self._reached),
+                lag, datetime.now(UTC) + self._ahead, self._committed, self._heads.caught_up(self._reached),
                 seen=None if last is None else last.time,
             )  # fmt: skip
             traffic = self.traffic
@@ -200,7 +200,7 @@ class Monitor:
                 mode=self.mode,
                 seconds={"spark": self._seconds["spark"], **(counted if self._has_all else {})},
                 committed=self._committed,
-                noted=self._noted,
+                checkpointed=self._checkpointed,
             )
 
     def _take(self, content: bytes) -> None:
@@ -237,4 +237,4 @@ class Monitor:
             if slot is None:
                 return
             self._ahead = slot.time - datetime.now(UTC)
-            self._looks.record_end(slot.time, slot.sent_up_to)
+            self._heads.record_end(slot.time, slot.sent_up_to)

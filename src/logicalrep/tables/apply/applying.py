@@ -24,7 +24,7 @@ from logicalrep.tables.delta.data_files import DataFile, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END, Form
 from logicalrep.tables.delta.place import Storage, below
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.errors import NeedsResync, OtherShape
 from logicalrep.tables.tasks import MOST_SENT, Here, LocalTasks, Shared, Tasks
 from logicalrep_runtime.scalars import Lsn
@@ -72,7 +72,7 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
     count = written = 0
     for part in _apart(_parts(changes, -1 if applied is None else int(applied)), log.table.form):
         # A part finds the files of those before it, which are in no version of the table.
-        done = _apply_part(_First(log.storage, log.folder, log.table, tuple(files.values()), part), tasks)
+        done = _apply_part(_ApplyTask(log.storage, log.folder, log.table, tuple(files.values()), part), tasks)
         for file in done.removed:
             del files[file.path]
             if file.path not in log.files:
@@ -118,14 +118,14 @@ def _apart(parts: Iterator[pa.Table], form: Form) -> Iterator[pa.Table]:
         yield from (part.slice(start, end - start) for start, end in pairwise(bounds))
 
 
-def _apply_part(work: _First, tasks: Tasks) -> Rewritten:
+def _apply_part(work: _ApplyTask, tasks: Tasks) -> Rewritten:
     if work.table.form in END and work.changes["op"][0].as_py() == "truncate":
         return _end_all_rows(work, tasks)
     done = tasks.run_together(_reduce_and_rewrite, work, work.changes.nbytes)
     return _in_parts(work, done, tasks) if isinstance(done, Reduced) else done
 
 
-def _end_all_rows(work: _First, tasks: Tasks) -> Rewritten:
+def _end_all_rows(work: _ApplyTask, tasks: Tasks) -> Rewritten:
     files = sorted(work.files, key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
     position = Positions.of(work.changes)
@@ -137,22 +137,24 @@ def _end_all_rows(work: _First, tasks: Tasks) -> Rewritten:
 
 
 @dataclass(frozen=True)
-class _First:
+class _ApplyTask:
     storage: Storage
     folder: str
-    table: ReplicatedTable
+    table: TableSpec
     files: Sequence[DataFile]
     changes: pa.Table
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _first, (self.storage, self.folder, self.table, self.files, packed(self.changes))
+        return _apply_task, (self.storage, self.folder, self.table, self.files, packed(self.changes))
 
 
-def _first(storage: Storage, folder: str, table: ReplicatedTable, files: Sequence[DataFile], changes: bytes) -> _First:
-    return _First(storage, folder, table, files, unpacked(changes))
+def _apply_task(
+    storage: Storage, folder: str, table: TableSpec, files: Sequence[DataFile], changes: bytes
+) -> _ApplyTask:
+    return _ApplyTask(storage, folder, table, files, unpacked(changes))
 
 
-def _reduce_and_rewrite(work: _First) -> Rewritten | Reduced:
+def _reduce_and_rewrite(work: _ApplyTask) -> Rewritten | Reduced:
     """Reduce the changes, and apply them too if that is little work."""
     if work.table.form == "changes":
         return Rewritten(_change_files(work), [], 0)
@@ -167,7 +169,7 @@ def _reduce_and_rewrite(work: _First) -> Rewritten | Reduced:
     return _checked(work, effect, [rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True))])
 
 
-def _change_files(work: _First) -> list[DataFile]:
+def _change_files(work: _ApplyTask) -> list[DataFile]:
     """Write the changes themselves."""
     table, stored = work.table, work.table.stored
     feed = FeedDecoder(table.relation, (), table.catalog, allows_missing=True)
@@ -178,7 +180,7 @@ def _change_files(work: _First) -> list[DataFile]:
     return write_rows(work.storage, work.folder, pa.Table.from_batches(batches, stored))
 
 
-def _in_parts(work: _First, effect: Reduced, tasks: Tasks) -> Rewritten:
+def _in_parts(work: _ApplyTask, effect: Reduced, tasks: Tasks) -> Rewritten:
     """Rewrite many files in tasks, each with a part of about the same size."""
     files = sorted(_candidates(work, effect), key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
@@ -193,7 +195,7 @@ def _in_parts(work: _First, effect: Reduced, tasks: Tasks) -> Rewritten:
 
 
 def _rewriting(
-    work: _First,
+    work: _ApplyTask,
     effect: Reduced,
     shared: Shared[Reduced],
     files: Sequence[DataFile],
@@ -214,7 +216,7 @@ def _rewriting(
     return Rewriting(work.storage, work.folder, work.table, files, shared, writes_new, grown)
 
 
-def _checked(work: _First, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:
+def _checked(work: _ApplyTask, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:
     found, expected = sum(part.found for part in parts), effect.expected
     if found != expected:
         raise NeedsResync(
@@ -227,7 +229,7 @@ def _checked(work: _First, effect: Reduced, parts: Sequence[Rewritten]) -> Rewri
     return Rewritten([file for part in parts for file in part.added], removed, found)
 
 
-def _candidates(work: _First, effect: Reduced) -> list[DataFile]:
+def _candidates(work: _ApplyTask, effect: Reduced) -> list[DataFile]:
     """Return the files that may have rows which are gone, by the bounds of their keys."""
     if effect.replaces_all or not len(effect.gone):
         return []

@@ -15,7 +15,7 @@ from logicalrep.tables.apply.reduction import Reduced, by_count, chains_of, fill
 from logicalrep.tables.delta.data_files import DataFile, open_data_file
 from logicalrep.tables.delta.forms import END, MORE, Form
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 
 _Ints = NDArray[np.int64]
 _Bools = NDArray[np.bool_]
@@ -24,7 +24,7 @@ _Values = dict[str, pa.Array | pa.Scalar]
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _RowGroup:
     """Some of the rows, each with its first and last position; `ended` is None for rows that are there now."""
 
     rows: pa.Table
@@ -58,8 +58,8 @@ def _marked(events: Events, schema: pa.Schema) -> Reduced:
             "marked",
             schema,
             [
-                _Piece(effect.rows, effect.origins, {}, None, None),
-                _Piece(rows, nowhere, {}, None, events.positions.take(deletes)),
+                _RowGroup(effect.rows, effect.origins, {}, None, None),
+                _RowGroup(rows, nowhere, {}, None, events.positions.take(deletes)),
             ],
             effect.gone,
             effect.gone_counts,
@@ -68,14 +68,14 @@ def _marked(events: Events, schema: pa.Schema) -> Reduced:
     ends = np.flatnonzero((events.new_of >= 0) & (chains.taken_by < 0))
     last = np.flatnonzero(chains.is_last)
     here, before = last[chains.put_by[last] >= 0], last[chains.put_by[last] < 0]
-    pieces = [
-        _Piece(*filled(events, chains, ends), None, None),
-        _Piece(*filled(events, chains, chains.put_by[here]), None, events.positions.take(here)),
-        _Piece(*_from_before(events, chains.gone_of[before]), None, events.positions.take(before)),
+    groups = [
+        _RowGroup(*filled(events, chains, ends), None, None),
+        _RowGroup(*filled(events, chains, chains.put_by[here]), None, events.positions.take(here)),
+        _RowGroup(*_from_before(events, chains.gone_of[before]), None, events.positions.take(before)),
     ]
     gone = pa.concat_arrays([chains.gone, chains.new])
     is_marked = np.arange(len(gone)) >= len(chains.gone)
-    return _joined("marked", schema, pieces, gone, np.ones(len(gone), np.int64), is_marked)
+    return _joined("marked", schema, groups, gone, np.ones(len(gone), np.int64), is_marked)
 
 
 def _versions(events: Events, schema: pa.Schema) -> Reduced:
@@ -84,12 +84,12 @@ def _versions(events: Events, schema: pa.Schema) -> Reduced:
     ends = chains.taken_by[puts]
     past, current = puts[ends >= 0], puts[ends < 0]
     before = np.flatnonzero(chains.gone_of >= 0)
-    pieces = [
-        _Piece(*filled(events, chains, current), positions.take(current), None),
-        _Piece(*filled(events, chains, past), positions.take(past), positions.take(chains.taken_by[past])),
-        _Piece(*_from_before(events, chains.gone_of[before]), None, positions.take(before)),
+    groups = [
+        _RowGroup(*filled(events, chains, current), positions.take(current), None),
+        _RowGroup(*filled(events, chains, past), positions.take(past), positions.take(chains.taken_by[past])),
+        _RowGroup(*_from_before(events, chains.gone_of[before]), None, positions.take(before)),
     ]
-    return _joined("history", schema, pieces, chains.gone, chains.gone_counts)
+    return _joined("history", schema, groups, chains.gone, chains.gone_counts)
 
 
 def _from_before(events: Events, origins: _Ints) -> tuple[pa.Table, _Ints, dict[str, _Bools]]:
@@ -102,68 +102,68 @@ def _from_before(events: Events, origins: _Ints) -> tuple[pa.Table, _Ints, dict[
 def _joined(
     form: Form,
     schema: pa.Schema,
-    pieces: Sequence[_Piece],
+    groups: Sequence[_RowGroup],
     gone: pa.Array,
     gone_counts: _Ints,
     is_marked: _Bools | None = None,
 ) -> Reduced:
-    pieces = [piece for piece in pieces if piece.rows.num_rows] or list(pieces[:1])
+    groups = [group for group in groups if group.rows.num_rows] or list(groups[:1])
     whole = [
-        _Piece(
-            pa.Table.from_arrays([*piece.rows.columns, *_more(form, piece)], schema=schema),
-            piece.origins,
-            piece.holes | _began_before(form, piece),
+        _RowGroup(
+            pa.Table.from_arrays([*group.rows.columns, *_more(form, group)], schema=schema),
+            group.origins,
+            group.holes | _began_before(form, group),
             None,
             None,
         )
-        for piece in pieces
+        for group in groups
     ]
     nothing: _Bools = np.zeros(0, bool)
-    names = dict.fromkeys(name for piece in whole for name in piece.holes)
+    names = dict.fromkeys(name for group in whole for name in group.holes)
     holes = {
-        name: np.concatenate([piece.holes.get(name, np.zeros(piece.rows.num_rows, bool)) for piece in whole])
+        name: np.concatenate([group.holes.get(name, np.zeros(group.rows.num_rows, bool)) for group in whole])
         for name in names
     }
     return Reduced(
         replaces_all=False,
         gone=gone,
         gone_counts=gone_counts,
-        rows=pa.concat_tables([piece.rows for piece in whole]),
-        origins=np.concatenate([piece.origins for piece in whole]),
+        rows=pa.concat_tables([group.rows for group in whole]),
+        origins=np.concatenate([group.origins for group in whole]),
         holes={name: holes_ for name, holes_ in holes.items() if holes_.any()},
         are_marked=is_marked is not None,
         is_marked=nothing if is_marked is None else is_marked,
     )
 
 
-def _began_before(form: Form, piece: _Piece) -> dict[str, _Bools]:
+def _began_before(form: Form, group: _RowGroup) -> dict[str, _Bools]:
     """Return the columns that versions have from the row that is there."""
-    if form != "history" or piece.began is not None:
+    if form != "history" or group.began is not None:
         return {}
-    is_hole = np.ones(piece.rows.num_rows, bool)
+    is_hole = np.ones(group.rows.num_rows, bool)
     return {field.name: is_hole for field in MORE[form] if field.name.startswith("_valid_from")}
 
 
-def _more(form: Form, piece: _Piece) -> list[pa.Array]:
+def _more(form: Form, group: _RowGroup) -> list[pa.Array]:
     """Return the columns behind those of the server's table."""
-    count = piece.rows.num_rows
-    given: _Values = {}
-    if piece.began is not None:
-        given |= _beginnings(piece.began)
-    given |= _endings(form, piece.ended)
+    count = group.rows.num_rows
+    filled: _Values = {}
+    if group.began is not None:
+        filled |= _beginnings(group.began)
+    filled |= _endings(form, group.ended)
     return [
         pa.nulls(count, field.type)
-        if field.name not in given
-        else pa.repeat(given[field.name], count)
-        if isinstance(given[field.name], pa.Scalar)
-        else given[field.name].cast(field.type)
+        if field.name not in filled
+        else pa.repeat(filled[field.name], count)
+        if isinstance(filled[field.name], pa.Scalar)
+        else filled[field.name].cast(field.type)
         for field in MORE[form]
     ]
 
 
 def _beginnings(began: Positions) -> _Values:
     return {
-        "_valid_from": pa.array(began.moments),
+        "_valid_from": pa.array(began.timestamps),
         "_valid_from_lsn": pa.array(began.lsns),
         "_valid_from_ordinal": pa.array(began.ordinals),
     }
@@ -174,10 +174,10 @@ def _endings(form: Form, ended: Positions | None) -> _Values:
     if ended is None:
         return {"_deleted": pa.scalar(False)} if form == "marked" else {"_is_current": pa.scalar(True)}
     if form == "marked":
-        return {"_deleted": pa.scalar(True), "_deleted_at": pa.array(ended.moments)}
+        return {"_deleted": pa.scalar(True), "_deleted_at": pa.array(ended.timestamps)}
     return {
         "_is_current": pa.scalar(False),
-        "_valid_to": pa.array(ended.moments),
+        "_valid_to": pa.array(ended.timestamps),
         "_valid_to_lsn": pa.array(ended.lsns),
         "_valid_to_ordinal": pa.array(ended.ordinals),
     }
@@ -197,8 +197,8 @@ def may_be_there(file: DataFile, form: Form) -> bool:
 def begun(rows: pa.Table, schema: pa.Schema, position: Positions) -> pa.Table:
     """Return loaded rows as versions that begin at one position."""
     here = np.zeros(rows.num_rows, np.int64)
-    piece = _Piece(rows, here, {}, position.take(here), None)
-    return pa.Table.from_arrays([*rows.columns, *_more("history", piece)], schema=schema)
+    group = _RowGroup(rows, here, {}, position.take(here), None)
+    return pa.Table.from_arrays([*rows.columns, *_more("history", group)], schema=schema)
 
 
 @dataclass(frozen=True)
@@ -207,13 +207,13 @@ class Ending:
 
     storage: Storage
     folder: str
-    table: ReplicatedTable
+    table: TableSpec
     files: Sequence[DataFile]
     position: Positions
     """One position."""
 
 
-def ended(rows: pa.Table, table: ReplicatedTable, position: Positions, which: _Bools) -> pa.Table:
+def ended(rows: pa.Table, table: TableSpec, position: Positions, which: _Bools) -> pa.Table:
     """Return rows of a table's files of which some end at a position."""
     form = table.form
     endings = _endings(form, position)

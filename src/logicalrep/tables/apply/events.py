@@ -16,7 +16,7 @@ from logicalrep.arrow.table.feed_decoder import FeedDecoder
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, TRUNCATE
 from logicalrep.tables.apply.keys import row_keys
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.table_settings import KeyNotSentError
 from logicalrep.tables.written_values import written_values
 
@@ -30,7 +30,7 @@ class Positions:
 
     lsns: _Ints
     ordinals: _Ints
-    moments: _Ints
+    timestamps: _Ints
     """The times of their commits, in microseconds since 1970, UTC."""
 
     @classmethod
@@ -41,12 +41,12 @@ class Positions:
 
     def take(self, indices: _Ints) -> Positions:
         """Return those of some changes."""
-        return Positions(self.lsns[indices], self.ordinals[indices], self.moments[indices])
+        return Positions(self.lsns[indices], self.ordinals[indices], self.timestamps[indices])
 
     @staticmethod
     def joined(parts: Sequence[Positions]) -> Positions:
         """Return those of several parts."""
-        columns = zip(*((part.lsns, part.ordinals, part.moments) for part in parts), strict=True)
+        columns = zip(*((part.lsns, part.ordinals, part.timestamps) for part in parts), strict=True)
         return Positions(*map(np.concatenate, columns))
 
 
@@ -79,7 +79,7 @@ class Events:
         return len(self.old_of)
 
 
-def events_of(table: ReplicatedTable, batches: Sequence[pa.RecordBatch]) -> Events:
+def events_of(table: TableSpec, batches: Sequence[pa.RecordBatch]) -> Events:
     """Return the changes of a table in rows of the change feed.
 
     Raises:
@@ -89,14 +89,14 @@ def events_of(table: ReplicatedTable, batches: Sequence[pa.RecordBatch]) -> Even
     """
     feed = FeedDecoder(table.relation, (), table.catalog, allows_missing=False)
     reader = RowReader(table.columns, [True] * len(table.columns), for_spark=True)
-    parts: list[_Part] = []
+    parts: list[_BatchEvents] = []
     is_truncated = False
     for batch in batches:
-        part = _part(table, feed, reader, batch)
+        part = _batch_events(table, feed, reader, batch)
         truncates = np.flatnonzero(part.ops == TRUNCATE)
         if len(truncates):
             is_truncated, parts = True, []
-            part = _part(table, feed, reader, batch.slice(truncates[-1] + 1))
+            part = _batch_events(table, feed, reader, batch.slice(truncates[-1] + 1))
         parts.append(part)
     takes = np.concatenate([part.ops != INSERT for part in parts])
     puts = np.concatenate([part.ops != DELETE for part in parts])
@@ -119,7 +119,7 @@ def events_of(table: ReplicatedTable, batches: Sequence[pa.RecordBatch]) -> Even
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _BatchEvents:
     ops: NDArray[np.int8]
     old_rows: pa.Table
     """The key's columns of the rows that changes take away."""
@@ -129,7 +129,7 @@ class _Part:
     positions: Positions
 
 
-def _part(table: ReplicatedTable, feed: FeedDecoder, reader: RowReader, batch: pa.RecordBatch) -> _Part:
+def _batch_events(table: TableSpec, feed: FeedDecoder, reader: RowReader, batch: pa.RecordBatch) -> _BatchEvents:
     _refuse_other_key(table, batch)
     images = feed.images(batch, reader)
     count = batch.num_rows
@@ -155,12 +155,12 @@ def _part(table: ReplicatedTable, feed: FeedDecoder, reader: RowReader, batch: p
             new_columns[name] = both.take(pa.array(new_source))
         else:
             new_columns[name] = new_values.take(pa.array(new))
-    return _Part(
+    return _BatchEvents(
         images.ops, pa.table(old_columns), pa.table(new_columns, schema=table.schema), unsent, Positions.of(batch)
     )
 
 
-def _refuse_other_key(table: ReplicatedTable, batch: pa.RecordBatch) -> None:
+def _refuse_other_key(table: TableSpec, batch: pa.RecordBatch) -> None:
     """Raise SchemaMismatchError for rows from before or after a change of the replica identity."""
     if table.sent_key is None:
         return

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.row_texts import row_texts
 
 
-def row_keys(table: ReplicatedTable, rows: pa.Table) -> pa.Array:
+def row_keys(table: TableSpec, rows: pa.Table) -> pa.Array:
     """Return one value for each row, equal for rows with the same key and for no others.
 
     Without a key all columns count; NULL equals NULL then, and NaN equals NaN.

@@ -16,7 +16,7 @@ from logicalrep.tables.apply.reduction import Reduced
 from logicalrep.tables.delta.data_files import DataFile, open_data_file, write_rows
 from logicalrep.tables.delta.forms import END
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.tasks import Shared
 
 _Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ class Rewriting:
 
     storage: Storage
     folder: str
-    table: ReplicatedTable
+    table: TableSpec
     files: Sequence[DataFile]
     reduced: Shared[Reduced]
     writes_new: bool
@@ -99,7 +99,7 @@ def end_all(work: Ending) -> Rewritten:
     return Rewritten(added, [file for file, _ in changed], 0)
 
 
-def write_versions(storage: Storage, folder: str, table: ReplicatedTable, rows: pa.Table) -> list[DataFile]:
+def write_versions(storage: Storage, folder: str, table: TableSpec, rows: pa.Table) -> list[DataFile]:
     """Write rows; versions of the past apart from those that change again."""
     if table.form != "history":
         return write_rows(storage, folder, rows)

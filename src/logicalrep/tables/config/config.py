@@ -13,7 +13,7 @@ from typing import Any, Self
 import yaml
 
 from logicalrep.tables.config.nodes import Document, nearest, refuse
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.table_settings import OwnKeyError, TableSettings, TableSettingsError
 from logicalrep.transactions.table_names import TableName, TableNameError, table_name
@@ -57,7 +57,7 @@ class Config:
         """Return the settings that tables had before, whether or not all of them are still there."""
         return cls({name: Entry(str(name), each, is_optional=True) for name, each in settings.items()}, is_given=True)
 
-    def check(self, tables: Collection[TableName], described: Callable[[TableName], ReplicatedTable | None]) -> None:
+    def check(self, tables: Collection[TableName], described: Callable[[TableName], TableSpec | None]) -> None:
         """Refuse tables and columns that are not there.
 
         Args:

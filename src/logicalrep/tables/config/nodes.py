@@ -44,16 +44,16 @@ class Document:
             return yaml.compose(path.read_text("utf-8"), yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            self._note(0 if mark is None else mark.line + 1, f"is no YAML: {error.problem or error.context}")
+            self._add_line(0 if mark is None else mark.line + 1, f"is no YAML: {error.problem or error.context}")
         except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-            self._note(0, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+            self._add_line(0, f"cannot be read: {getattr(error, 'strerror', None) or error}")
         return None
 
     def _mapping(self, source: Mapping[str, object]) -> yaml.Node | None:
         try:
             return yaml.SafeDumper(io.StringIO()).represent_data(_plain(source))
         except yaml.YAMLError as error:
-            self._note(0, f"has a value that no file could have: {error}")
+            self._add_line(0, f"has a value that no file could have: {error}")
         return None
 
     def location(self, node: yaml.Node) -> str:
@@ -63,9 +63,9 @@ class Document:
 
     def add(self, node: yaml.Node, text: str) -> None:
         """Note a mistake."""
-        self._note(self._line(node), text)
+        self._add_line(self._line(node), text)
 
-    def _note(self, line: int, text: str) -> None:
+    def _add_line(self, line: int, text: str) -> None:
         self.mistakes.append((line, f"{self.name}:{line}: {text}" if line else f"{self.name}: {text}"))
 
     @staticmethod

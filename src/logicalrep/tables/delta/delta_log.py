@@ -24,7 +24,7 @@ from logicalrep.tables.delta.data_files import DataFile, count_rows, is_own_name
 from logicalrep.tables.delta.others import OthersCommit
 from logicalrep.tables.delta.place import DamagedError, Storage, StorageError, below, first_line
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles, commit_path
-from logicalrep.tables.delta.replicated_table import ReplicatedTable, Skipped
+from logicalrep.tables.delta.replicated_table import Skipped, TableSpec
 from logicalrep.tables.delta.statistics import Statistics, statistics_properties
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -70,7 +70,7 @@ class DeltaLog:
         """The table's data files by their paths."""
         self.load = ""
         """The load that the rows began with."""
-        self.table: ReplicatedTable
+        self.table: TableSpec
         """The description of the table."""
         self.removed = RemovedFiles(storage, folder)
         """The files that are in the last version no more and still there."""
@@ -114,7 +114,7 @@ class DeltaLog:
                 "remove it"
             )
         with self.storage.parsing(f"{self.folder}/_delta_log"):
-            table, load = ReplicatedTable.from_json(properties[_TABLE]), properties[_LOAD]
+            table, load = TableSpec.from_json(properties[_TABLE]), properties[_LOAD]
             files = {file.path: file for file in _files(reader, self.storage, self.folder)}
         self.table, self.load, self.files = table, load, files
         self._reader = reader
@@ -126,7 +126,7 @@ class DeltaLog:
         cls,
         storage: Storage,
         folder: str,
-        table: ReplicatedTable,
+        table: TableSpec,
         files: Sequence[DataFile],
         application: str,
         lsn: Lsn,
@@ -171,7 +171,7 @@ class DeltaLog:
         return Lsn(self._applied[application]) if application in self._applied else None
 
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
-        """Add and remove files, and note the LSN, in one commit. Returns the version.
+        """Add and remove files, and record the LSN, in one commit. Returns the version.
 
         Raises:
             WriterError: somebody else has committed meanwhile.
@@ -181,9 +181,7 @@ class DeltaLog:
         self._write(added, removed, application, lsn, [])
         return self.version
 
-    def describe(
-        self, table: ReplicatedTable, added: Sequence[DataFile] = (), removed: Sequence[DataFile] = ()
-    ) -> None:
+    def describe(self, table: TableSpec, added: Sequence[DataFile] = (), removed: Sequence[DataFile] = ()) -> None:
         """Note another description of the table, in one commit.
 
         Args:
@@ -200,15 +198,15 @@ class DeltaLog:
         self._write(added, removed, None, None, first, changes_data=bool(removed))
         self.table = table
 
-    def note_stopped(self, reason: str) -> None:
-        """Note in the table's properties why it stands still, and which LSN it has; the next load removes the note."""
+    def write_stopped(self, reason: str) -> None:
+        """Write why the table is stopped, and its LSN, into its properties; the next load removes them."""
         before = self._open_last_version().metadata()
         properties = {**before.configuration, _STOPPED: reason}
         if before.configuration != properties:
             self._write([], [], None, None, [{"metaData": self._metadata(self.table, str(before.id), properties)}])
 
     def keep_for(self, hours: float) -> None:
-        """Note in the table's properties for how long its old versions can be read, if that is not there yet.
+        """Write into the table's properties for how long its old versions can be read, if that is not there yet.
 
         Other programs that VACUUM the table keep to it.
         """
@@ -220,7 +218,7 @@ class DeltaLog:
     def skip(self, skipped: Skipped, application: str) -> None:
         """Note a commit of the server that is left out, and its LSN, in one commit: the table never gets its rows.
 
-        The note on why the table stands still goes. Arguments and errors are otherwise those of `commit`.
+        The property that says why the table is stopped goes. Arguments and errors are otherwise those of `commit`.
         """
         if skipped in self.table.skipped:
             return  # The earlier try had succeeded, though its answer was lost.
@@ -372,7 +370,7 @@ class DeltaLog:
             raise StorageError(f"{self.storage.uri_of(self.folder)}: {first_line(error)}") from None
 
     @staticmethod
-    def _metadata(table: ReplicatedTable, id_: str, properties: Mapping[str, str]) -> Mapping[str, object]:
+    def _metadata(table: TableSpec, id_: str, properties: Mapping[str, str]) -> Mapping[str, object]:
         kept = {name: value for name, value in properties.items() if not name.startswith("delta.dataSkipping")}
         return {
             "id": id_,
@@ -404,7 +402,7 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _protocol(table: ReplicatedTable) -> Mapping[str, object]:
+def _protocol(table: TableSpec) -> Mapping[str, object]:
     protocol: dict[str, object] = {"minReaderVersion": 1, "minWriterVersion": 2}
     if _has_ntz_columns(table):
         features = ["timestampNtz"]
@@ -413,7 +411,7 @@ def _protocol(table: ReplicatedTable) -> Mapping[str, object]:
     return {"protocol": protocol}
 
 
-def _has_ntz_columns(table: ReplicatedTable) -> bool:
+def _has_ntz_columns(table: TableSpec) -> bool:
     return any(_has_ntz(field.type) for field in table.stored)
 
 

@@ -47,7 +47,7 @@ class ReservedColumnError(LogicalRepError, ValueError):
     code = "COLUMN_RESERVED"
 
 
-class BesideDamagedError(LogicalRepError, RuntimeError):
+class CompanionDamagedError(LogicalRepError, RuntimeError):
     """A table beside a table that is damaged: nothing could load it again."""
 
     code = "HISTORY_DAMAGED"

@@ -15,7 +15,7 @@ from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.tasks import Tasks
 
 CHECKPOINT_EVERY = 50
@@ -37,7 +37,7 @@ _MERGED = range(8, 17)
 class _Merge:
     storage: Storage
     folder: str
-    table: ReplicatedTable
+    table: TableSpec
     files: tuple[DataFile, ...]
 
 

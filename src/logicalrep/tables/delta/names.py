@@ -33,14 +33,14 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
     return folder
 
 
-def folder_beside(folder: str, beside: str) -> str:
+def companion_folder(folder: str, companion: str) -> str:
     """Return the folder of the table beside a table; no table has it, as the `~` of such a name is encoded.
 
     Example:
-        >>> folder_beside("public/orders", "history")
+        >>> companion_folder("public/orders", "history")
         'public/orders~history'
     """
-    return f"{folder}~{beside}"
+    return f"{folder}~{companion}"
 
 
 def _encoded(name: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 
 from logicalrep.tables.delta.place import Storage, below
 
-_NOTES = "_removed.json"
-"""The file with notes of them in the table's folder: checkpoints of earlier versions had them for an hour only."""
+_LIST = "_removed.json"
+"""The file with the list of them in the table's folder: checkpoints of earlier versions had them for an hour only."""
 _LEAST_AGE = 3600.0
 """The seconds after which a file that is in no version is taken for one of a commit that was never made."""
 _SEARCH_AGAIN = 24 * 3600.0
@@ -87,11 +87,11 @@ class RemovedFiles:
 
     def save(self, version: int) -> None:
         """Note them, all those of the commits up to a version."""
-        notes = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
-        self._storage.write(f"{self._folder}/{_NOTES}", json.dumps(notes).encode())
+        content = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
+        self._storage.write(f"{self._folder}/{_LIST}", json.dumps(content).encode())
 
     def recall(self, version: int, used: Collection[str], keep_hours: float) -> None:
-        """Find the files that earlier processes removed: those of the notes, and of the commits since.
+        """Find the files that earlier processes removed: those of the list, and of the commits since.
 
         Files that were written and are in no version are found too, once they are old.
 
@@ -100,8 +100,8 @@ class RemovedFiles:
             used: the paths of its files.
             keep_hours: the hours for which old versions can be read.
         """
-        noted, found = self._storage.parse(f"{self._folder}/{_NOTES}", _noted) or (-1, [])
-        for number in range(noted + 1, version + 1):
+        listed, found = self._storage.parse(f"{self._folder}/{_LIST}", _parse_list) or (-1, [])
+        for number in range(listed + 1, version + 1):
             path = commit_path(self._folder, number)
             text = self._storage.read(path)
             with self._storage.parsing(path):
@@ -124,7 +124,7 @@ class RemovedFiles:
         self._recalled = time.monotonic()
 
 
-def _noted(content: Any) -> tuple[int, list[RemovedFile]]:
+def _parse_list(content: Any) -> tuple[int, list[RemovedFile]]:
     return int(content["version"]), [RemovedFile(*file) for file in content["removed"]]
 
 

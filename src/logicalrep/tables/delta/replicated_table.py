@@ -84,7 +84,7 @@ class Skipped(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReplicatedTable:
+class TableSpec:
     """A table of the server as its rows were loaded."""
 
     relation: TableDescription
@@ -103,8 +103,8 @@ class ReplicatedTable:
     """The settings with which its rows were loaded."""
     left: tuple[str, ...] = ()
     """The names of dropped columns that older data files may have."""
-    beside: Literal["history", "changes"] | None = None
-    """The content of a table beside it: every version of its rows, or its changes; None for the table itself."""
+    companion: Literal["history", "changes"] | None = None
+    """The content of a companion table of it: every version of its rows, or its changes; None for the table itself."""
     type_parts: tuple[TypePart, ...] = ()
     """The labels and attributes of the columns' types when its rows were loaded, or new ones since."""
     protected: tuple[tuple[int, str], ...] = ()
@@ -114,7 +114,7 @@ class ReplicatedTable:
     skipped: tuple[Skipped, ...] = ()
     """The commits that were skipped since its rows were loaded."""
 
-    def __reduce__(self) -> tuple[type[ReplicatedTable], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type[TableSpec], tuple[object, ...]]:
         # Some of the cached objects cannot be pickled; all are cheap to make again.
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
@@ -162,7 +162,7 @@ class ReplicatedTable:
     @property
     def form(self) -> Form:
         """The form of the Delta table's rows."""
-        return self.beside or ("marked" if self.settings.deletes == "soft" else "rows")
+        return self.companion or ("marked" if self.settings.deletes == "soft" else "rows")
 
     @cached_property
     def stored(self) -> pa.Schema:
@@ -200,11 +200,11 @@ class ReplicatedTable:
                     f"the column {name} of {self.relation} is of the key, which tells rows apart: it can be hashed, "
                     "and not be nulled or left out"
                 )
-        besides: list[Literal["history", "changes"] | None] = [None]
-        besides += ["history"] if self.settings.history else []
-        besides += ["changes"] if self.settings.append else []
-        for beside in besides:
-            assert replace(self, beside=beside).stored
+        companions: list[Literal["history", "changes"] | None] = [None]
+        companions += ["history"] if self.settings.history else []
+        companions += ["changes"] if self.settings.append else []
+        for companion in companions:
+            assert replace(self, companion=companion).stored
 
     def mask(self, column: WrittenColumn) -> tuple[str | None, str | None]:
         """Return how a column is masked: the mask, and the key's check value if it is hashed."""
@@ -291,7 +291,7 @@ class ReplicatedTable:
                 "settings": self.settings.to_json(),
                 "protected": self.protected,
                 "left": self.left,
-                "beside": self.beside,
+                "beside": self.companion,
                 "type_parts": self.type_parts,
                 "evidence": self.evidence and _EVIDENCE.content(self.evidence),
                 "skipped": self.skipped,
@@ -327,7 +327,7 @@ class ReplicatedTable:
             settings=TableSettings.from_json(content.get("settings", {})),
             protected=tuple((number, name) for number, name in content.get("protected", ())),
             left=tuple(content.get("left", ())),
-            beside=content.get("beside"),
+            companion=content.get("beside"),
             type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),
             evidence=_evidence(content.get("evidence")),
             skipped=tuple(Skipped(*each) for each in content.get("skipped", ())),

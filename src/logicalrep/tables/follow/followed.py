@@ -10,9 +10,9 @@ import pyarrow as pa
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.replicated_table import Skipped
-from logicalrep.tables.follow.kept import ASKED_FOR, Mark
+from logicalrep.tables.follow.kept import ASKED_FOR, PendingLoad
 from logicalrep.tables.follow.state import TableState
-from logicalrep.tables.history.beside import Beside
+from logicalrep.tables.history.beside import Companion
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -21,8 +21,8 @@ _NONE = Lsn(0)
 
 
 @dataclass(slots=True)
-class Followed:
-    """A table, its Delta table, and whether it follows, loads or stands still."""
+class Table:
+    """A table, its Delta table, and whether it follows, loads or is stopped."""
 
     name: TableName
     folder: str
@@ -32,14 +32,14 @@ class Followed:
     """The Delta table; None before the first load."""
     changed_by_others: str | None = None
     """A description of what another program changed in the Delta table before it was opened; None if it did not."""
-    beside: dict[Beside, DeltaLog] = field(default_factory=dict)
-    """The Delta tables beside it."""
+    companions: dict[Companion, DeltaLog] = field(default_factory=dict)
+    """The companion tables."""
     load: str | None = None
     """The load that the Delta table's rows began with."""
     application: str | None = None
     """The application id of the Delta table's transactions."""
-    mark: Mark | None = None
-    """The mark of a table whose changes are kept; None for one whose changes are applied."""
+    pending_load: PendingLoad | None = None
+    """The pending load of a table whose changes are buffered; None for one whose changes are applied."""
     pending: tuple[CatalogTable, Lsn] | None = None
     """A later description, which holds once the copy has all changes up to the LSN."""
     unproven: pa.Table | None = None
@@ -47,7 +47,7 @@ class Followed:
     has_new_labels: bool = False
     """True if these have unknown labels: only a state of the catalog with all of their transactions proves them."""
     stopped: str | None = None
-    """The reason why the table stands still."""
+    """The reason why the table is stopped."""
     committed: str | None = None
     """The time of the last commit with changes of it, ISO 8601 in UTC."""
     columns: tuple[str, ...] = ()
@@ -56,11 +56,11 @@ class Followed:
     There are none if one that is masked or left out is not as before.
     """
     has_whole_old: bool = False
-    """Whether the server sent whole old rows at the last look."""
+    """Whether the server sent whole old rows at the last refresh."""
     least: Lsn = field(default=_NONE)
     """The least LSN of a copy: some changes before it were not kept, so that the copy has to have them."""
     is_given_up: bool = False
-    """True while the work on its kept changes is to end, as it is loaded again."""
+    """True while the work on its buffered changes is to end, as it is loaded again."""
 
     has_failed_upkeep: bool = False
     """True once its upkeep has failed, until it is loaded again."""
@@ -68,40 +68,40 @@ class Followed:
     @property
     def has_upkeep(self) -> bool:
         """Whether its Delta tables are to be kept up; those of a table that loads are about to be others."""
-        return self.mark is None and not self.has_failed_upkeep
+        return self.pending_load is None and not self.has_failed_upkeep
 
     @property
     def logs(self) -> list[DeltaLog]:
         """All of its Delta tables."""
-        return [] if self.log is None else [self.log, *self.beside.values()]
+        return [] if self.log is None else [self.log, *self.companions.values()]
 
     @property
     def is_skipped_in_part(self) -> bool:
-        """Whether a commit was left out of a Delta table beside it, and then the process ended."""
+        """Whether a commit was left out of a companion table, and then the process ended."""
         applied = None if self.log is None or self.application is None else self.log.applied(self.application)
         return applied is not None and any(
-            Lsn(each.lsn) > applied for log in self.beside.values() for each in log.table.skipped
+            Lsn(each.lsn) > applied for log in self.companions.values() for each in log.table.skipped
         )
 
     @property
     def can_move(self) -> bool:
         """Whether its Delta table can be that of another name without a load."""
-        return self.mark is None and self.stopped is None
+        return self.pending_load is None and self.stopped is None
 
     @property
     def is_whole(self) -> bool:
         """Whether its rows are there, and the changes that come are for them; else they wait for a load."""
-        return self.log is not None and (self.mark is None or self.mark.replaces != self.load)
+        return self.log is not None and (self.pending_load is None or self.pending_load.replaces != self.load)
 
     @property
     def is_asked_for(self) -> bool:
         """Whether somebody asked for its load, and so takes its columns as they are."""
-        return self.mark is not None and self.mark.reason == ASKED_FOR
+        return self.pending_load is not None and self.pending_load.reason == ASKED_FOR
 
     @property
     def takes_changes(self) -> bool:
-        """Whether changes that come are applied or kept, as they are from a refused commit on."""
-        return self.stopped is None or (self.mark is not None and self.mark.refused is not None)
+        """Whether changes that come are applied or buffered, as they are from a refused commit on."""
+        return self.stopped is None or (self.pending_load is not None and self.pending_load.refused is not None)
 
     @property
     def numbers(self) -> Mapping[str, int]:
@@ -113,7 +113,7 @@ class Followed:
 
     def state(self, lsn: Lsn, timeline: int, progress: LoadProgress | None) -> TableState:
         """Return how far the table is, given that those that follow have all commits up to an LSN."""
-        if self.mark is not None or self.stopped is not None:
+        if self.pending_load is not None or self.stopped is not None:
             applied = None if self.log is None or self.application is None else self.log.applied(self.application)
             lsn = applied or Lsn(0)
         return TableState(
@@ -123,13 +123,13 @@ class Followed:
             lsn=lsn,
             load=self.load,
             timeline=timeline,
-            state="stopped" if self.stopped is not None else "following" if self.mark is None else "loading",
+            state="stopped" if self.stopped is not None else "following" if self.pending_load is None else "loading",
             error=self.stopped,
-            beside={name: log.version for name, log in self.beside.items()},
+            companions={name: log.version for name, log in self.companions.items()},
             rows=None if self.log is None else sum(file.rows for file in list(self.log.files.values())),
             commit_timestamp=self.committed,
             progress=progress,
-            refused=self.mark.refused if self.stopped is not None and self.mark is not None else None,
+            refused=self.pending_load.refused if self.stopped is not None and self.pending_load is not None else None,
             skipped=self._skipped,
         )
 

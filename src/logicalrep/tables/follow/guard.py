@@ -64,7 +64,7 @@ class Guard:
             self._numbers[oid] = found
             self._store(self._protected)
 
-    def look(
+    def check_partitions(
         self, names: Mapping[int, TableName], partitions_of: Callable[[Collection[int]], Mapping[int, int]]
     ) -> None:
         """Store which tables have masks now, by their OIDs, and which partitions they have.

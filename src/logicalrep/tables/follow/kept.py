@@ -1,4 +1,4 @@
-"""The changes of tables that are being loaded, kept at the destination until the copy is whole.
+"""The changes of tables that are being loaded, buffered at the destination until the copy is whole.
 
 The slot goes on while a table loads: its changes are stored as rows of the change feed before they are acknowledged,
 and applied once the copied rows are there, from the position of the copy on.
@@ -24,9 +24,9 @@ from logicalrep.tables.row_buffer import RowBuffer
 from logicalrep.tables.stored_keys import StoredKeys
 from logicalrep_runtime.scalars import Lsn
 
-_MARKS = f"{FOLDER}/loads"
-_KEPT = f"{FOLDER}/kept"
-_MARK = "load.json"
+_LOADS = f"{FOLDER}/loads"
+_BUFFERS = f"{FOLDER}/kept"
+_LOAD_FILE = "load.json"
 _LAST, _OTHER, _PARTS = ".parquet", ".part", b"logicalrep.parts"
 """The ends of the names of files, and what tells of the other files of one end in the schema of the last."""
 _AT_ONCE = 64 << 20
@@ -36,8 +36,8 @@ ASKED_FOR = "asked for"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A table that is to be loaded, or whose kept changes are not all applied."""
+class PendingLoad:
+    """A table that is to be loaded, or whose buffered changes are not all applied."""
 
     folder: str
     replaces: str | None
@@ -64,27 +64,27 @@ _KEYS = StoredKeys(
 )
 
 
-class Kept:
-    """The marks of loading tables, and their changes."""
+class ChangeBuffer:
+    """The pending loads of tables, and their buffered changes."""
 
     def __init__(self, storage: Storage, check: Callable[[], object] = lambda: None) -> None:
         """Take the destination, and what raises an error, before files are removed, if another process writes there."""
         self._storage = storage
         self._check = check
 
-    def marks(self) -> dict[str, Mark]:
-        """Return the marked tables by their folders."""
+    def pending_loads(self) -> dict[str, PendingLoad]:
+        """Return the pending loads by their tables' folders."""
         found = {}
-        for path in self._storage.list(_MARKS):
-            if path.endswith(f"/{_MARK}"):
-                mark = self._storage.parse(path, Mark.from_json)
-                if mark is not None:
-                    found[mark.folder] = mark
+        for path in self._storage.list(_LOADS):
+            if path.endswith(f"/{_LOAD_FILE}"):
+                pending_load = self._storage.parse(path, PendingLoad.from_json)
+                if pending_load is not None:
+                    found[pending_load.folder] = pending_load
         return found
 
-    def mark(self, mark: Mark) -> None:
-        """Note that a table loads: from now on its changes have to be kept."""
-        self._storage.write(f"{_MARKS}/{mark.folder}/{_MARK}", json.dumps(mark.to_json()).encode())
+    def save_pending_load(self, pending_load: PendingLoad) -> None:
+        """Save that a table is to be loaded: from now on its changes are buffered."""
+        self._storage.write(f"{_LOADS}/{pending_load.folder}/{_LOAD_FILE}", json.dumps(pending_load.to_json()).encode())
 
     def keep(self, folder: str, rows: pa.Table, end: Lsn) -> None:
         """Store a table's changes, all those of the commits before `end` that are not stored yet."""
@@ -127,7 +127,7 @@ class Kept:
         data = self._read(last)
         with self._storage.parsing(last):
             names = json.loads((pq.read_schema(pa.BufferReader(data)).metadata or {}).get(_PARTS, b"[]"))
-            paths = [f"{_KEPT}/{below(folder, name)}" for name in names]
+            paths = [f"{_BUFFERS}/{below(folder, name)}" for name in names]
         for path in [*paths, last]:
             content = data if path == last else self._read(path)
             with self._storage.parsing(path):
@@ -150,7 +150,7 @@ class Kept:
 
     def _forget(self, folder: str, upto: Lsn | None) -> None:
         self._check()
-        files = self._storage.list(f"{_KEPT}/{folder}")
+        files = self._storage.list(f"{_BUFFERS}/{folder}")
         # The file that tells the others goes first: without it nothing reads them.
         for path in sorted(files, key=lambda path: not path.endswith(_LAST)):
             is_its = path.endswith((_LAST, _OTHER))
@@ -158,12 +158,12 @@ class Kept:
                 self._storage.delete(path)
 
     def remove(self, folder: str) -> None:
-        """Remove a table's changes and then its mark: all of them are applied."""
+        """Remove a table's changes and then its pending load: all of them are applied."""
         self.forget_all(folder)
-        self._storage.delete(f"{_MARKS}/{folder}/{_MARK}")
+        self._storage.delete(f"{_LOADS}/{folder}/{_LOAD_FILE}")
 
     def _ends(self, folder: str) -> list[Lsn]:
-        return sorted(self._end(path) for path in self._storage.list(f"{_KEPT}/{folder}") if path.endswith(_LAST))
+        return sorted(self._end(path) for path in self._storage.list(f"{_BUFFERS}/{folder}") if path.endswith(_LAST))
 
     def _end(self, path: str) -> Lsn:
         with self._storage.parsing(path):
@@ -171,11 +171,11 @@ class Kept:
 
     @staticmethod
     def _path(folder: str, end: Lsn) -> str:
-        return f"{_KEPT}/{folder}/{int(end):016X}{_LAST}"
+        return f"{_BUFFERS}/{folder}/{int(end):016X}{_LAST}"
 
     @staticmethod
     def _part(folder: str, end: Lsn, token: str) -> str:
-        return f"{_KEPT}/{folder}/{int(end):016X}-{token}{_OTHER}"
+        return f"{_BUFFERS}/{folder}/{int(end):016X}-{token}{_OTHER}"
 
 
 def _parquet(rows: pa.Table) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from logicalrep.tables.delta.place import StorageError
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 
 _Result = TypeVar("_Result")
 
@@ -20,9 +20,9 @@ _LONGEST_PAUSE = 30.0
 class Patience:
     """Repeats what a destination refuses, and says how much WAL that costs the server."""
 
-    def __init__(self, report: Report, stop: threading.Event, retained: Callable[[], str]) -> None:
+    def __init__(self, observer: Observer, stop: threading.Event, retained: Callable[[], str]) -> None:
         """Take the receiver of the lines, the event that ends the waiting, and the text on the retained WAL."""
-        self._report = report
+        self._observer = observer
         self._stop = stop
         self._retained = retained
 
@@ -40,9 +40,9 @@ class Patience:
             except StorageError as error:
                 if self.is_over or not error.may_pass:
                     raise
-                self._report.on_error("destination")
+                self._observer.on_error("destination")
                 if time.monotonic() - said > _SAY_AGAIN:
                     said = time.monotonic()
-                    self._report.on_waiting(f"{error}; {self._retained()}")
+                    self._observer.on_waiting(f"{error}; {self._retained()}")
                 self._stop.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)

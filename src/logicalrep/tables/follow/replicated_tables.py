@@ -1,4 +1,4 @@
-"""The replicated tables: which follow, which load, which stand still, and how far each is."""
+"""The replicated tables: which follow, which load, which are stopped, and how far each is."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from logicalrep.tables.delta.maintenance import cannot_wait, is_due, needs_check
 from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import DamagedError
 from logicalrep.tables.errors import NeedsResync, RefusedCommit
-from logicalrep.tables.follow.followed import Followed
+from logicalrep.tables.follow.followed import Table
 from logicalrep.tables.follow.guard import Guard
-from logicalrep.tables.follow.kept import ASKED_FOR, Mark
+from logicalrep.tables.follow.kept import ASKED_FOR, PendingLoad
 from logicalrep.tables.follow.load_counts import LoadedTooOftenError
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.state import State, TableState
 from logicalrep.tables.follow.tries import MOST_TRIES, Tries
-from logicalrep.tables.follow.watch import Found, Watch
+from logicalrep.tables.follow.watch import Catalog, ServerTable
 from logicalrep.tables.follow.writing import NotProvenYetError, TableWriter
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.load.loader import Loader
 from logicalrep.tables.load.loading import LoadedTable, WantedLoad
 from logicalrep.tables.masks.masked_rows import Masking
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.schema.proof import latest, reason_to_load
 from logicalrep.tables.schema.renaming import Copied
 from logicalrep.tables.settings import ReplicateSettings
@@ -54,7 +54,7 @@ _SAY_AGAIN = 60.0
 class Ready:
     """A table's rows that can be written."""
 
-    table: Followed
+    table: Table
     rows: pa.Table
     """Rows of the change feed, also those of Relation messages."""
     now: CatalogTable | None
@@ -63,15 +63,15 @@ class Ready:
     """Whether that state has the transactions of all rows."""
 
 
-class ReplicatedTables:
+class TableManager:
     """All tables of a destination. Other threads may call only `write`, for one table by one thread at a time."""
 
     def __init__(
         self,
         before: State,
         settings: ReplicateSettings,
-        report: Report,
-        watch: Watch,
+        observer: Observer,
+        catalog: Catalog,
         loader: Loader,
         writer: TableWriter,
         guard: Guard,
@@ -81,18 +81,18 @@ class ReplicatedTables:
         """Take how far the tables were at the start, the settings, and what reads and writes the tables."""
         self._before = before
         self._settings = settings
-        self._report = report
-        self._watch = watch
+        self._observer = observer
+        self._catalog = catalog
         self._loader = loader
         self._writer = writer
         self._guard = guard
         self._patience = patience
         self._pool = pool
-        self._marks = writer.marks()
-        self._tables: dict[TableName, Followed] = {}
-        self._by_oid: dict[int, Followed] = {}
-        # The tables whose copies are being committed, or whose kept changes are being applied.
-        self._catching_up: list[tuple[Followed, Future[None]]] = []
+        self._pending_loads = writer.pending_loads()
+        self._tables: dict[TableName, Table] = {}
+        self._by_oid: dict[int, Table] = {}
+        # The tables whose copies are being committed, or whose buffered changes are being applied.
+        self._catching_up: list[tuple[Table, Future[None]]] = []
         self._tries: dict[TableName, Tries] = {}
         # The tables that have left the publication since the start, whose changes were not sent.
         self._left: set[TableName] = set()
@@ -103,7 +103,7 @@ class ReplicatedTables:
 
     # The tables that there are
 
-    def of(self, oid: int) -> Followed | None:
+    def of(self, oid: int) -> Table | None:
         """Return the table with an OID; None for one that is not replicated, or not yet."""
         return self._by_oid.get(oid)
 
@@ -116,7 +116,8 @@ class ReplicatedTables:
     def are_up_to_date(self) -> bool:
         """Whether no table loads, or may have to."""
         return all(
-            (table.mark is None and table.pending is None and table.unproven is None) or table.stopped is not None
+            (table.pending_load is None and table.pending is None and table.unproven is None)
+            or table.stopped is not None
             for table in self._tables.values()
         )
 
@@ -126,10 +127,10 @@ class ReplicatedTables:
 
     @property
     def stopped(self) -> dict[TableName, str]:
-        """The tables that stand still, with the reasons."""
+        """The tables that are stopped, with the reasons."""
         return {table.name: table.stopped for table in self._tables.values() if table.stopped is not None}
 
-    def follow(self, found: Mapping[TableName, Found], timeline: int, position: Lsn) -> None:
+    def follow(self, found: Mapping[TableName, ServerTable], timeline: int, position: Lsn) -> None:
         """Take the published tables, and the server's timeline: load what is new, or differs from its copy.
 
         Args:
@@ -139,7 +140,7 @@ class ReplicatedTables:
         """
         self._writer.timeline = timeline
         names = {now.oid: name for name, now in found.items()}
-        self._patience.run(lambda: self._guard.look(names, self._watch.query_partitions))
+        self._patience.run(lambda: self._guard.check_partitions(names, self._catalog.query_partitions))
         self._rename(names)
         # Tables that left the publication before the start, and come back later, are among them.
         self._left |= {name for text in self._before.tables for name in table_names(text)} - found.keys()
@@ -147,7 +148,7 @@ class ReplicatedTables:
             table = self._tables.pop(name)
             self._left.add(name)
             self._by_oid.pop(table.oid, None)
-            self._report.on_warning(f"{name} is not published any more: its rows stay as they are")
+            self._observer.on_warning(f"{name} is not published any more: its rows stay as they are")
         self._learn_numbers(found)
         self._open([self._add_table(name, now.oid) for name, now in found.items() if name not in self._tables])
         for name, now in found.items():
@@ -159,20 +160,20 @@ class ReplicatedTables:
             self._by_oid[now.oid] = known
             self._fit(known, partial(self._refresh, known, now, position, is_another=is_another))
 
-    def _refresh(self, table: Followed, now: Found, position: Lsn, *, is_another: bool) -> None:
+    def _refresh(self, table: Table, now: ServerTable, position: Lsn, *, is_another: bool) -> None:
         """Take what a table is on the server now."""
         if is_another:
             self.load(table, "another table of this name")
         if table.application is not None:
             self._writer.adopt(table, now.head)
-        if table.mark is None and table.stopped is None:
+        if table.pending_load is None and table.stopped is None:
             self._compare(table, now, position)
         described = now.now.table
         is_as_before = described.has_protected(self._settings.of(table.name), self._numbers(table))
         table.columns = described.sent_names if is_as_before else ()
         table.has_whole_old = described.has_whole_old
 
-    def _learn_numbers(self, found: Mapping[TableName, Found]) -> None:
+    def _learn_numbers(self, found: Mapping[TableName, ServerTable]) -> None:
         """Store which columns are the masked and left-out ones: another one may have such a name later."""
         for name, now in found.items():
             known = self._tables.get(name)
@@ -182,7 +183,7 @@ class ReplicatedTables:
             numbers = {column: number for number, column in now.now.table.protected}
             self._patience.run(partial(self._guard.learn_numbers, now.oid, settings, numbers))
 
-    def _numbers(self, table: Followed) -> Mapping[str, int]:
+    def _numbers(self, table: Table) -> Mapping[str, int]:
         """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
         return {} if table.is_asked_for else {**self._guard.numbers(table.oid), **table.numbers}
 
@@ -211,14 +212,14 @@ class ReplicatedTables:
                 later.folder = there.folder
                 self._by_oid.pop(there.oid, None)
             self._writer.move(later, copied)
-            self._report.on_warning(
+            self._observer.on_warning(
                 f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is"
             )
 
     def _folder(self, name: TableName) -> str:
         return table_folder(name, [table.folder for table in self._tables.values()])
 
-    def _compare(self, table: Followed, found: Found, position: Lsn) -> None:
+    def _compare(self, table: Table, found: ServerTable, position: Lsn) -> None:
         """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""
         assert table.log is not None
         before = table.log.table
@@ -227,7 +228,7 @@ class ReplicatedTables:
             return
         reason = reason_to_load(before, found.now)
         if reason is None:
-            has_unsent = self._watch.has_unsent_rows(before, found.now.table)
+            has_unsent = self._catalog.has_unsent_rows(before, found.now.table)
             if has_unsent is None:
                 return
             reason = "a partition with rows was attached" if has_unsent else None
@@ -242,33 +243,33 @@ class ReplicatedTables:
             table.pending = None
             self._fit(table, lambda: self._writer.describe(table, found.now))
 
-    def _add_table(self, name: TableName, oid: int) -> Followed:
+    def _add_table(self, name: TableName, oid: int) -> Table:
         before = self._before.tables.get(str(name))
-        table = Followed(name, self._folder(name) if before is None else before.folder, oid)
+        table = Table(name, self._folder(name) if before is None else before.folder, oid)
         table.committed = None if before is None else before.commit_timestamp
         self._tables[name] = table
         return table
 
-    def _open(self, tables: Sequence[Followed]) -> None:
+    def _open(self, tables: Sequence[Table]) -> None:
         """Open tables side by side, as each is several requests to a store, and load those that are not there."""
         opened = [self._pool.submit(self._writer.open, table, self._known_version(table)) for table in tables]
         for table, future in zip(tables, opened, strict=True):
             self._fit(table, partial(self._go_on, table, future))
 
-    def _known_version(self, table: Followed) -> int:
+    def _known_version(self, table: Table) -> int:
         before = self._before.tables.get(str(table.name))
         return -1 if before is None or before.version is None else before.version
 
-    def _go_on(self, table: Followed, opened: Future[None]) -> None:
+    def _go_on(self, table: Table, opened: Future[None]) -> None:
         """Go on with a table as it was left, once it is opened, or load it."""
         opened.result()
         before = self._before.tables.get(str(table.name))
-        table.mark = self._marks.get(table.folder)
+        table.pending_load = self._pending_loads.get(table.folder)
         if table.is_asked_for:
             self._writer.forget_loads(table)
-        known_beside = {} if before is None else before.beside
-        has_beside = table.log is not None and self._writer.open_beside(table, known_beside)
-        is_held = table.mark is not None and table.mark.refused is not None
+        known_companions = {} if before is None else before.companions
+        has_companions = table.log is not None and self._writer.open_companions(table, known_companions)
+        is_held = table.pending_load is not None and table.pending_load.refused is not None
         is_stopped = before is not None and before.state == "stopped" and not is_held
         if table.log is None:
             self.load(table, ASKED_FOR if table.is_asked_for else _NEW)
@@ -280,16 +281,16 @@ class ReplicatedTables:
             self.load(table, table.changed_by_others)
         elif is_held and table.log.table.settings != self._settings.of(table.name):
             self.load(table, _OTHER_SETTINGS)
-        elif before is not None and is_stopped and (table.mark is None or table.is_whole):
+        elif before is not None and is_stopped and (table.pending_load is None or table.is_whole):
             # Its changes since then are stored nowhere, so that it is loaded again; other settings may let it load.
             table.stopped = before.error
             if table.log.table.settings != self._settings.of(table.name):
                 self.load(table, _OTHER_SETTINGS)
-        elif table.mark is not None and table.is_whole:
-            self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
-        elif table.mark is not None:
+        elif table.pending_load is not None and table.is_whole:
+            self._catching_up.append((table, self._pool.submit(self._writer.apply_buffer, table)))
+        elif table.pending_load is not None:
             if self._guard.has_other_masks(table.name):
-                self._writer.forget_kept(table)
+                self._writer.clear_buffer(table)
             self._begin(table)
         elif table.changed_by_others is not None:
             self.load(table, table.changed_by_others)
@@ -297,7 +298,7 @@ class ReplicatedTables:
             self.load(table, "another table of this name")
         elif before is None or table.name in self._left:
             self.load(table, "published again")
-        elif not has_beside:
+        elif not has_companions:
             self.load(table, "its history or its changes are not there")
 
     # Changes
@@ -312,7 +313,7 @@ class ReplicatedTables:
             batches: rows of the change feed by the tables' OIDs, whole transactions.
         """
         found: list[Ready] = []
-        asked: list[tuple[Followed, pa.Table]] = []
+        asked: list[tuple[Table, pa.Table]] = []
         waiting = [table.oid for table in self._tables.values() if table.unproven is not None]
         for oid in dict.fromkeys([*waiting, *batches]):
             table, rows = self._by_oid.get(oid), pa.Table.from_batches(batches.get(oid, ()), FEED_SCHEMA)
@@ -322,22 +323,22 @@ class ReplicatedTables:
             if table is None:
                 if not pc.all(are_relations).as_py():
                     # A new table: its load begins after these commits, and so has their rows.
-                    self._watch.look_soon()
+                    self._catalog.refresh_soon()
                 continue
             before, table.unproven = table.unproven, None
             if not table.takes_changes:
                 continue
             if before is not None:
                 rows = pa.concat_tables([before, rows])
-            if table.mark is None and (before is not None or pc.any(are_relations).as_py()):
+            if table.pending_load is None and (before is not None or pc.any(are_relations).as_py()):
                 asked.append((table, rows))
             else:
                 found.append(Ready(table, rows, None))
         return [*found, *self._take_proven(asked)] if asked else found
 
-    def _take_proven(self, asked: Sequence[tuple[Followed, pa.Table]]) -> list[Ready]:
+    def _take_proven(self, asked: Sequence[tuple[Table, pa.Table]]) -> list[Ready]:
         """Return those tables' rows of whose transactions the catalog has all; the others wait."""
-        refresh, found, behind = self._watch.refresh([table.oid for table, _ in asked]), [], []
+        refresh, found, behind = self._catalog.refresh([table.oid for table, _ in asked]), [], []
         for table, rows in asked:
             relations, _ = sent_relations(rows)
             now = refresh.tables.get(table.oid)
@@ -350,7 +351,7 @@ class ReplicatedTables:
                 table.has_new_labels = False
                 found.append(Ready(table, rows, now, has_all))
             else:
-                self._report.on_warning(
+                self._observer.on_warning(
                     f"{table.name} was dropped before the columns of its last changes could be told: its rows stay as "
                     "they were before them"
                 )
@@ -361,7 +362,7 @@ class ReplicatedTables:
             self._behind_since = moment
         elif moment - self._behind_since > _BEHIND:
             self._behind_since = moment + _SAY_AGAIN
-            self._report.on_waiting(
+            self._observer.on_waiting(
                 f"changes of {', '.join(behind)} wait: the server has sent them, but its catalog does not have their "
                 "transactions yet, as with synchronous replication whose standby is away"
             )
@@ -395,18 +396,18 @@ class ReplicatedTables:
         if relations:
             messages = ready.rows.filter(pc.equal(ready.rows["op"], "relation"))
             rows = pa.concat_tables([messages, changes])
-        if table.mark is None:
+        if table.pending_load is None:
             try:
                 self._writer.apply(table, rows, end, ready.now, has_all=ready.has_all)
             except RefusedCommit:
-                # They are kept before the slot moves on.
+                # They are buffered before the slot moves on.
                 self._writer.keep(table, rows, end)
                 raise
         else:
             self._writer.keep(table, rows, end)
         return int(changes.num_rows)
 
-    def _masked(self, table: Followed, rows: pa.Table, sent: Sequence[tuple[str, ...]]) -> pa.Table:
+    def _masked(self, table: Table, rows: pa.Table, sent: Sequence[tuple[str, ...]]) -> pa.Table:
         """Return rows without what is masked or left out: nothing else may be written. Raises NeedsResync.
 
         `sent` are the columns of the Relation messages that the rows follow, in the order of their numbers.
@@ -430,14 +431,14 @@ class ReplicatedTables:
 
         return self._fit(ready.table, written) or 0
 
-    def _fit(self, table: Followed, action: Callable[[], _Result]) -> _Result | None:
+    def _fit(self, table: Table, action: Callable[[], _Result]) -> _Result | None:
         """Return an action's result; load the table again if that shows that it does not fit its changes any more."""
         try:
             return action()
         except NeedsResync as error:
             self.load(table, error.description)
         except DamagedError as error:
-            self._report.on_error("destination")
+            self._observer.on_error("destination")
             self.load(table, error.description)
         except Exception as error:
             if not is_of_one_table(error):
@@ -445,8 +446,8 @@ class ReplicatedTables:
             self._stop_after(table, error)
         return None
 
-    def _stop_after(self, table: Followed, error: Exception) -> None:
-        """Let a table stand still for an error of its own, unless another definition explains that: it is loaded."""
+    def _stop_after(self, table: Table, error: Exception) -> None:
+        """Stop a table for an error of its own, unless another definition explains that: it is loaded."""
         reason = None
         if table.log is not None and table.stopped is None:
             reason = self._query_change(table, table.log)
@@ -454,18 +455,18 @@ class ReplicatedTables:
             self.load(table, reason)
         else:
             log_unforeseen(table.name, error)
-            self._report.on_error("changes")
+            self._observer.on_error("changes")
             if isinstance(error, RefusedCommit):
                 self._writer.hold(table, error.lsn)
-            elif table.mark is not None and table.mark.refused is not None:
-                # Another error keeps it from its kept changes now.
+            elif table.pending_load is not None and table.pending_load.refused is not None:
+                # Another error keeps it from its buffered changes now.
                 self._writer.hold_no_more(table)
-            self._stand_still(table, reason_of(error))
+            self._stop(table, reason_of(error))
 
-    def _query_change(self, table: Followed, log: DeltaLog) -> str | None:
+    def _query_change(self, table: Table, log: DeltaLog) -> str | None:
         """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
         try:
-            now = self._watch.refresh([table.oid]).tables.get(table.oid)
+            now = self._catalog.refresh([table.oid]).tables.get(table.oid)
         except Exception as error:
             if not is_of_one_table(error):
                 raise
@@ -475,22 +476,23 @@ class ReplicatedTables:
         is_same = (now.table.key, now.table.has_whole_old) == (log.table.key, log.table.has_whole_old)
         return None if is_same else "its replica identity changed"
 
-    def _stand_still(self, table: Followed, reason: str) -> None:
-        """Let a table alone stand still. Its changes are kept from a refused commit on, else going on means a load."""
-        said, mark = table.stopped, table.mark
+    def _stop(self, table: Table, reason: str) -> None:
+        """Stop a table alone. Its changes are buffered from a refused commit on, else going on means a load."""
+        said, pending_load = table.stopped, table.pending_load
         resync = f"once that is mended, run logicalrep resync {table.name} with the same --dsn and --to"
-        if mark is not None and mark.refused is not None:
+        if pending_load is not None and pending_load.refused is not None:
             table.stopped = (
-                f"{reason}; its changes from that commit on are kept, for {self._settings.keep:g} hours: {resync}, "
-                f"which loads it again, or logicalrep skip {table.name} {mark.refused}, which leaves out what that "
+                f"{reason}; its changes from that commit on are buffered, for {self._settings.keep:g} hours: {resync}, "
+                f"which loads it again, or logicalrep skip {table.name} {pending_load.refused}, which leaves out what "
+                "that "
                 "commit changes of it"
             )
         else:
-            table.stopped = f"{reason}; its changes are not kept: {resync}, which loads it again"
+            table.stopped = f"{reason}; its changes are not buffered: {resync}, which loads it again"
         if table.stopped == said:
             return
-        self._report.on_table_stopped(table.name, table.stopped)
-        self._writer.note_stopped(table)
+        self._observer.on_table_stopped(table.name, table.stopped)
+        self._writer.write_stopped(table)
 
     def tidy(self, *, is_busy: bool) -> None:
         """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
@@ -507,18 +509,18 @@ class ReplicatedTables:
                 if needs_checkpoint(log):
                     self._maintain(table, log)
 
-    def _maintain(self, table: Followed, log: DeltaLog) -> None:
+    def _maintain(self, table: Table, log: DeltaLog) -> None:
         table.has_failed_upkeep = True
         self._fit(table, partial(self._writer.maintain, log))
-        # A table that stands still would fail again and again.
+        # A table that is stopped would fail again and again.
         table.has_failed_upkeep = table.stopped is not None
 
     # Loads
 
-    def load(self, table: Followed, reason: str) -> None:
+    def load(self, table: Table, reason: str) -> None:
         """Load a table, anew if it is there; until its rows are whole, readers have the old ones."""
         for item in [each for each in self._catching_up if each[0] is table]:
-            # The mark has to name the copy that is being committed.
+            # The pending load has to name the copy that is being committed.
             table.is_given_up = True
             item[1].exception()
             table.is_given_up = False
@@ -531,15 +533,15 @@ class ReplicatedTables:
             try:
                 self._writer.count_load(table, reason)
             except LoadedTooOftenError as error:
-                self._stand_still(table, str(error))
+                self._stop(table, str(error))
                 return
-        has_held = table.mark is None or table.mark.refused is not None or table.stopped is not None
+        has_held = table.pending_load is None or table.pending_load.refused is not None or table.stopped is not None
         table.stopped = None
         self._needed.setdefault(reason, []).append(table.name)
-        self._writer.mark(table, Mark(table.folder, table.load, reason))
+        self._writer.save_pending_load(table, PendingLoad(table.folder, table.load, reason))
         if has_held:
-            # What was kept while it stood still, or before it did: the load has it.
-            self._writer.forget_kept(table)
+            # What was buffered while it was stopped, or before: the load has it.
+            self._writer.clear_buffer(table)
         table.has_failed_upkeep = False
         self._tries.pop(table.name, None)
         self._begin(table)
@@ -548,13 +550,13 @@ class ReplicatedTables:
         """Say which loads are needed since the last call: one line for all tables of one reason."""
         needed, self._needed = self._needed, {}
         for reason, names in needed.items():
-            self._report.on_loads_needed(names, reason)
+            self._observer.on_loads_needed(names, reason)
 
-    def _begin(self, table: Followed) -> None:
-        """Have a marked table loaded, if that writes nothing in clear that must not be."""
+    def _begin(self, table: Table) -> None:
+        """Have a table loaded whose load is pending, if that writes nothing in clear that must not be."""
         reason = self._guard.reason(table.oid, table.name)
         if reason is not None:
-            self._stand_still(table, reason)
+            self._stop(table, reason)
         else:
             self._loader.add({table.name: WantedLoad(table.folder, table.oid, numbers=self._numbers(table))})
 
@@ -566,51 +568,56 @@ class ReplicatedTables:
                 self.load(table, ASKED_FOR)
 
     def skip(self, name: TableName, lsn: Lsn) -> bool:
-        """Leave a commit out of a table that stands still at it, and go on with the changes after it.
+        """Leave a commit out of a table that is stopped at it, and go on with the changes after it.
 
-        Returns False if it cannot be told yet whether it stands still at it, as it tries its kept changes again.
+        Returns False if it cannot be told yet whether it is stopped at it, as it tries its buffered changes again.
         """
         table = self._tables.get(name)
-        mark = None if table is None else table.mark
-        if table is None or mark is None or mark.refused != str(lsn):
-            self._report.on_warning(f"{name} does not stand still at the commit {lsn}, which is not skipped")
+        pending_load = None if table is None else table.pending_load
+        if table is None or pending_load is None or pending_load.refused != str(lsn):
+            self._observer.on_warning(f"{name} is not stopped at the commit {lsn}, which is not skipped")
             return True
         if table.stopped is None:
             return False
         skipped = self._fit(table, partial(self._writer.skip, table, lsn))
-        if skipped is None and table.mark is mark:
-            self._report.on_warning(
-                f"the commit {lsn} of {name} is not skipped, as a table beside it has it already: run logicalrep "
+        if skipped is None and table.pending_load is pending_load:
+            self._observer.on_warning(
+                f"the commit {lsn} of {name} is not skipped, as a companion table of it has it already: run logicalrep "
                 f"resync {name} with the same --dsn and --to"
             )
         if skipped is None:
             return True
-        self._report.on_warning(
+        self._observer.on_warning(
             f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on, which was skipped, as "
             "somebody asked for it"
         )
         self._writer.hold_no_more(table)
         table.stopped = None
-        self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
+        self._catching_up.append((table, self._pool.submit(self._writer.apply_buffer, table)))
         return True
 
     def _give_up(self) -> None:
-        """Keep the changes of tables that have stood still for too long no more."""
+        """Keep the changes of tables that have been stopped for too long no more."""
         least = time.time() - self._settings.keep * 3600
         for table in self._tables.values():
-            mark = table.mark
-            if table.stopped is not None and mark is not None and mark.since is not None and mark.since < least:
+            pending_load = table.pending_load
+            if (
+                table.stopped is not None
+                and pending_load is not None
+                and pending_load.since is not None
+                and pending_load.since < least
+            ):
                 self._writer.hold_no_more(table)
-                self._stand_still(table, f"the commit {mark.refused} was refused {self._settings.keep:g} hours ago")
+                self._stop(table, f"the commit {pending_load.refused} was refused {self._settings.keep:g} hours ago")
 
     def step(self) -> None:
-        """Go on with what has ended in other threads: copies, and kept changes that are applied."""
+        """Go on with what has ended in other threads: copies, and buffered changes that are applied."""
         for name in [name for name, tries in self._tries.items() if tries.take_due()]:
             if name in self._tables:
                 self._begin(self._tables[name])
         for result in self._loader.results():
             table = self._tables.get(result.name)
-            if table is None or table.mark is None or table.stopped is not None:
+            if table is None or table.pending_load is None or table.stopped is not None:
                 continue
             if isinstance(result, LoadedTable):
                 if result.table.relation.relation_id != table.oid:
@@ -622,21 +629,21 @@ class ReplicatedTables:
                 self._tries.pop(table.name, None)
                 self._catching_up.append((table, self._pool.submit(self._writer.replace, table, result)))
                 continue
-            self._report.on_error("load")
+            self._observer.on_error("load")
             if result.again and self._tries.setdefault(table.name, Tries()).count_failure(result.reason, result.is_own):
                 continue
             tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
-            self._stand_still(table, result.reason + tried)
+            self._stop(table, result.reason + tried)
         for table, future in [item for item in self._catching_up if item[1].done()]:
             self._catching_up.remove((table, future))
             self._finish_catching_up(table, future)
         self._give_up()
 
-    def _finish_catching_up(self, table: Followed, future: Future[None]) -> None:
+    def _finish_catching_up(self, table: Table, future: Future[None]) -> None:
         def caught_up() -> None:
             future.result()
             # No change is buffered while this runs, as this thread takes the batches.
             if not self._writer.apply_rest(table):
-                self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
+                self._catching_up.append((table, self._pool.submit(self._writer.apply_buffer, table)))
 
         self._fit(table, caught_up)

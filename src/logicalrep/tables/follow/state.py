@@ -143,8 +143,8 @@ class TableState:
     """The reason why it is stopped."""
     oid: int | None = None
     """The table's OID on the server, which renaming does not change."""
-    beside: Mapping[str, int] = field(default_factory=dict)
-    """The versions of the Delta tables beside it, `history` and `changes`, as far as there are any."""
+    companions: Mapping[str, int] = field(default_factory=dict)
+    """The versions of the companion tables, `history` and `changes`, as far as there are any."""
     rows: int | None = None
     """The number of its rows, with those that are marked as deleted; None before the first load."""
     commit_timestamp: str | None = None
@@ -152,7 +152,7 @@ class TableState:
     progress: LoadProgress | None = None
     """The progress of the copying of its rows; None if they are not being copied."""
     refused: str | None = None
-    """The LSN of the commit whose changes it does not take, while all changes from it on are kept; else None."""
+    """The LSN of the commit whose changes it does not take, while all changes from it on are buffered; else None."""
     skipped: Sequence[Mapping[str, object]] = ()
     """The commits that it lacks, as somebody asked for it: `lsn`, `changes`, `at`, and the `folders` that lack it."""
 
@@ -197,7 +197,7 @@ _TABLE_STATE = StoredKeys(
         "state": "state",
         "error": "error",
         "oid": "oid",
-        "beside": "beside",
+        "beside": "companions",
         "rows": "rows",
         "commit_timestamp": "commit_timestamp",
         "progress": "progress",

@@ -7,7 +7,7 @@ import re
 import time
 
 MOST_TRIES = 8
-"""The number of equal failures after which a table stands still."""
+"""The number of equal failures after which a table is stopped."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 """The seconds before the second try, and before later ones."""
 

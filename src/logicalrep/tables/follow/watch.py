@@ -1,4 +1,4 @@
-"""The connection through which the loop looks at the server: the publication, the tables' definitions, the slot."""
+"""The connection that reads the server's catalog for the loop: the publication, the tables' definitions, the slot."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Self, TypeVar
 
 import psycopg
 
-from logicalrep.observe.lag import Looks
+from logicalrep.observe.lag import WalHeads
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
 from logicalrep.postgres.retries import Waiting, retry
 from logicalrep.postgres.slots import Connection, Slot, query_server_time, query_slot, query_wal_head
 from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of
 from logicalrep.postgres.visibility import Visibility, query_visibility
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.load.definitions import (
     CatalogTable,
     one_state,
@@ -26,7 +26,7 @@ from logicalrep.tables.load.definitions import (
     query_empty_tables,
 )
 from logicalrep.tables.load.publishing import ensure_publication
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.schema.proof import new_partitions, unproven_partitions
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.transactions.table_names import TableName
@@ -35,7 +35,7 @@ from logicalrep_runtime.scalars import Lsn
 _Result = TypeVar("_Result")
 
 _PAUSE = 5.0
-"""The seconds between two looks."""
+"""The seconds between two catalog refreshes."""
 _PATIENCE_FOR_LOCKS = "1s"
 """The longest wait for a table that another session alters: the loop waits meanwhile."""
 
@@ -49,7 +49,7 @@ SELECT parts.oid, top FROM parts JOIN pg_class AS class ON class.oid = parts.oid
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServerTable:
     """A table on the server."""
 
     oid: int
@@ -69,7 +69,7 @@ class CatalogRefresh:
     """The transactions whose changes the catalog has."""
 
 
-class Watch:
+class Catalog:
     """A connection that survives the server's restarts."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Watch:
         settings: ReplicateSettings,
         publication: str,
         slot: str,
-        report: Report,
+        observer: Observer,
         said: Iterable[str],
         waiting: Waiting,
     ) -> None:
@@ -88,13 +88,13 @@ class Watch:
         self._settings = settings
         self._publication = publication
         self._slot = slot
-        self._report = report
+        self._observer = observer
         self._waiting = waiting
         self._connection: Connection | None = None
         self._lock = threading.Lock()
         self._next = self._next_standby = 0.0
         self._said = set(said)
-        self._looks = Looks()
+        self._heads = WalHeads()
 
     def __enter__(self) -> Self:
         return self
@@ -104,14 +104,14 @@ class Watch:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for another look."""
+        """Whether it is time for another refresh."""
         return time.monotonic() >= self._next
 
-    def look_soon(self) -> None:
-        """Make the next look due."""
+    def refresh_soon(self) -> None:
+        """Make the next refresh due."""
         self._next = 0.0
 
-    def query_tables(self) -> dict[TableName, Found] | None:
+    def query_tables(self) -> dict[TableName, ServerTable] | None:
         """Return the tables to replicate by their names; new ones are added to a publication of ours.
 
         Returns None while another session alters a table: what waited for it would hold up the others.
@@ -127,15 +127,15 @@ class Watch:
             return None
 
     def refuse_synchronous(self) -> None:
-        """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender; look now and then."""
+        """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender; check now and then."""
         if time.monotonic() >= self._next_standby:
             self._next_standby = time.monotonic() + _PAUSE
             if warning := self.run(lambda connection: refuse_synchronous(connection, self._slot)):
                 self._warn(warning)
 
     def caught_up(self, lsn: Lsn) -> datetime | None:
-        """Return the server's time at the last look by which all that had committed is before an LSN."""
-        return self._looks.caught_up(lsn)
+        """Return the server's time at the last refresh by which all that had committed is before an LSN."""
+        return self._heads.caught_up(lsn)
 
     def describe_retained(self) -> str:
         """Say how much WAL the slot retains, and how much more it may."""
@@ -163,7 +163,7 @@ class Watch:
         return self._connection
 
     def _disconnect(self) -> None:
-        self._report.on_error("server")
+        self._observer.on_error("server")
         self._close()
 
     def _close(self) -> None:
@@ -183,7 +183,7 @@ class Watch:
     def _query_tables(self, connection: Connection, oids: Collection[int]) -> dict[int, CatalogTable]:
         return query_catalog_tables(connection, oids, (self._publication,), self._settings.of)
 
-    def has_unsent_rows(self, before: ReplicatedTable, now: ReplicatedTable) -> bool | None:
+    def has_unsent_rows(self, before: TableSpec, now: TableSpec) -> bool | None:
         """Return whether new partitions may have rows from before they were partitions.
 
         Returns None while another session alters one that would have to be read.
@@ -210,21 +210,21 @@ class Watch:
             return None
         return self.run(lambda _: why_not_part_of(self._settings.connection, WalPosition(lsn, then), now))
 
-    def _tables(self, connection: Connection) -> dict[TableName, Found]:
+    def _tables(self, connection: Connection) -> dict[TableName, ServerTable]:
         published = ensure_publication(connection, self._publication, self._settings.tables, at_start=False)
         for warning in published.warnings:
             self._warn(warning)
         with one_state(connection):
             # One state of the catalog tells names and columns: a table may be renamed before the next query.
             found = self._query_tables(connection, [table.oid for table in published.listed])
-        time_of_look, head = query_server_time(connection), query_wal_head(connection)
-        self._looks.record_end(time_of_look, head)
+        refreshed_at, head = query_server_time(connection), query_wal_head(connection)
+        self._heads.record_end(refreshed_at, head)
         for oid in [oid for oid, now in found.items() if not now.table.relation.columns]:
             name = found.pop(oid).table.relation.table
             self._warn(f"{name} is not replicated, as it has no columns to be written; it is once it has one")
-        return {now.table.relation.table: Found(oid, now, head) for oid, now in found.items()}
+        return {now.table.relation.table: ServerTable(oid, now, head) for oid, now in found.items()}
 
     def _warn(self, warning: str) -> None:
         if warning not in self._said:
             self._said.add(warning)
-            self._report.on_warning(warning)
+            self._observer.on_warning(warning)

@@ -20,22 +20,22 @@ from logicalrep.postgres.timelines import Timeline
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.delta_log import DeltaLog, ForeignTableError, application_id
 from logicalrep.tables.delta.maintenance import is_due, maintain
-from logicalrep.tables.delta.names import folder_beside
+from logicalrep.tables.delta.names import companion_folder
 from logicalrep.tables.delta.place import DamagedError, Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable, Skipped
+from logicalrep.tables.delta.replicated_table import Skipped, TableSpec
 from logicalrep.tables.errors import NeedsResync, RefusedCommit
-from logicalrep.tables.follow.followed import Followed
-from logicalrep.tables.follow.kept import Kept, Mark
+from logicalrep.tables.follow.followed import Table
+from logicalrep.tables.follow.kept import ChangeBuffer, PendingLoad
 from logicalrep.tables.follow.load_counts import LoadCounts
 from logicalrep.tables.follow.patience import Patience
-from logicalrep.tables.follow.watch import Watch
+from logicalrep.tables.follow.watch import Catalog
 from logicalrep.tables.history.beside import (
-    Beside,
-    BesideDamagedError,
+    Companion,
+    CompanionDamagedError,
     add_marked_files,
-    apply_beside,
-    opened_beside,
-    replaced_beside,
+    apply_companion,
+    opened_companions,
+    replaced_companion,
     wanted,
 )
 from logicalrep.tables.load.definitions import CatalogTable
@@ -60,7 +60,7 @@ class NotProvenYetError(Exception):
     """Rows whose labels a later state of the catalog may prove."""
 
 
-def has_labels(table: Followed) -> bool:
+def has_labels(table: Table) -> bool:
     """Return whether a table has columns with labels of enum types."""
     log = table.log
     return log is not None and log.table.evidence is not None and bool(log.table.evidence.labelled)
@@ -75,40 +75,41 @@ class TableWriter:
         system_identifier: int,
         keep_hours: float,
         tasks: Tasks,
-        watch: Watch,
+        catalog: Catalog,
         patience: Patience,
         *,
         check: Callable[[], object],
     ) -> None:
         """Take the destination, the server's system identifier, and the hours for which old versions can be read.
 
-        `check` raises an error if another process writes to the destination: kept changes are removed after it only.
+        `check` raises an error if another process writes to the destination: buffered changes are removed after it
+        only.
         """
         self._storage = storage
         self._system = system_identifier
         self._keep_hours = keep_hours
         self._tasks = tasks
-        self._watch = watch
+        self._catalog = catalog
         self._patience = patience
-        self._kept = Kept(storage, check)
+        self._buffer = ChangeBuffer(storage, check)
         self._load_counts = LoadCounts(storage)
         self.timeline = 0
         """The server's timeline."""
 
     # Tables that are there
 
-    def marks(self) -> dict[str, Mark]:
-        """Return the marked tables by their folders."""
-        return self._kept.marks()
+    def pending_loads(self) -> dict[str, PendingLoad]:
+        """Return the pending loads by their tables' folders."""
+        return self._buffer.pending_loads()
 
-    def open(self, table: Followed, known: int) -> None:
+    def open(self, table: Table, known: int) -> None:
         """Open a table's Delta table, if there is one; `known` is a version before which only we have written."""
         log = table.log = self._patience.run(lambda: DeltaLog.open(self._storage, table.folder))
         if log is not None:
             table.changed_by_others = self._patience.run(lambda: log.changed_by_others(known))
 
-    def open_beside(self, table: Followed, known: Mapping[str, int]) -> bool:
-        """Open the Delta tables beside a table; return whether all are there, and of the same load.
+    def open_companions(self, table: Table, known: Mapping[str, int]) -> bool:
+        """Open the Delta companion tables; return whether all are there, and of the same load.
 
         `known` has for each a version before which only we have written. Raises BesideDamagedError if another program
         has changed one.
@@ -116,17 +117,17 @@ class TableWriter:
         log = table.log
         assert log is not None
         table.load, table.application = log.load, self._last_application(log)
-        if table.application is None and table.mark is None:
+        if table.application is None and table.pending_load is None:
             raise ForeignTableError(
                 f"{self._storage.uri_of(log.folder)} has no commit of the server {self._system}: it is the table of "
                 "another server; remove it, or replicate to another destination",
                 code="OTHER_SERVER",
             )
-        beside = self._patience.run(lambda: opened_beside(self._storage, log, known))
-        table.beside = beside or {}
+        companions = self._patience.run(lambda: opened_companions(self._storage, log, known))
+        table.companions = companions or {}
         for each in table.logs:
             self._patience.run(partial(each.keep_for, self._keep_hours))
-        return beside is not None
+        return companions is not None
 
     def _last_application(self, log: DeltaLog) -> str | None:
         """Return the application id of the table's last commit, which may be of an earlier timeline.
@@ -139,11 +140,11 @@ class TableWriter:
                 return application
         return None
 
-    def adopt(self, table: Followed, head: Lsn) -> None:
+    def adopt(self, table: Table, head: Lsn) -> None:
         """Go on under the server's present timeline, whose WAL ends at an LSN.
 
         Raises NeedsResync if the server has not all that the table has: a process that was killed may have committed
-        to the table, and not have noted that in the state, which is all that was checked at the start.
+        to the table, and not have saved that in a checkpoint, which is all that was checked at the start.
         """
         assert table.load is not None
         assert table.log is not None
@@ -152,7 +153,7 @@ class TableWriter:
         if table.is_whole:
             then, lsn = int(table.application.split("/")[2]), table.log.applied(table.application)
             assert lsn is not None
-            reason = self._watch.why_not_reached(
+            reason = self._catalog.why_not_reached(
                 lsn, Timeline(self._system, then), Timeline(self._system, self.timeline)
             )
             if reason is not None or lsn > head:
@@ -170,16 +171,16 @@ class TableWriter:
         """Do what is due for a Delta table's upkeep."""
         self._run(log, lambda: maintain(log, self._keep_hours, self._tasks))
 
-    def note_stopped(self, table: Followed) -> None:
-        """Note in a table's properties why it stands still."""
+    def write_stopped(self, table: Table) -> None:
+        """Write into a table's properties why it is stopped."""
         if table.log is not None and table.application is not None:
             log, since = table.log, f"since {table.log.applied(table.application)}: {table.stopped}"
-            self._patience.run(lambda: log.note_stopped(since))
+            self._patience.run(lambda: log.write_stopped(since))
 
     # Rows
 
     def apply(
-        self, table: Followed, rows: pa.Table, end: Lsn, now: CatalogTable | None = None, *, has_all: bool = False
+        self, table: Table, rows: pa.Table, end: Lsn, now: CatalogTable | None = None, *, has_all: bool = False
     ) -> None:
         """Apply a table's rows, all those of commits before `end`; it gets other columns and keys in between.
 
@@ -215,7 +216,7 @@ class TableWriter:
             except OF_CHANGES:
                 self._apply_in_turn(table, part)
 
-    def _new(self, table: Followed, rows: pa.Table) -> tuple[list[SentRelation], pa.Table]:
+    def _new(self, table: Table, rows: pa.Table) -> tuple[list[SentRelation], pa.Table]:
         """Return the Relation messages and the changes of the commits that a table does not have."""
         assert table.log is not None
         assert table.application is not None
@@ -224,15 +225,15 @@ class TableWriter:
             rows = chosen(rows, pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
         return sent_relations(rows)
 
-    def _apply(self, table: Followed, changes: pa.Table, upto: Lsn) -> None:
+    def _apply(self, table: Table, changes: pa.Table, upto: Lsn) -> None:
         assert table.log is not None
         assert table.application is not None
         log, application = table.log, table.application
-        for beside in table.beside.values():
-            self._run(beside, partial(apply_beside, beside, changes, upto, application, self._tasks))
+        for companion in table.companions.values():
+            self._run(companion, partial(apply_companion, companion, changes, upto, application, self._tasks))
         self._run(log, lambda: apply(log, changes, upto, application, self._tasks))
 
-    def _apply_in_turn(self, table: Followed, changes: pa.Table) -> None:
+    def _apply_in_turn(self, table: Table, changes: pa.Table) -> None:
         """Apply as many commits as can be, as one value fails all that goes with it. Raises RefusedCommit."""
         lsns = np.unique(changes["commit_lsn"].to_numpy())
         first, count = 0, (len(lsns) + 1) // 2
@@ -249,24 +250,26 @@ class TableWriter:
             else:
                 first += count
 
-    def hold(self, table: Followed, lsn: Lsn) -> None:
-        """Note that a table does not take a commit, and that all changes from it on are kept."""
-        is_tried_again = table.mark is not None and table.mark.refused == str(lsn)
+    def hold(self, table: Table, lsn: Lsn) -> None:
+        """Save that a table does not take a commit, and that all changes from it on are buffered."""
+        is_tried_again = table.pending_load is not None and table.pending_load.refused == str(lsn)
         if not is_tried_again:
-            self.mark(table, Mark(table.folder, None, "a commit was refused", refused=str(lsn), since=time.time()))
+            self.save_pending_load(
+                table, PendingLoad(table.folder, None, "a commit was refused", refused=str(lsn), since=time.time())
+            )
 
-    def hold_no_more(self, table: Followed) -> None:
-        """Note that a table stands still at no commit: what is kept of it is being applied, or it has to be loaded."""
-        self.mark(table, Mark(table.folder, None, "its changes are kept"))
+    def hold_no_more(self, table: Table) -> None:
+        """Save that a table is stopped at no commit: its change buffer is being applied, or it has to be loaded."""
+        self.save_pending_load(table, PendingLoad(table.folder, None, "its changes are buffered"))
 
-    def skip(self, table: Followed, lsn: Lsn) -> Skipped | None:
+    def skip(self, table: Table, lsn: Lsn) -> Skipped | None:
         """Leave the refused commit out of all of a table's Delta tables, of which none has it; None if one has it."""
         assert table.application is not None
         if any((log.applied(table.application) or 0) >= lsn for log in table.logs):
             return None
         changes = sum(
             sent_relations(rows.filter(pc.equal(rows["commit_lsn"], int(lsn))))[1].num_rows
-            for _, rows in self._kept.changes(table.folder)
+            for _, rows in self._buffer.changes(table.folder)
         )
         skipped = Skipped(str(lsn), changes, datetime.now(UTC).isoformat(timespec="seconds"))
         # The table itself comes last: after a kill before that, those beside it tell that it is to be loaded.
@@ -280,27 +283,27 @@ class TableWriter:
         def on_last_version() -> None:
             try:
                 action()
-            except (DamagedError, BesideDamagedError):
+            except (DamagedError, CompanionDamagedError):
                 log.refuse_others()
                 raise
 
         self._patience.run(on_last_version)
 
-    def keep(self, table: Followed, rows: pa.Table, end: Lsn) -> None:
+    def keep(self, table: Table, rows: pa.Table, end: Lsn) -> None:
         """Keep the rows of a table that loads, all those of commits before `end`."""
-        self._patience.run(lambda: self._kept.keep(table.folder, rows, end))
+        self._patience.run(lambda: self._buffer.keep(table.folder, rows, end))
 
-    def forget_kept(self, table: Followed) -> None:
-        """Remove what is kept of a table whose load is to begin."""
-        self._patience.run(lambda: self._kept.forget_all(table.folder))
+    def clear_buffer(self, table: Table) -> None:
+        """Remove the change buffer of a table whose load is to begin."""
+        self._patience.run(lambda: self._buffer.forget_all(table.folder))
 
-    def apply_kept(self, table: Followed) -> None:
-        """Apply what is kept of a table whose copy is whole, until little more comes meanwhile."""
+    def apply_buffer(self, table: Table) -> None:
+        """Apply the change buffer of a table whose copy is whole, until little more comes meanwhile."""
         took = math.inf
         while True:
             before, began = took, time.monotonic()
-            for end, rows in self._kept.changes(table.folder):
-                while not self._apply_kept(table, rows, end):
+            for end, rows in self._buffer.changes(table.folder):
+                while not self._apply_buffered(table, rows, end):
                     time.sleep(_CATALOG_AGAIN)
                     if table.is_given_up or self._patience.is_over:
                         return
@@ -314,20 +317,20 @@ class TableWriter:
             if took < _SOON or took >= before:
                 return
 
-    def apply_rest(self, table: Followed) -> bool:
-        """Apply the last of what is kept, after which the table follows; return False if the catalog is behind it."""
-        for end, rows in self._kept.changes(table.folder):
-            if not self._apply_kept(table, rows, end):
+    def apply_rest(self, table: Table) -> bool:
+        """Apply the last of the change buffer, after which the table follows; return False if the catalog is behind."""
+        for end, rows in self._buffer.changes(table.folder):
+            if not self._apply_buffered(table, rows, end):
                 return False
-        self._patience.run(lambda: self._kept.remove(table.folder))
-        table.mark = None
+        self._patience.run(lambda: self._buffer.remove(table.folder))
+        table.pending_load = None
         return True
 
-    def _apply_kept(self, table: Followed, rows: pa.Table, end: Lsn) -> bool:
-        """Apply some of what is kept; return False if the catalog does not have its transactions yet."""
+    def _apply_buffered(self, table: Table, rows: pa.Table, end: Lsn) -> bool:
+        """Apply some of the change buffer; return False if the catalog does not have its transactions yet."""
         relations, now, has_all = self._new(table, rows)[0], None, False
         if relations or has_labels(table):
-            refresh = self._watch.refresh([table.oid])
+            refresh = self._catalog.refresh([table.oid])
             has_all = all(map(refresh.visibility.sees, rows["xid"].unique().to_pylist()))
             if not all(refresh.visibility.sees(relation.xid) for relation in relations):
                 return False
@@ -338,17 +341,17 @@ class TableWriter:
             self.apply(table, rows, end, now, has_all=has_all)
         except NotProvenYetError:
             return False
-        self._kept.forget(table.folder, end)
+        self._buffer.forget(table.folder, end)
         return True
 
     # Schema changes
 
-    def describe(self, table: Followed, now: CatalogTable) -> None:
+    def describe(self, table: Table, now: CatalogTable) -> None:
         """Bring a table's copy, which has all rows from before it, to the description of now. Raises NeedsResync."""
         assert table.log is not None
         self._evolve(table, latest(table.log.table, now), now)
 
-    def _evolve(self, table: Followed, after: ReplicatedTable, now: CatalogTable) -> None:
+    def _evolve(self, table: Table, after: TableSpec, now: CatalogTable) -> None:
         """Give a table's copy the columns and the key of the rows that come.
 
         Raises NeedsResync if the values that old rows have in them are not known.
@@ -358,51 +361,51 @@ class TableWriter:
         for log, each in reversed([*zip(table.logs, evolutions, strict=True)]):
             self._run(log, partial(reshape, log, each, self._tasks))
 
-    def move(self, table: Followed, copied: Sequence[Copied]) -> None:
-        """Go on with the rows of other Delta tables, `Followed.logs` of another name, under a table's name."""
+    def move(self, table: Table, copied: Sequence[Copied]) -> None:
+        """Go on with the rows of other Delta tables, `Table.logs` of another name, under a table's name."""
         assert table.application is not None
         earlier = table.application
-        table.load, table.beside = secrets.token_hex(8), {}
+        table.load, table.companions = secrets.token_hex(8), {}
         table.application = application_id(self._system, self.timeline, table.load)
         # The table itself comes last, and makes the move whole.
         for each in reversed(copied):
-            lsn, beside = each.log.applied(earlier), each.table.beside
+            lsn, companion = each.log.applied(earlier), each.table.companion
             assert lsn is not None
-            folder = table.folder if beside is None else folder_beside(table.folder, beside)
+            folder = table.folder if companion is None else companion_folder(table.folder, companion)
             log = self._patience.run(
                 partial(move, each, table.name, folder, table.application, lsn, table.load, self._keep_hours)
             )
-            if beside is None:
+            if companion is None:
                 table.log = log
             else:
-                table.beside[beside] = log
+                table.companions[companion] = log
 
     # Loads
 
-    def count_load(self, table: Followed, reason: str) -> None:
+    def count_load(self, table: Table, reason: str) -> None:
         """Count a load. Raises LoadedTooOftenError if it is one too many for this reason."""
         self._patience.run(lambda: self._load_counts.add(table.folder, reason))
 
-    def forget_loads(self, table: Followed) -> None:
+    def forget_loads(self, table: Table) -> None:
         """Count a table's loads anew."""
         self._patience.run(lambda: self._load_counts.clear(table.folder))
 
-    def mark(self, table: Followed, mark: Mark) -> None:
-        """Note that a table loads: from now on its changes have to be kept."""
-        self._patience.run(lambda: self._kept.mark(mark))
-        table.mark = mark
+    def save_pending_load(self, table: Table, pending_load: PendingLoad) -> None:
+        """Save that a table is to be loaded: from now on its changes are buffered."""
+        self._patience.run(lambda: self._buffer.save_pending_load(pending_load))
+        table.pending_load = pending_load
 
-    def replace(self, table: Followed, loaded: LoadedTable) -> None:
-        """Put loaded rows in the place of those that the table has, and apply what was kept meanwhile."""
+    def replace(self, table: Table, loaded: LoadedTable) -> None:
+        """Put loaded rows in the place of those that the table has, and apply what was buffered meanwhile."""
         application = application_id(self._system, self.timeline, loaded.load)
         lsn = Lsn(loaded.position - 1)
         before = None if table.log is None else table.application
-        beside: dict[Beside, DeltaLog] = {}
+        companions: dict[Companion, DeltaLog] = {}
         # They come first: after a kill the load begins anew, and so do they, at its position.
         for each in wanted(loaded.table):
-            beside[each] = self._patience.run(
+            companions[each] = self._patience.run(
                 partial(
-                    replaced_beside,
+                    replaced_companion,
                     self._storage,
                     table.folder,
                     each,
@@ -410,12 +413,12 @@ class TableWriter:
                     application,
                     self._tasks,
                     self._keep_hours,
-                    kept=(rows for _, rows in self._kept.changes(table.folder)),
+                    buffered=(rows for _, rows in self._buffer.changes(table.folder)),
                     before_application=before,
                 )
             )
         loaded = self._patience.run(partial(add_marked_files, loaded, table.log, self._tasks))
-        table.beside = beside
+        table.companions = companions
         table.log = self._patience.run(
             lambda: DeltaLog.replace(
                 self._storage,
@@ -430,4 +433,4 @@ class TableWriter:
             )
         )
         table.load, table.application = loaded.load, application
-        self.apply_kept(table)
+        self.apply_buffer(table)

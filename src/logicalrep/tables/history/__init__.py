@@ -1,1 +1,1 @@
-"""Rows that are kept when they are gone, and the tables beside a table: all versions of its rows, and its changes."""
+"""Rows that are kept when they are gone, and companion tables: all versions of a table's rows, and its changes."""

@@ -15,13 +15,13 @@ from logicalrep.tables.apply.rewriting import write_versions
 from logicalrep.tables.delta.data_files import DataFile, read_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.history.matching import Matching, are_carried, converted, matched
 from logicalrep.tables.tasks import Tasks
 
 
 def write_marked_files(
-    before: DeltaLog, table: ReplicatedTable, loaded: Sequence[DataFile], position: Positions, tasks: Tasks
+    before: DeltaLog, table: TableSpec, loaded: Sequence[DataFile], position: Positions, tasks: Tasks
 ) -> list[DataFile]:
     """Return files with the rows from before that are not among the loaded ones: they are marked now, or were already.
 
@@ -48,7 +48,7 @@ def write_version_files(
     folder: str,
     before: DeltaLog | None,
     loaded_folder: str,
-    table: ReplicatedTable,
+    table: TableSpec,
     loaded: Sequence[DataFile],
     position: Positions,
     tasks: Tasks,
@@ -71,7 +71,7 @@ def write_version_files(
     ]
 
 
-def write_change_files(before: DeltaLog, table: ReplicatedTable, tasks: Tasks) -> list[DataFile]:
+def write_change_files(before: DeltaLog, table: TableSpec, tasks: Tasks) -> list[DataFile]:
     """Return the files of a table's changes after a load, in the columns that it has now."""
     old = list(before.files.values())
     if _has_same_columns(before.table, table):
@@ -120,5 +120,5 @@ def _write_converted(item: _Old) -> list[DataFile]:
     return write_versions(item.work.storage, item.work.folder, item.work.table, _read(item))
 
 
-def _has_same_columns(before: ReplicatedTable, table: ReplicatedTable) -> bool:
+def _has_same_columns(before: TableSpec, table: TableSpec) -> bool:
     return before.stored == table.stored and before.attnums == table.attnums and are_carried(before, table, table.names)

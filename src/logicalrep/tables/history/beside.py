@@ -1,4 +1,4 @@
-"""The tables beside a table: its history, and its changes. Each has its own commits, which tell how far it is."""
+"""The companion tables of a table: its history, and its changes. Each has its own commits, which tell how far it is."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from logicalrep.arrow.row_form import UNREADABLE
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.apply.events import Positions
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.forms import BesideDamagedError
-from logicalrep.tables.delta.names import folder_beside
+from logicalrep.tables.delta.forms import CompanionDamagedError
+from logicalrep.tables.delta.names import companion_folder
 from logicalrep.tables.delta.place import DamagedError, Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.tables.load.loading import LoadedTable
@@ -27,76 +27,76 @@ from logicalrep.tables.schema.proof import has_same_columns
 from logicalrep.tables.tasks import Tasks
 from logicalrep_runtime.scalars import Lsn
 
-Beside = Literal["history", "changes"]
-BESIDES: tuple[Beside, ...] = ("changes", "history")
-"""The tables beside a table, in the order in which they are written: all before the table itself."""
+Companion = Literal["history", "changes"]
+COMPANIONS: tuple[Companion, ...] = ("changes", "history")
+"""The companion tables of a table, in the order in which they are written: all before the table itself."""
 _EPOCH = 946_684_800_000_000
 """The microseconds from 1970 to 2000, where PostgreSQL's count begins."""
 
 
-def wanted(table: ReplicatedTable) -> list[Beside]:
-    """Return the tables that a table's settings put beside it."""
+def wanted(table: TableSpec) -> list[Companion]:
+    """Return the tables that a table's settings add."""
     is_wanted = {"history": table.settings.history, "changes": table.settings.append}
-    return [beside for beside in BESIDES if is_wanted[beside]]
+    return [companion for companion in COMPANIONS if is_wanted[companion]]
 
 
-def opened_beside(storage: Storage, log: DeltaLog, known: Mapping[str, int]) -> dict[Beside, DeltaLog] | None:
-    """Return the tables beside a table; None if one is not there, or is not of the same load.
+def opened_companions(storage: Storage, log: DeltaLog, known: Mapping[str, int]) -> dict[Companion, DeltaLog] | None:
+    """Return the companion tables of a table; None if one is not there, or is not of the same load.
 
     `known` has for each a version before which only we have written. Raises BesideDamagedError if another program has
     changed one.
     """
-    found: dict[Beside, DeltaLog] = {}
-    for beside in wanted(log.table):
-        there = DeltaLog.open(storage, folder_beside(log.folder, beside))
+    found: dict[Companion, DeltaLog] = {}
+    for companion in wanted(log.table):
+        there = DeltaLog.open(storage, companion_folder(log.folder, companion))
         if there is None or there.load != log.load:
             return None
-        changes = there.changed_by_others(known.get(beside, -1))
+        changes = there.changed_by_others(known.get(companion, -1))
         if changes is not None:
             raise _damaged(there.folder, DamagedError(f"{storage.uri_of(there.folder)}: {changes}"))
-        found[beside] = there
+        found[companion] = there
     return found
 
 
-def apply_beside(log: DeltaLog, changes: pa.Table, upto: Lsn, app: str, tasks: Tasks) -> None:
-    """Apply changes of a table to one beside it. Arguments and errors are those of `apply`."""
+def apply_companion(log: DeltaLog, changes: pa.Table, upto: Lsn, app: str, tasks: Tasks) -> None:
+    """Apply changes of a table to a companion table of it. Arguments and errors are those of `apply`."""
     try:
         apply(log, changes, upto, app, tasks)
     except DamagedError as error:
         raise _damaged(log.folder, error) from None
 
 
-def replaced_beside(
+def replaced_companion(
     storage: Storage,
     folder: str,
-    beside: Beside,
+    companion: Companion,
     loaded: LoadedTable,
     application: str,
     tasks: Tasks,
     keep_hours: float,
     *,
-    kept: Iterable[pa.Table],
+    buffered: Iterable[pa.Table],
     before_application: str | None,
 ) -> DeltaLog:
-    """Bring a table beside another to the position of a load, in one commit; what it has stays.
+    """Bring a companion table to the position of a load, in one commit; what it has stays.
 
     Args:
         storage: the destination.
         folder: the folder of the table that was loaded.
-        beside: the kind of table.
+        companion: the kind of table.
         loaded: the load, whose rows are in no version of the table yet.
         application: the application id of the commits after it.
         tasks: the runner of the work.
         keep_hours: the hours for which old versions can be read.
-        kept: the changes that came while it was loaded.
+        buffered: the changes that came while it was loaded.
         before_application: the application id of the commits before it; None if there are none.
     """
-    own = folder_beside(folder, beside)
+    own = companion_folder(folder, companion)
     before = DeltaLog.open(storage, own)
     # What was skipped is in the table again, and not among its changes.
-    table = replace(loaded.table, beside=beside, skipped=() if before is None else before.table.skipped)
+    table = replace(loaded.table, companion=companion, skipped=() if before is None else before.table.skipped)
     try:
-        if beside == "history":
+        if companion == "history":
             position = position_of(loaded)
             files = write_version_files(storage, own, before, folder, table, loaded.files, position, tasks)
         elif before is not None:
@@ -104,7 +104,7 @@ def replaced_beside(
             # With other columns it is not known which change had which: those until the load are not in the table.
             if was_applied and has_same_columns(before.table, loaded.table):
                 assert before_application is not None
-                for rows in kept:
+                for rows in buffered:
                     _add(before, rows, loaded.position, before_application, tasks)
             files = write_change_files(before, table, tasks)
         else:
@@ -118,7 +118,7 @@ def replaced_beside(
 
 
 def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, tasks: Tasks) -> None:
-    """Add the kept changes before the load, which the table itself does not need, as far as they fit."""
+    """Add the buffered changes before the load, which the table itself does not need, as far as they fit."""
     _, rows = sent_relations(rows.filter(pc.less(rows["commit_lsn"], pa.scalar(int(end), pa.int64()))))
     rows = rows.filter(pc.not_equal(rows["op"], UNREADABLE))
     if rows.num_rows:
@@ -140,19 +140,19 @@ def position_of(loaded: LoadedTable) -> Positions:
     return Positions(*(np.array([each], np.int64) for each in (int(loaded.position), -1, taken)))
 
 
-def _damaged(folder: str, error: DamagedError) -> BesideDamagedError:
-    return BesideDamagedError(
+def _damaged(folder: str, error: DamagedError) -> CompanionDamagedError:
+    return CompanionDamagedError(
         f"{error.description}: restore it, or remove the folder {folder}, which then begins anew, with the next load"
     )
 
 
 __all__ = [
-    "BESIDES",
-    "Beside",
-    "BesideDamagedError",
+    "COMPANIONS",
+    "Companion",
+    "CompanionDamagedError",
     "add_marked_files",
-    "apply_beside",
-    "opened_beside",
-    "replaced_beside",
+    "apply_companion",
+    "opened_companions",
+    "replaced_companion",
     "wanted",
 ]

@@ -17,7 +17,7 @@ from logicalrep.tables.apply.rewriting import hits_of
 from logicalrep.tables.delta.data_files import DataFile, read_rows
 from logicalrep.tables.delta.forms import MORE
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.row_texts import row_texts
 from logicalrep.tables.schema.reshaping import renamed_in_changes
 from logicalrep.tables.tasks import Tasks
@@ -33,10 +33,10 @@ class Matching:
 
     storage: Storage
     old_folder: str
-    before: ReplicatedTable
+    before: TableSpec
     old: Sequence[DataFile]
     folder: str
-    table: ReplicatedTable
+    table: TableSpec
     """The table as it was loaded, in the form that the rows are to have."""
     new: Sequence[DataFile]
 
@@ -56,7 +56,7 @@ def matched(work: Matching, tasks: Tasks) -> Matched:
     """
     size = sum(file.size for file in (*work.old, *work.new))
     count = size // _AT_ONCE + 1
-    parts = tasks.run(_match_part, [_Part(work, number, count) for number in range(count)])
+    parts = tasks.run(_match_part, [_MatchTask(work, number, count) for number in range(count)])
     return Matched(
         *(
             [np.sort(np.concatenate(of_file)) for of_file in zip(*sides, strict=True)]
@@ -65,7 +65,7 @@ def matched(work: Matching, tasks: Tasks) -> Matched:
     )
 
 
-def converted(rows: pa.Table, before: ReplicatedTable, table: ReplicatedTable) -> pa.Table:
+def converted(rows: pa.Table, before: TableSpec, table: TableSpec) -> pa.Table:
     """Return rows from before in the columns of a table, by the columns' numbers; NULL where one is new or differs."""
     names = _names_before(before, table)
     columns = [
@@ -84,12 +84,12 @@ def converted(rows: pa.Table, before: ReplicatedTable, table: ReplicatedTable) -
     return renamed_in_changes(pa.Table.from_arrays(columns, schema=table.stored), before, table)
 
 
-def are_carried(before: ReplicatedTable, table: ReplicatedTable, names: Sequence[str]) -> bool:
+def are_carried(before: TableSpec, table: TableSpec, names: Sequence[str]) -> bool:
     """Return whether rows from before have values for some columns."""
     return set(names) <= _names_before(before, table).keys()
 
 
-def _names_before(before: ReplicatedTable, table: ReplicatedTable) -> dict[str, str]:
+def _names_before(before: TableSpec, table: TableSpec) -> dict[str, str]:
     """Return the names that a table's columns had, of those with the same type and the same mask."""
     if before.relation.relation_id == table.relation.relation_id:
         found = {column: before.by_number.get(number) for number, column in table.by_number.items()}
@@ -104,13 +104,13 @@ def _names_before(before: ReplicatedTable, table: ReplicatedTable) -> dict[str, 
 
 
 @dataclass(frozen=True)
-class _Part:
+class _MatchTask:
     work: Matching
     number: int
     count: int
 
 
-def _match_part(part: _Part) -> Matched:
+def _match_part(part: _MatchTask) -> Matched:
     work = part.work
     # A version is another one if any of its values is.
     identity = work.table if work.table.form == "marked" else replace(work.table, key=None)
@@ -152,7 +152,7 @@ def _indices(keys: pa.Array, known: pa.Array) -> _Ints:
     return found
 
 
-def _own(keys: pa.Array, part: _Part) -> NDArray[np.bool_]:
+def _own(keys: pa.Array, part: _MatchTask) -> NDArray[np.bool_]:
     if part.count == 1:
         return np.ones(len(keys), bool)
     # The same number in all processes, unlike the hash of a text.

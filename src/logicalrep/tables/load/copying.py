@@ -21,7 +21,7 @@ from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, c
 from logicalrep.tables.delta.data_files import DataFile, write_batches
 from logicalrep.tables.delta.forms import as_loaded
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.written_values import written_values
 from logicalrep_protocol.columnar import Session
@@ -32,12 +32,12 @@ _PATIENCE = "5s"
 
 
 @dataclass(frozen=True)
-class Part:
+class CopyTask:
     """A part of a table to be copied by one task, range by range."""
 
     settings: ConnectionSettings
     snapshot: Snapshot
-    table: ReplicatedTable
+    table: TableSpec
     ranges: tuple[FileRows, ...]
     """The rows of each range: the table is locked only while one of them is read."""
     storage: Storage
@@ -48,7 +48,7 @@ class Part:
     """The key that hashes; None if no column is hashed."""
 
 
-def copy(part: Part) -> list[DataFile]:
+def copy(part: CopyTask) -> list[DataFile]:
     """Copy a part's rows into data files.
 
     Raises:
@@ -64,7 +64,7 @@ def copy(part: Part) -> list[DataFile]:
             return write_batches(part.storage, part.folder, part.table.stored, batches)
 
 
-def _copy_ranges(part: Part, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
+def _copy_ranges(part: CopyTask, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
     """Yield the copied rows of each range, under a lock that ends with it."""
     name = part.table.relation.table
     for rows in part.ranges:
@@ -81,7 +81,7 @@ def _copy_ranges(part: Part, connection: Connection, now: Connection) -> Generat
         connection.execute("COMMIT")
 
 
-def typed(data: Iterator[memoryview | bytes], table: ReplicatedTable, key: MaskKey | None) -> Iterator[pa.RecordBatch]:
+def typed(data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None) -> Iterator[pa.RecordBatch]:
     """Yield copied rows in the Delta table's columns; `key` hashes those that are hashed.
 
     Raises ColumnValueError if the column's type cannot hold a value.

@@ -20,7 +20,7 @@ from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
 from logicalrep.postgres.slots import Connection, query_scalar, server_major
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import UnsafeTableError, check_functions, lock_table
-from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, TypePart
+from logicalrep.tables.delta.replicated_table import Evidence, TableSpec, TypePart
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
@@ -169,7 +169,7 @@ WHERE enumtypid = ANY(%s) AND enum.xmin = type.xmin AND enum.cmin = type.cmin
 class CatalogTable:
     """A table as the catalog describes it at one moment."""
 
-    table: ReplicatedTable
+    table: TableSpec
     """The table under its settings: without columns that are left out, those that are hashed as text."""
     dropped: frozenset[int]
     """The numbers of dropped columns."""
@@ -316,7 +316,7 @@ def _missing(
     return found
 
 
-def _under(settings: TableSettings, relation: TableDescription, types: TypeCatalog, **facts: Any) -> ReplicatedTable:
+def _under(settings: TableSettings, relation: TableDescription, types: TypeCatalog, **facts: Any) -> TableSpec:
     """Return a table as it is written: without columns that are left out, hashes as text."""
     hashed = {name for name, mask in settings.masked.items() if mask == "hashed"}
     evidence: Evidence = facts["evidence"]
@@ -332,7 +332,7 @@ def _under(settings: TableSettings, relation: TableDescription, types: TypeCatal
             None if of_type is None else v1.Type(type_id=Oid(type_id), namespace=of_type.namespace, name=of_type.name)
         )
         attnums.append(number)
-    return ReplicatedTable(
+    return TableSpec(
         relation=TableDescription(
             relation_id=relation.relation_id,
             schema=relation.schema,
@@ -358,7 +358,7 @@ WHERE nspname = %s AND relname = %s
 
 def query_description(
     connection: Connection, table: TableName, publications: tuple[str, ...], settings: TableSettings
-) -> ReplicatedTable | None:
+) -> TableSpec | None:
     """Return a table by its name under some settings, as `query_catalog_tables` does; None if there is none."""
     with one_state(connection):
         oid = query_scalar(connection, _OID, *table)

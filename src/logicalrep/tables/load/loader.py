@@ -52,7 +52,7 @@ class Loader:
         self._loading.close()
 
     def add(self, loads: Mapping[TableName, WantedLoad]) -> None:
-        """Load these tables. Their changes are kept already, so that none is missed.
+        """Load these tables. Their changes are buffered already, so that none is missed.
 
         A load of one of them that runs is given up: somebody wants the rows of a later snapshot.
         """

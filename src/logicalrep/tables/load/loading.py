@@ -21,12 +21,12 @@ from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_te
 from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.place import Storage, StorageError
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.errors import Ended
-from logicalrep.tables.load.copying import Part, copy
+from logicalrep.tables.load.copying import CopyTask, copy
 from logicalrep.tables.load.definitions import query_catalog_tables
 from logicalrep.tables.load.renewal import Renewal
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
 from logicalrep.tables.tasks import Tasks
@@ -43,7 +43,7 @@ _PATIENCE = "5s"
 """The longest wait for a lock on a table."""
 _SAY_AGAIN = 5.0
 """The seconds between two sentences about what a snapshot waits for."""
-_LOOK_AGAIN = 0.5
+_CHECK_AGAIN = 0.5
 """The longest time until a load sees that it is to end, in seconds."""
 
 
@@ -65,7 +65,7 @@ class LoadedTable:
     """A table whose rows are copied into files, which are in no version of the table yet."""
 
     name: TableName
-    table: ReplicatedTable
+    table: TableSpec
     position: Lsn
     """The changes that committed at or after it come after these rows."""
     files: list[DataFile]
@@ -87,7 +87,7 @@ class NotLoaded:
     """True if the table itself is the reason, so that tries are counted; waiting for a server has no limit."""
 
 
-def waiter(report: Report, stop: threading.Event) -> Callable[[str], None]:
+def waiter(observer: Observer, stop: threading.Event) -> Callable[[str], None]:
     """Return a function that is called again and again with what a new slot waits for; it raises Ended after `stop`."""
     said_at = -_SAY_AGAIN
 
@@ -97,7 +97,7 @@ def waiter(report: Report, stop: threading.Event) -> Callable[[str], None]:
             raise Ended
         if time.monotonic() - said_at >= _SAY_AGAIN:
             said_at = time.monotonic()
-            report.on_waiting(text)
+            observer.on_waiting(text)
 
     return waiting
 
@@ -107,8 +107,8 @@ class _Copy:
     """A table that is being copied."""
 
     name: TableName
-    table: ReplicatedTable
-    parts: list[Part]
+    table: TableSpec
+    parts: list[CopyTask]
     began: float
     left: int
     """The number of parts that are not copied yet."""
@@ -124,7 +124,7 @@ class Loading:
         storage: Storage,
         publications: tuple[str, ...],
         tasks: Tasks,
-        report: Report,
+        observer: Observer,
         stop: threading.Event,
         renewal: Renewal | None = None,
     ) -> None:
@@ -136,7 +136,7 @@ class Loading:
         self._storage = storage
         self._publications = publications
         self._tasks = tasks
-        self._report = report
+        self._observer = observer
         self._stop = stop
         self._renewal = renewal
         # Its threads wait for tasks, so that there are never more sessions than these, whatever loads.
@@ -157,14 +157,14 @@ class Loading:
     ) -> Iterator[LoadedTable | NotLoaded]:
         """Load a group of tables into their folders, from one snapshot; yield each as soon as its rows are copied.
 
-        The tables' changes have to be kept from before this call on: the snapshot is made in it. A table for which
+        The tables' changes have to be buffered from before this call on: the snapshot is made in it. A table for which
         `is_wanted` is false is given up.
         """
         left = set(group)
         try:
             if self._renewal is not None:
                 self._renewal.renew(max(wanted.wanted for wanted in group.values()))
-            with hold_temporary_snapshot(self._settings.connection, waiter(self._report, self._stop)) as snapshot:
+            with hold_temporary_snapshot(self._settings.connection, waiter(self._observer, self._stop)) as snapshot:
                 for result in self._copy_tables(snapshot, group, is_wanted):
                     left.remove(result.name)
                     yield result
@@ -208,7 +208,7 @@ class Loading:
                     _give_up(running, name)
                     self._progress.pop(name, None)
                     yield NotLoaded(name, "its rows of a later snapshot are wanted", again=True, is_own=False)
-                for future in wait(running, _LOOK_AGAIN, FIRST_COMPLETED).done:
+                for future in wait(running, _CHECK_AGAIN, FIRST_COMPLETED).done:
                     if future not in running:
                         # Another part of this table has failed, which cancelled this one.
                         continue
@@ -223,7 +223,7 @@ class Loading:
                         rows = sum(file.rows for file in future.result())
                         progress = self._progress[table.name]
                         self._progress[table.name] = replace(progress, rows=progress.rows + rows)
-                        self._report.on_rows_copied(table.name, rows)
+                        self._observer.on_rows_copied(table.name, rows)
                         if not table.left:
                             yield self._finish_copy(snapshot, table)
         finally:
@@ -248,9 +248,9 @@ class Loading:
         except Exception as error:
             return self._give_up_table(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
-        self._report.on_load_begun(name, int(estimate))
+        self._observer.on_load_begun(name, int(estimate))
         parts = [
-            Part(
+            CopyTask(
                 settings.connection,
                 snapshot,
                 table,
@@ -264,13 +264,13 @@ class Loading:
         ]
         return _Copy(name, table, parts, began, len(parts))
 
-    def _copy(self, part: Part) -> list[DataFile]:
+    def _copy(self, part: CopyTask) -> list[DataFile]:
         return self._tasks.run(copy, [part])[0]
 
     def _finish_copy(self, snapshot: Snapshot, copy: _Copy) -> LoadedTable:
         self._said.pop(copy.name, None)
         del self._progress[copy.name]
-        self._report.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
+        self._observer.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         return LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8), snapshot.taken)
 
     def _give_up_table(self, name: TableName, error: BaseException) -> NotLoaded:
@@ -294,7 +294,7 @@ class Loading:
         """Say that a load begins anew, once for equal reasons."""
         if self._said.get(name) != reason:
             self._said[name] = reason
-            self._report.on_waiting(f"the load of {name} begins anew: {reason}")
+            self._observer.on_waiting(f"the load of {name} begins anew: {reason}")
         return NotLoaded(name, reason, again=True, is_own=is_own)
 
 

@@ -16,7 +16,7 @@ from logicalrep.postgres.publications import has_stale_sessions
 from logicalrep.postgres.snapshots import hold_temporary_snapshot
 from logicalrep_runtime.scalars import Lsn
 
-_LOOK_AGAIN = 0.05
+_CHECK_AGAIN = 0.05
 """The seconds between two tries whether the new session may begin."""
 
 
@@ -70,5 +70,5 @@ class Renewal:
             self._session.begin_again(position)
             while self._session.is_to_begin_again:
                 self._waiting("a load waits for a new session, which begins once earlier changes are applied")
-                time.sleep(_LOOK_AGAIN)
+                time.sleep(_CHECK_AGAIN)
             self._renewed = began

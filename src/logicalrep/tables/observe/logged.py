@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.log import log_figures
-from logicalrep.tables.report import Report, listed
+from logicalrep.tables.report import Observer, listed
 from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName
 
@@ -16,8 +16,8 @@ _batches = logger("logicalrep.batch")
 _log = logger("logicalrep.replicate")
 
 
-class Logged(Report):
-    """Logs what happens: work at INFO, what a person should look into at WARNING, what stands still at ERROR."""
+class Logged(Observer):
+    """Logs what happens: work at INFO, what a person should look into at WARNING, what is stopped at ERROR."""
 
     slot: str | None = None
     """The slot's name, once it is known."""
@@ -50,8 +50,8 @@ class Logged(Report):
         )
 
     def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Log that a table stands still."""
-        _log.error("%s stands still: %s", table, reason)
+        """Log that a table is stopped."""
+        _log.error("%s is stopped: %s", table, reason)
 
     def on_listening(self, address: str) -> None:
         """Log the address of the page and of the metrics."""

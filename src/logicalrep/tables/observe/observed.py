@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
-from logicalrep.observe.lag import Looks, lag_seconds
+from logicalrep.observe.lag import WalHeads, lag_seconds
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Slot
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -46,7 +46,7 @@ class Timed(Protocol):
         ...
 
 
-class Observed(Report):
+class Observed(Observer):
     """Counts since the start, and what is so now. Any thread may read the attributes and call the methods."""
 
     def __init__(self) -> None:
@@ -56,8 +56,8 @@ class Observed(Report):
         self.applying_seconds = 0.0
         self.committed: datetime | None = None
         """The time of the last applied commit."""
-        self.noted_at: float | None = None
-        """The time at which the position was last noted at the destination."""
+        self.checkpoint_at: float | None = None
+        """The time at which the last checkpoint was saved at the destination."""
         self.slot_name: str | None = None
         """The slot's name, once it is known."""
         self.slot: Slot | None = None
@@ -74,7 +74,7 @@ class Observed(Report):
         self.messages: deque[tuple[float, str]] = deque(maxlen=_MESSAGES)
         """The last warnings, and what the work waited for, with their times."""
         self._lsn = Lsn(0)
-        self._looks = Looks()
+        self._heads = WalHeads()
         # By how much the server's clock is ahead of this machine's.
         self._ahead = timedelta()
 
@@ -95,7 +95,7 @@ class Observed(Report):
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how far the destination is."""
         with self._lock:
-            self.noted_at, self._lsn, self.tables = time.time(), Lsn(lsn), tables
+            self.checkpoint_at, self._lsn, self.tables = time.time(), Lsn(lsn), tables
             for name in self.rows_copied.keys() - tables.keys():
                 del self.rows_copied[name]
 
@@ -117,14 +117,14 @@ class Observed(Report):
         with self._lock:
             self.slot, now = slot, time.time()
             self._ahead = slot.time - datetime.fromtimestamp(now, UTC)
-            self._looks.record_end(slot.time, slot.sent_up_to)
+            self._heads.record_end(slot.time, slot.sent_up_to)
             lag = self._lag_bytes()
             if lag is not None:
                 self.samples.append(Sample(now, lag, self.changes))
 
     @property
     def lag_bytes(self) -> int | None:
-        """The bytes of WAL that are not applied yet; None before the first sample, or before anything is noted."""
+        """The bytes of WAL that are not applied yet; None before the first sample, or the first checkpoint."""
         with self._lock:
             return self._lag_bytes()
 
@@ -137,7 +137,7 @@ class Observed(Report):
         with self._lock:
             now = datetime.fromtimestamp(time.time(), UTC) + self._ahead
             seen = None if self.slot is None else self.slot.time
-            return lag_seconds(self._lag_bytes(), now, self.committed, self._looks.caught_up(self._lsn), seen=seen)
+            return lag_seconds(self._lag_bytes(), now, self.committed, self._heads.caught_up(self._lsn), seen=seen)
 
     def figures(self) -> list[Figures]:
         """Return the figures for metrics; none before the slot is known."""
@@ -169,7 +169,7 @@ class Observed(Report):
                 mode="walsender",
                 seconds=seconds,
                 committed=self.committed,
-                noted=self.noted_at,
+                checkpointed=self.checkpoint_at,
                 load_snapshot=min(map(datetime.fromisoformat, loads), default=None),
                 tables={name: replace(table, rows_copied=copied.get(name, 0)) for name, table in self.tables.items()},
             )

@@ -58,10 +58,10 @@ def page(observed: Observed, uri: str) -> str:
     samples, tables = observed.all_samples(), observed.tables
     counts = [
         f"{sum(table.state == state for table in tables.values()):,} {text}"
-        for state, text in (("following", "following"), ("loading", "loading"), ("stopped", "standing still"))
+        for state, text in (("following", "following"), ("loading", "loading"), ("stopped", "stopped"))
     ]
-    noted = observed.noted_at
-    heard = "nothing is noted yet" if noted is None else f"position noted {_seconds(now - noted)} ago"
+    saved = observed.checkpoint_at
+    heard = "no checkpoint is saved yet" if saved is None else f"checkpoint saved {_seconds(now - saved)} ago"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta http-equiv="refresh" content="5"><title>logicalrep: {_text(uri)}</title><style>{_STYLE}</style></head><body>
@@ -132,7 +132,7 @@ def _order(tables: Mapping[str, TableFigures]) -> list[str]:
 def _table(name: str, table: TableFigures) -> str:
     figures = [] if table.rows is None else [f"{table.rows:,} rows"]
     figures += [] if table.version is None else [f"version {table.version}"]
-    state = "stands still" if table.state == "stopped" else table.state
+    state = table.state
     return (
         f'<div class="row"><div class="name">{_text(name)}</div>'
         f'<div><span class="{_text(table.state)}">{_text(state)}</span> <small>{", ".join(figures)}</small></div>'
@@ -157,7 +157,7 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
 
 def _problems(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     rows = [
-        f'<div class="row"><div class="wide"><b class="bad">{_text(name)} stands still</b><br>'
+        f'<div class="row"><div class="wide"><b class="bad">{_text(name)} is stopped</b><br>'
         f"{_text(table.error)}</div></div>"
         for name, table in sorted(tables.items())
         if table.error is not None

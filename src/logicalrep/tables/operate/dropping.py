@@ -11,10 +11,10 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import check_free, drop_slot, find_slot
 from logicalrep.tables.delta.data_files import DATA_FILE
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.names import folder_beside
+from logicalrep.tables.delta.names import companion_folder
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.state import FOLDER, State, TableState
-from logicalrep.tables.history.beside import BESIDES
+from logicalrep.tables.history.beside import COMPANIONS
 from logicalrep.tables.load.publishing import is_ours
 from logicalrep.tables.operate.status import read_identity
 from logicalrep_runtime.errors import LogicalRepError
@@ -73,7 +73,7 @@ def drop(settings: ConnectionSettings, storage: Storage, *, deletes_tables: bool
 def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str | None]:
     """Return the folders of tables, and of others that the destination got before, each with what it is to people.
 
-    The others are of earlier names, or are not replicated any more. Those beside another have no text.
+    The others are of earlier names, or are not replicated any more. Companion tables have no text.
     """
     found: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
     there = {path.partition("/_delta_log/")[0] for path in storage.list("") if "/_delta_log/" in path}
@@ -81,7 +81,10 @@ def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str
         if _is_ours(storage, folder):
             found[folder] = f"the folder {folder}, of an earlier table"
     return found | {
-        beside: None for folder in found for each in BESIDES if (beside := folder_beside(folder, each)) in there
+        companion: None
+        for folder in found
+        for each in COMPANIONS
+        if (companion := companion_folder(folder, each)) in there
     }
 
 

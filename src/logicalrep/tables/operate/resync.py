@@ -10,7 +10,7 @@ from logicalrep.postgres.publications import query_published_tables
 from logicalrep.postgres.slots import drop_slot, find_slot, query_server_identity, why_not_within_wal
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.kept import ASKED_FOR, Kept, Mark
+from logicalrep.tables.follow.kept import ASKED_FOR, ChangeBuffer, PendingLoad
 from logicalrep.tables.follow.state import State, StateError, States
 from logicalrep.tables.follow.stored_settings import StoredSettings
 from logicalrep.tables.load.publishing import exists
@@ -71,11 +71,11 @@ def resync(
                 drop_slot(connection, identity.slot)
             # Nothing of the old slot counts any more.
             states.write(State(tables={name: replace(table, oid=None) for name, table in state.tables.items()}))
-    kept = Kept(storage)
+    buffer = ChangeBuffer(storage)
     for name, table in state.tables.items():
         if not tables or names[name] in tables:
-            kept.remove(table.folder)
-            kept.mark(Mark(table.folder, table.load, ASKED_FOR))
+            buffer.remove(table.folder)
+            buffer.save_pending_load(PendingLoad(table.folder, table.load, ASKED_FOR))
     if is_other:
         # It comes last: until then the command can be run again.
         identity.replace_server(storage, system_identifier=system, database=database)

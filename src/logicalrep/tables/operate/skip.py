@@ -20,7 +20,7 @@ class SkipError(LogicalRepError, ValueError):
 
 
 def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: Lsn) -> bool:
-    """Have the changes of one commit left out of one table, which stands still at it, and go on with the later ones.
+    """Have the changes of one commit left out of one table, which is stopped at it, and go on with the later ones.
 
     The process that replicates checks the same again: it leaves out no other commit.
 
@@ -33,7 +33,7 @@ def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: 
     Returns whether a running process does it; otherwise the next one does.
 
     Raises:
-        SkipError: the table does not stand still at this commit, or its changes since are not kept.
+        SkipError: the table is not stopped at this commit, or its changes since are not buffered.
         StateError: nothing is replicated to the destination, or it has no such table, or it has those of another
             server.
 
@@ -46,14 +46,14 @@ def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: 
     if state is None:
         raise StateError(f"{storage.uri} has no table {table}; it has {', '.join(tables) or 'none'}")
     if state.state != "stopped":
-        raise SkipError(f"{table} does not stand still: there is no commit to skip")
+        raise SkipError(f"{table} is not stopped: there is no commit to skip")
     if state.refused is None:
         raise SkipError(
-            f"{table} does not stand still at a commit, or its changes since are not kept any more: run logicalrep "
+            f"{table} is not stopped at a commit, or its changes since are not buffered any more: run logicalrep "
             f"resync {table} with the same --dsn and --to"
         )
     if Lsn(state.refused) != lsn:
-        raise SkipError(f"{table} stands still at the commit {state.refused}, and not at {lsn}")
+        raise SkipError(f"{table} is stopped at the commit {state.refused}, and not at {lsn}")
     with settings.connect() as connection:
         system, database = query_server_identity(connection)
         identity.check(system_identifier=system, database=database)

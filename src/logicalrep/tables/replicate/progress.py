@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from logicalrep.observe.figures import TableFigures
 from logicalrep.observe.lag import lag_seconds
-from logicalrep.tables.report import Report, listed
+from logicalrep.tables.report import Observer, listed
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.visible import visible
 
@@ -26,7 +26,7 @@ _TENTH = 10
 
 
 @contextmanager
-def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Report]:
+def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Observer]:
     """Yield a receiver that shows what happens, on standard error by default; only warnings if `quiet`."""
     stream = sys.stderr if stream is None else stream
     # Python writes warnings to standard error if nobody takes them, or once a library has logged: these are shown here.
@@ -44,13 +44,13 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
             ) as progress:
                 yield Bars(progress)
         else:
-            yield Lines(stream, quiet=quiet)
+            yield LinePrinter(stream, quiet=quiet)
     finally:
         log.removeHandler(taken)
         log.propagate = True
 
 
-class Lines(Report):
+class LinePrinter(Observer):
     """A line for each event, with the time in UTC; for batches one every few seconds."""
 
     def __init__(self, stream: IO[str], *, quiet: bool = False) -> None:
@@ -92,7 +92,7 @@ class Lines(Report):
         self._changes += changes
         now = time.monotonic()
         if now - self._said_at >= _LINE_AGAIN:
-            kept = f"; loading: {self._loading}, whose changes are kept meanwhile" if self._loading else ""
+            kept = f"; loading: {self._loading}, whose changes are buffered meanwhile" if self._loading else ""
             of_last = f"the last of {_moment(committed)}; {_behind(lag, committed)}"
             self._say(f"applied {self._changes:,} changes, {of_last}{kept}")
             self._changes, self._said_at = 0, now
@@ -106,8 +106,8 @@ class Lines(Report):
         self._print(text)
 
     def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Note that a table stands still."""
-        self._print(f"error: {table} stands still: {reason}")
+        """Note that a table is stopped."""
+        self._print(f"error: {table} is stopped: {reason}")
 
     def on_warning(self, text: str) -> None:
         """Note what a person should know."""
@@ -122,7 +122,7 @@ class Lines(Report):
             print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {visible(text)}", file=self._stream, flush=True)
 
 
-class Bars(Report):
+class Bars(Observer):
     """A bar for each table that loads, and one line for the changes that are applied."""
 
     def __init__(self, progress: Progress) -> None:
@@ -181,8 +181,8 @@ class Bars(Report):
         self._print(text)
 
     def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Note that a table stands still."""
-        self._print(f"error: {table} stands still: {reason}")
+        """Note that a table is stopped."""
+        self._print(f"error: {table} is stopped: {reason}")
 
     def on_waiting(self, text: str) -> None:
         """Note what the work waits for."""

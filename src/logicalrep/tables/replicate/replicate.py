@@ -23,9 +23,9 @@ from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.errors import Ended
 from logicalrep.tables.follow.guard import Guard
 from logicalrep.tables.follow.patience import Patience
-from logicalrep.tables.follow.replicated_tables import ReplicatedTables
+from logicalrep.tables.follow.replicated_tables import TableManager
 from logicalrep.tables.follow.state import State, States
-from logicalrep.tables.follow.watch import Watch
+from logicalrep.tables.follow.watch import Catalog
 from logicalrep.tables.follow.writing import TableWriter
 from logicalrep.tables.load.loader import Loader
 from logicalrep.tables.load.loading import Loading, waiter
@@ -39,7 +39,7 @@ from logicalrep.tables.replicate.loop import Loop
 from logicalrep.tables.replicate.requests import PausedError, refuse_paused
 from logicalrep.tables.replicate.sessions import start_spark_tasks
 from logicalrep.tables.replicate.setup import prepare, slot_lost
-from logicalrep.tables.report import Report, Several
+from logicalrep.tables.report import Observer, Observers
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import JavaEndedError, Tasks, TimedTasks
@@ -74,7 +74,7 @@ def replicate(
     load_sessions: int = 4,
     load_rate: float | None = None,
     listen: str | None = None,
-    report: Report | None = None,
+    observer: Observer | None = None,
     stop: threading.Event | None = None,
 ) -> None:
     """Keep the tables of a database as Delta tables. Needs `logicalrep[replicate]`.
@@ -97,7 +97,7 @@ def replicate(
         every: the seconds between two commits of a table; 0 is as fast as it goes.
         keep: the hours for which old versions of a table can be read.
         unrepresentable: what becomes of values that the column's type cannot hold, such as a timestamp of infinity: the
-            table stands still, NULL, or NULL with the server's text in a column beside it.
+            table is stopped, NULL, or NULL with the server's text in a column beside it.
         deletes: whether a deleted row goes, or stays with `_deleted` and `_deleted_at`.
         history: keep every version of each row in a second Delta table, `to/schema/table~history`.
         append: keep all changes, one after another, in a second Delta table, `to/schema/table~changes`.
@@ -108,7 +108,7 @@ def replicate(
         load_sessions: the most sessions that copy rows at the same time.
         load_rate: the most megabytes a second that each of them copies; None for no bound.
         listen: serve a page and metrics for Prometheus at `HOST:PORT`, or at a port of this machine alone.
-        report: the receiver of what happens; by default nobody.
+        observer: the observer of what happens; by default nobody.
         stop: ends the call after the batch that is being applied.
 
     Raises:
@@ -122,7 +122,7 @@ def replicate(
         ConnectError: the server was away for too long.
         StorageError: the destination cannot be written.
         PausedError: with `once`, the destination is paused.
-        TablesStoppedError: with `once`, some tables stand still; the others are up to date.
+        TablesStoppedError: with `once`, some tables are stopped; the others are up to date.
 
     Example:
         >>> import logicalrep
@@ -149,31 +149,31 @@ def replicate(
         load_rate=load_rate * 1e6 if load_rate else None,
         listen=listen,
     )
-    replicate_with(settings, report or Report(), stop=stop)
+    replicate_with(settings, observer or Observer(), stop=stop)
 
 
 def replicate_with(
-    settings: ReplicateSettings, report: Report, *, stop: threading.Event | None = None, tasks: Tasks | None = None
+    settings: ReplicateSettings, observer: Observer, *, stop: threading.Event | None = None, tasks: Tasks | None = None
 ) -> None:
     """Do what `replicate` does, with settings; `tasks` runs the work in place of Spark."""
     logged = Logged()
     stop = stop or threading.Event()
-    report = Several(report, logged)
+    observer = Observers(observer, logged)
     try:
-        _replicate(settings, report, logged, stop, tasks)
+        _replicate(settings, observer, logged, stop, tasks)
     except Ended:
         pass
     except Exception as error:
         if stop.is_set() and isinstance(error, LogicalRepError | psycopg.Error):
             # The end was asked for. What is at the destination is whole, and the next run goes on with it.
-            report.on_warning(f"ended, and did not wait for this to pass: {error}")
+            observer.on_warning(f"ended, and did not wait for this to pass: {error}")
             return
         logged.on_ended(error, is_meant=isinstance(error, PausedError))
         raise
 
 
 def _replicate(
-    settings: ReplicateSettings, report: Report, logged: Logged, stop: threading.Event, tasks: Tasks | None
+    settings: ReplicateSettings, observer: Observer, logged: Logged, stop: threading.Event, tasks: Tasks | None
 ) -> None:
     storage = Storage(settings.to, settings.storage_options)
     by_table = [entry.settings for entry in settings.config.entries.values()]
@@ -186,24 +186,24 @@ def _replicate(
             observed = Observed()
             pages = {"/": partial(page, observed, storage.uri)}
             address = stack.enter_context(serve(settings.listen, observed.figures, pages))
-            report.on_listening(address)
-            report = Several(report, observed)
+            observer.on_listening(address)
+            observer = Observers(observer, observed)
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
         while True:
             try:
-                _follow(settings, storage, report, logged, observed, stop, tasks)
+                _follow(settings, storage, observer, logged, observed, stop, tasks)
                 return
             except JavaEndedError as error:
                 ended.append(time.monotonic())
                 if stop.is_set() or (len(ended) == _MOST_STARTS and ended[-1] - ended[0] < _STARTS_WITHIN):
                     raise
-                report.on_warning(f"{error.description}; it is started again, and the tables go on where they are")
+                observer.on_warning(f"{error.description}; it is started again, and the tables go on where they are")
 
 
 def _follow(
     settings: ReplicateSettings,
     storage: Storage,
-    report: Report,
+    observer: Observer,
     logged: Logged,
     observed: Observed | None,
     stop: threading.Event,
@@ -211,9 +211,9 @@ def _follow(
 ) -> None:
     """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
     guard = Guard(storage, settings)
-    waiting = Waiting(settings.patience, stop=stop, say=report.on_waiting)
+    waiting = Waiting(settings.patience, stop=stop, say=observer.on_waiting)
     with ExitStack() as stack:
-        prepared = prepare(settings, storage, report, stop, waiting)
+        prepared = prepare(settings, storage, observer, stop, waiting)
         logged.slot = prepared.identity.slot
         if observed is not None:
             observed.slot_name = prepared.identity.slot
@@ -238,24 +238,26 @@ def _follow(
         guard.store()
         tasks = timed = TimedTasks(tasks or stack.enter_context(start_spark_tasks(storage, stop)))
         said = prepared.published.warnings
-        watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said, waiting))
+        catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if observed is not None:
             observed.traffic, observed.tasks = receiver.traffic, timed
-            stack.enter_context(sampling(watch.query_slot, observed))
+            stack.enter_context(sampling(catalog.query_slot, observed))
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
-        renewal = Renewal(settings.connection, receiver, waiter(report, ending))
-        loading = Loading(settings, storage, publications, tasks, report, ending, renewal)
+        renewal = Renewal(settings.connection, receiver, waiter(observer, ending))
+        loading = Loading(settings, storage, publications, tasks, observer, ending, renewal)
         loader = stack.enter_context(Loader(loading, ending))
-        patience = Patience(report, stop, watch.describe_retained)
+        patience = Patience(observer, stop, catalog.describe_retained)
         writer = TableWriter(
-            storage, identity.system_identifier, settings.keep, tasks, watch, patience, check=states.check
+            storage, identity.system_identifier, settings.keep, tasks, catalog, patience, check=states.check
         )
-        tables = ReplicatedTables(states.last, settings, report, watch, loader, writer, guard, patience, pool)
+        tables = TableManager(states.last, settings, observer, catalog, loader, writer, guard, patience, pool)
         # The first to be called at the end, so that no thread waits for the server any more.
         stack.callback(waiting.end)
         try:
-            Loop(settings, storage, identity.slot, report, receiver, watch, pool, patience, tables, states, stop).run()
+            Loop(
+                settings, storage, identity.slot, observer, receiver, catalog, pool, patience, tables, states, stop
+            ).run()
         except LogicalRepError as error:
             if "[SLOT_LOST]" not in str(error):
                 raise

@@ -59,7 +59,7 @@ class Request:
     resync: tuple[TableName, ...] = ()
     """The tables to be loaded again."""
     skip: tuple[TableName, Lsn] | None = None
-    """A table that stands still, and the commit to leave out."""
+    """A table that is stopped, and the commit to leave out."""
 
 
 def request_resync(storage: Storage, tables: Sequence[TableName]) -> None:
@@ -68,7 +68,7 @@ def request_resync(storage: Storage, tables: Sequence[TableName]) -> None:
 
 
 def request_skip(storage: Storage, table: TableName, lsn: Lsn) -> None:
-    """Ask for a commit to be left out of a table that stands still at it."""
+    """Ask for a commit to be left out of a table that is stopped at it."""
     _request(storage, {"skip": [*table, str(lsn)]})
 
 
@@ -77,7 +77,7 @@ def _request(storage: Storage, content: Mapping[str, object]) -> None:
 
 
 def take_requests(storage: Storage) -> list[tuple[str, Request]]:
-    """Return the requests with their paths, to be deleted once what they ask for is noted at the destination."""
+    """Return the requests with their paths, to be deleted once a checkpoint has what they ask for."""
     found = []
     for path in sorted(storage.list(_REQUESTS)):
         request = storage.parse(path, _requested) if path.endswith(".json") else None

@@ -25,7 +25,7 @@ _SETTINGS = {
     # Files are read and written by Python; Java only passes tasks on.
     "spark.driver.memory": "1g",
 }
-_LOOK_AGAIN = 0.1
+_CHECK_AGAIN = 0.1
 """The longest time until the start of Spark sees that it is to end, in seconds."""
 
 
@@ -90,6 +90,6 @@ def _start_session(stop: threading.Event) -> SparkSession:
     # PySpark started by the main thread would take over its handling of Ctrl-C.
     threading.Thread(target=start, name="logicalrep-spark", daemon=True).start()
     while not made.done():
-        if stop.wait(_LOOK_AGAIN):
+        if stop.wait(_CHECK_AGAIN):
             raise Ended
     return made.result()

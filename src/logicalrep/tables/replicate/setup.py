@@ -32,7 +32,7 @@ from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.load.definitions import query_description
 from logicalrep.tables.load.loading import waiter
 from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep_runtime.scalars import Lsn
 
@@ -50,7 +50,7 @@ class Prepared:
 
 
 def prepare(
-    settings: ReplicateSettings, storage: Storage, report: Report, stop: threading.Event, waiting: Waiting
+    settings: ReplicateSettings, storage: Storage, observer: Observer, stop: threading.Event, waiting: Waiting
 ) -> Prepared:
     """Make what is not there yet: the destination's identity, then the publication, then the slot.
 
@@ -68,14 +68,14 @@ def prepare(
     """
     # A password may be sent at once.
     for warning in settings.connection.warnings:
-        report.on_warning(warning)
+        observer.on_warning(warning)
     # A destination that cannot be read is found before anything is made.
     state = State.read(storage)
-    return retry(lambda: _prepare_with(settings, storage, state, report, stop), waiting)
+    return retry(lambda: _prepare_with(settings, storage, state, observer, stop), waiting)
 
 
 def _prepare_with(
-    settings: ReplicateSettings, storage: Storage, state: State, report: Report, stop: threading.Event
+    settings: ReplicateSettings, storage: Storage, state: State, observer: Observer, stop: threading.Event
 ) -> Prepared:
     with settings.connection.connect() as connection, _bound_lock_waits(connection):
         identity = _claim_identity(connection, settings, storage)
@@ -83,13 +83,13 @@ def _prepare_with(
         refuse_synchronous(connection, identity.slot)
         published = ensure_publication(connection, identity.publication, settings.tables)
         for warning in published.warnings:
-            report.on_warning(warning)
+            observer.on_warning(warning)
         publications = (identity.publication,)
         # Earlier servers have no such option, which the checks tell.
         if settings.table_settings.origin == "none" and server_major(connection) >= 16:
             foreign = query_foreign_rows(connection, published.listed)
             if foreign is not None:
-                report.on_warning(foreign)
+                observer.on_warning(foreign)
         settings.config.check(
             published.tables, lambda name: query_description(connection, name, publications, settings.of(name))
         )
@@ -108,11 +108,11 @@ def _prepare_with(
         if settings.failover and there is not None and not there.failover and server_major(connection) >= 17:
             keep_on_standbys(settings.connection, identity.slot)
         for warning in check(connection, needs):
-            report.on_warning(warning)
+            observer.on_warning(warning)
         # A transaction that has written keeps the new slot waiting, for as long as it takes.
         connection.execute("SET lock_timeout = 0")
         with settings.connection.connect() as now:
-            run_and_tell_waits(lambda: ensure_slot(connection, needs), connection, now, waiter(report, stop))
+            run_and_tell_waits(lambda: ensure_slot(connection, needs), connection, now, waiter(observer, stop))
         slot = query_slot(connection, identity.slot)
         if state.lsn and slot.confirmed.lsn > state.lsn:
             raise SlotError(

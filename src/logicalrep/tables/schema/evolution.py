@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from logicalrep.tables.delta.replicated_table import ReplicatedTable, WrittenColumn
+from logicalrep.tables.delta.replicated_table import TableSpec, WrittenColumn
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.load.definitions import CatalogTable
 
@@ -19,7 +19,7 @@ _TEXTS = {25, 1043}
 class Evolution:
     """A table's later description, and how its rows are those of the earlier one."""
 
-    table: ReplicatedTable
+    table: TableSpec
     """The later description."""
     sources: Mapping[str, str]
     """The earlier name of each column that was there, by its name in the Delta table, both of them."""
@@ -27,11 +27,11 @@ class Evolution:
     """The text of the value that old rows have in a new column, by the column's number; NULL in others."""
 
 
-def evolution(before: ReplicatedTable, after: ReplicatedTable, now: CatalogTable) -> Evolution:
+def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evolution:
     """Return how rows of a description are those of a later one.
 
     Args:
-        before: the description of a table, or of one beside it.
+        before: the description of a table, or of a companion table of it.
         after: the later description, of the table itself.
         now: the table as the catalog describes it.
 
@@ -39,7 +39,7 @@ def evolution(before: ReplicatedTable, after: ReplicatedTable, now: CatalogTable
     """
     left = {*before.left, *before.names} - set(after.names)
     table = replace(
-        after, settings=before.settings, beside=before.beside, left=tuple(sorted(left)), skipped=before.skipped
+        after, settings=before.settings, companion=before.companion, left=tuple(sorted(left)), skipped=before.skipped
     )
     names = dict(zip(now.table.attnums, now.table.relation.names, strict=True))
     sources: dict[str, str] = {}
@@ -65,7 +65,7 @@ def evolution(before: ReplicatedTable, after: ReplicatedTable, now: CatalogTable
     return Evolution(table, sources, defaults)
 
 
-def _keeps_texts(before: ReplicatedTable, source: WrittenColumn, table: ReplicatedTable, column: WrittenColumn) -> bool:
+def _keeps_texts(before: TableSpec, source: WrittenColumn, table: TableSpec, column: WrittenColumn) -> bool:
     """Return whether values that no statement wrote anew have the same texts in another type."""
     types = {each.relation.columns[at.ordinal].type_id for each, at in ((before, source), (table, column))}
     if len(types) > 1 and types != _TEXTS:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
+from logicalrep.tables.delta.replicated_table import TableSpec, TypePart
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.load.definitions import CatalogTable
 
@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[\w-]+")
 _NOT_LABELS = {"", "NULL", "empty"}
 
 
-def unknown_labels(table: ReplicatedTable, changes: pa.Table) -> Mapping[int, set[str]]:
+def unknown_labels(table: TableSpec, changes: pa.Table) -> Mapping[int, set[str]]:
     """Return the labels in changes that a table's description does not have, by the enum types' OIDs."""
     names = dict(zip(table.attnums, table.relation.names, strict=True))
     found: dict[int, set[str]] = {}
@@ -41,7 +41,7 @@ def unknown_labels(table: ReplicatedTable, changes: pa.Table) -> Mapping[int, se
     return found
 
 
-def proven_labels(table: ReplicatedTable, now: CatalogTable, unknown: Mapping[int, set[str]]) -> tuple[TypePart, ...]:
+def proven_labels(table: TableSpec, now: CatalogTable, unknown: Mapping[int, set[str]]) -> tuple[TypePart, ...]:
     """Return the catalog's labels for unknown ones. Raises NeedsResync if one may have had another name in the rows."""
     found: list[TypePart] = []
     for type_id, texts in unknown.items():
@@ -56,7 +56,7 @@ def proven_labels(table: ReplicatedTable, now: CatalogTable, unknown: Mapping[in
     return tuple(found)
 
 
-def has_new_label_that_rows_hide(before: ReplicatedTable, after: ReplicatedTable) -> bool:
+def has_new_label_that_rows_hide(before: TableSpec, after: TableSpec) -> bool:
     """Return whether a type has a new label, and rows cannot be searched for what it was called before."""
     for number, type_id, nesting in after.evidence.labelled if after.evidence is not None else ():
         earlier, later = (_labels(table.type_parts, type_id) for table in (before, after))

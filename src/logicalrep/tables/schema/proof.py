@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from logicalrep.arrow.feed.rare_rows import SentRelation
-from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
+from logicalrep.tables.delta.replicated_table import TableSpec, TypePart
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.schema.labels import has_new_label_that_rows_hide
@@ -24,7 +24,7 @@ from logicalrep_runtime.scalars import Oid
 _Columns = Sequence[tuple[int, str, int, int]]
 
 
-def reason_to_load(before: ReplicatedTable, now: CatalogTable) -> str | None:
+def reason_to_load(before: TableSpec, now: CatalogTable) -> str | None:
     """Return why a table has to be loaded again, whatever its rows say; None if nothing in the catalog demands it.
 
     Args:
@@ -48,7 +48,7 @@ def reason_to_load(before: ReplicatedTable, now: CatalogTable) -> str | None:
     return _of_partitions(before, after) or _of_files(before, after) or _of_columns(before, after)
 
 
-def _of_partitions(before: ReplicatedTable, after: ReplicatedTable) -> str | None:
+def _of_partitions(before: TableSpec, after: TableSpec) -> str | None:
     if {oid for oid, _ in before.files} - {oid for oid, _ in after.files}:
         return "a partition was dropped or detached"
     if before.evidence is None or after.evidence is None:
@@ -59,7 +59,7 @@ def _of_partitions(before: ReplicatedTable, after: ReplicatedTable) -> str | Non
     return None
 
 
-def _of_files(before: ReplicatedTable, after: ReplicatedTable) -> str | None:
+def _of_files(before: TableSpec, after: TableSpec) -> str | None:
     """Return why rows may be others without a change of theirs: TRUNCATE is sent, but for a partition alone."""
     of_before = dict(before.files)
     evidence = before.evidence
@@ -77,16 +77,16 @@ def _of_files(before: ReplicatedTable, after: ReplicatedTable) -> str | None:
     return None
 
 
-def _of_columns(before: ReplicatedTable, after: ReplicatedTable) -> str | None:
+def _of_columns(before: TableSpec, after: TableSpec) -> str | None:
     earlier, later = before.sent_columns, after.sent_columns
     assert later is not None
     if earlier is None or before.protected:
         names = {*zip(before.attnums, before.relation.names, strict=True), *before.protected}
         is_same = {column[:2] for column in later} == names if earlier is None else earlier == later
         return None if is_same else "columns of a table with masked or left out ones changed"
-    given = max(before.attnums, default=0) if before.evidence is None else before.evidence.numbers
+    highest = max(before.attnums, default=0) if before.evidence is None else before.evidence.numbers
     known = {number for number, *_ in earlier}
-    if any(number not in known and number <= given for number, *_ in later):
+    if any(number not in known and number <= highest for number, *_ in later):
         return "a column is published that was not, and rows have values in it"
     return None
 
@@ -106,8 +106,8 @@ def _texts_stay(before: Collection[TypePart], now: Collection[TypePart]) -> bool
 
 
 def proven(
-    before: ReplicatedTable, now: CatalogTable, relations: Sequence[SentRelation]
-) -> list[tuple[SentRelation, ReplicatedTable]]:
+    before: TableSpec, now: CatalogTable, relations: Sequence[SentRelation]
+) -> list[tuple[SentRelation, TableSpec]]:
     """Return the description of the rows behind each Relation message.
 
     Args:
@@ -123,12 +123,14 @@ def proven(
     return [(relation, _described(before, now, relation)) for relation in relations]
 
 
-def latest(before: ReplicatedTable, now: CatalogTable) -> ReplicatedTable:
+def latest(before: TableSpec, now: CatalogTable) -> TableSpec:
     """Return the description of now, for a table that has all rows from before it."""
-    return replace(now.table, settings=before.settings, beside=before.beside, left=before.left, skipped=before.skipped)
+    return replace(
+        now.table, settings=before.settings, companion=before.companion, left=before.left, skipped=before.skipped
+    )
 
 
-def _described(before: ReplicatedTable, now: CatalogTable, relation: SentRelation) -> ReplicatedTable:
+def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> TableSpec:
     after = now.table
     if before.protected:
         sent = tuple(column[1:] for column in after.sent_columns or ())
@@ -178,7 +180,7 @@ def _described(before: ReplicatedTable, now: CatalogTable, relation: SentRelatio
     )
 
 
-def _parts_of_new_types(before: ReplicatedTable, now: CatalogTable) -> list[TypePart]:
+def _parts_of_new_types(before: TableSpec, now: CatalogTable) -> list[TypePart]:
     """Return the parts of types that no column had before; of their labels those that are sure to be called as then."""
     known = {part.type_id for part in before.type_parts}
     new = [part for part in now.table.type_parts if part.type_id not in known]
@@ -208,7 +210,7 @@ class _Ways(NamedTuple):
     """The numbers of the columns in one of them."""
 
 
-def reading(before: ReplicatedTable, now: CatalogTable, relation: SentRelation) -> tuple[int, ...] | None:
+def reading(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tuple[int, ...] | None:
     """Return the numbers of the columns that a Relation message lists; None if there is no way, or more than one.
 
     The message lists columns in the order of their numbers, which are given one after another. A column whose row in
@@ -235,29 +237,29 @@ def reading(before: ReplicatedTable, now: CatalogTable, relation: SentRelation) 
     return ends[0].numbers if sum(each.ways for each in ends) == 1 else None
 
 
-def _candidates(before: ReplicatedTable, now: CatalogTable) -> list[_Candidate]:
+def _candidates(before: TableSpec, now: CatalogTable) -> list[_Candidate]:
     earlier, later, evidence = before.sent_columns, now.table.sent_columns, before.evidence
     assert earlier is not None
     assert later is not None
-    given = max(before.attnums, default=0) if evidence is None else evidence.numbers
+    highest = max(before.attnums, default=0) if evidence is None else evidence.numbers
     of_before, of_now = {number for number, *_ in earlier}, {number for number, *_ in later}
     same = _unwritten(before, now.table)
     states = {number: (name, type_id, modifier) for number, name, type_id, modifier in earlier if number in same}
     # A column that came and went meanwhile; of an earlier version it is not known which were dropped before.
-    passed = {number for number in now.dropped if evidence is None or number > given} - of_before
+    passed = {number for number in now.dropped if evidence is None or number > highest} - of_before
     return [
         _Candidate(
             number,
             is_there=number in of_before and number in of_now,
             is_new=number in of_now and number not in of_before,
-            is_later=number > given and number not in of_before,
+            is_later=number > highest and number not in of_before,
             state=states.get(number),
         )
         for number in sorted(of_before | of_now | passed)
     ]
 
 
-def has_same_columns(before: ReplicatedTable, after: ReplicatedTable) -> bool:
+def has_same_columns(before: TableSpec, after: TableSpec) -> bool:
     """Return whether a table has the same columns, and nothing wrote one meanwhile, as far as it is known."""
     earlier, later = before.evidence, after.evidence
     if earlier is None or later is None:
@@ -265,7 +267,7 @@ def has_same_columns(before: ReplicatedTable, after: ReplicatedTable) -> bool:
     return (earlier.columns, earlier.columns_written) == (later.columns, later.columns_written)
 
 
-def _unwritten(before: ReplicatedTable, after: ReplicatedTable) -> set[int]:
+def _unwritten(before: TableSpec, after: TableSpec) -> set[int]:
     """Return the numbers of the columns that nothing wrote since."""
     if before.evidence is None or after.evidence is None:
         return set()
@@ -273,7 +275,7 @@ def _unwritten(before: ReplicatedTable, after: ReplicatedTable) -> set[int]:
 
 
 def _key(
-    before: ReplicatedTable, after: ReplicatedTable, relation: SentRelation, numbers: dict[str, int]
+    before: TableSpec, after: TableSpec, relation: SentRelation, numbers: dict[str, int]
 ) -> tuple[int, ...] | None:
     """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if that is not proven."""
     keys = [_numbers_of_key(table) for table in (before, after)]
@@ -292,14 +294,14 @@ def _key(
     raise NeedsResync("its key changed, and cannot be told from the catalog any more")
 
 
-def _numbers_of_key(table: ReplicatedTable) -> tuple[int, ...] | None:
+def _numbers_of_key(table: TableSpec) -> tuple[int, ...] | None:
     if table.key is None:
         return None
     numbers = dict(zip(table.relation.names, table.attnums, strict=True))
     return tuple(numbers[name] for name in table.key)
 
 
-def unproven_partitions(before: ReplicatedTable, after: ReplicatedTable, born: Collection[int]) -> list[int]:
+def unproven_partitions(before: TableSpec, after: TableSpec, born: Collection[int]) -> list[int]:
     """Return the new partitions that may have rows from before they were partitions, so that these were not sent.
 
     Args:
@@ -320,7 +322,7 @@ def unproven_partitions(before: ReplicatedTable, after: ReplicatedTable, born: C
     return sorted(found)
 
 
-def new_partitions(before: ReplicatedTable, after: ReplicatedTable) -> list[int]:
+def new_partitions(before: TableSpec, after: TableSpec) -> list[int]:
     """Return the partitions, at all levels, of which it is not known yet whether they were made as such."""
     assert after.evidence is not None
     known = {oid for oid, _ in before.files}

@@ -7,7 +7,7 @@ from typing import Self
 
 from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -17,7 +17,7 @@ class Copied:
     """A Delta table as it was, whatever its folder is used for later."""
 
     log: DeltaLog
-    table: ReplicatedTable
+    table: TableSpec
     files: tuple[DataFile, ...]
 
     @classmethod

@@ -17,7 +17,7 @@ from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END, MORE
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.delta.statistics import Statistics, statistics_columns
 from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.schema.evolution import Evolution
@@ -26,7 +26,7 @@ from logicalrep.values import arrow_array_or_text
 
 
 def reshape(log: DeltaLog, evolution: Evolution, tasks: Tasks) -> None:
-    """Give a table, or one beside it, other columns, or another key, in one commit.
+    """Give a table, or a companion table of it, other columns, or another key, in one commit.
 
     Rows that are gone, which are marked or versions of the past, never had a new column: they have NULL in it, and so
     have earlier changes.
@@ -49,7 +49,7 @@ def reshape(log: DeltaLog, evolution: Evolution, tasks: Tasks) -> None:
     log.describe(table, [file for done in tasks.run(_reshape_file, work) for file in done], files)
 
 
-def _needs_files(before: ReplicatedTable, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
+def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
     new = set(evolution.table.names) - evolution.sources.keys()
     return (
         bool(defaults)
@@ -99,8 +99,8 @@ def _defaults(evolution: Evolution) -> dict[str, pa.Scalar]:
 class _Reshaping:
     storage: Storage
     folder: str
-    before: ReplicatedTable
-    after: ReplicatedTable
+    before: TableSpec
+    after: TableSpec
     sources: Mapping[str, str]
     defaults: Mapping[str, pa.Scalar]
     file: DataFile
@@ -131,7 +131,7 @@ def _cast(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedA
     return values.cast(type_)
 
 
-def renamed_in_changes(rows: pa.Table, before: ReplicatedTable, after: ReplicatedTable) -> pa.Table:
+def renamed_in_changes(rows: pa.Table, before: TableSpec, after: TableSpec) -> pa.Table:
     """Return rows of which those of a table's changes name the columns that were not sent as they are called now."""
     later = dict(zip(after.attnums, after.relation.names, strict=True))
     names = {name: later.get(attnum) for attnum, name in zip(before.attnums, before.relation.names, strict=True)}

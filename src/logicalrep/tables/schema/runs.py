@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.feed.rare_rows import SentRelation
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.errors import NeedsResync
 
 
 def runs(
-    before: ReplicatedTable, described: Sequence[tuple[SentRelation, ReplicatedTable]], changes: pa.Table
-) -> list[tuple[ReplicatedTable, pa.Table]]:
+    before: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: pa.Table
+) -> list[tuple[TableSpec, pa.Table]]:
     """Divide changes by the descriptions that they have; one without changes has an empty run if it is the last.
 
     Args:
@@ -29,7 +29,7 @@ def runs(
         [(2, 7), (3, 3)]
     """
     lsns, ordinals = (changes[name].to_numpy() for name in ("commit_lsn", "ordinal"))
-    bounds: list[tuple[int, ReplicatedTable]] = [(0, before)]
+    bounds: list[tuple[int, TableSpec]] = [(0, before)]
     for relation, table in described:
         if not is_same_shape(bounds[-1][1], table):
             first, end = (int(np.searchsorted(lsns, relation.commit_lsn, side)) for side in ("left", "right"))
@@ -42,7 +42,7 @@ def runs(
     return [(table, rows) for number, (table, rows) in enumerate(found, 1) if rows.num_rows or number == len(found)]
 
 
-def is_same_shape(table: ReplicatedTable, other: ReplicatedTable) -> bool:
+def is_same_shape(table: TableSpec, other: TableSpec) -> bool:
     """Return whether rows of two descriptions have the same columns and the same key."""
     return (table.attnums, table.key, table.relation) == (other.attnums, other.key, other.relation)
 

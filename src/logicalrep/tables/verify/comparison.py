@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.verify.digests import (
     BUCKETS,
     Digests,
@@ -46,9 +46,9 @@ from logicalrep_runtime.scalars import Lsn
 
 _MOST_HELD = 1_000_000
 """The most rows of both sides that are held at once, unless a bucket has more."""
-_MOST_LOOKED_UP = 20_000
+_MOST_READ_AGAIN = 20_000
 """The most keys that are looked at again at once."""
-_ENOUGH_LOOKS = 5
+_ENOUGH_READINGS = 5
 """The number of pairs of looks after which a difference counts as proven."""
 _FEW = 200
 """The number of keys up to which the server is looked at all the time, once they have not come to rest."""
@@ -131,9 +131,11 @@ class Comparison:
         """Return the numbers of proven and of unsettled rows in some buckets, and whether more may differ."""
         hashes, keys = self._differing(buckets)
         proven = unsettled = 0
-        for start in range(0, len(hashes), _MOST_LOOKED_UP):
-            end = start + _MOST_LOOKED_UP
-            of_slice = self._look_again(hashes[start:end], None if keys is None else keys.slice(start, _MOST_LOOKED_UP))
+        for start in range(0, len(hashes), _MOST_READ_AGAIN):
+            end = start + _MOST_READ_AGAIN
+            of_slice = self._read_again(
+                hashes[start:end], None if keys is None else keys.slice(start, _MOST_READ_AGAIN)
+            )
             proven += of_slice[0]
             unsettled += of_slice[1]
             if proven:
@@ -163,30 +165,30 @@ class Comparison:
         ordered = np.argsort(of_rows, kind="stable")
         return hashes, keys.take(pa.array(ordered[np.searchsorted(of_rows[ordered], hashes)]))
 
-    def _look_again(self, hashes: Hashes, keys: pa.Table | None) -> tuple[int, int]:
-        """Look at keys again until each is equal or proven different; return the numbers of rows of the others."""
-        looks = np.zeros(len(hashes), np.int64)
-        before = self._server.look(hashes, keys)
+    def _read_again(self, hashes: Hashes, keys: pa.Table | None) -> tuple[int, int]:
+        """Read keys again until each is equal or proven different; return the numbers of rows of the others."""
+        readings = np.zeros(len(hashes), np.int64)
+        before = self._server.read_keys(hashes, keys)
         began = np.full(len(hashes), before.next)
         proven = rounds = 0
         # Rows whose difference is about to be proven may take twice as long.
         last = self._deadline + self._patience
         while len(hashes):
             seen = [before.found]
-            is_watched = rounds > 0 and keys is not None and len(hashes) <= _FEW
+            is_read_meanwhile = rounds > 0 and keys is not None and len(hashes) <= _FEW
             try:
-                watch = partial(self._watch, hashes, keys, seen) if is_watched else None
-                self._wait(before.lsn, last if looks.any() else self._deadline, watch)
+                meanwhile = partial(self._read_meanwhile, hashes, keys, seen) if is_read_meanwhile else None
+                self._wait(before.lsn, last if readings.any() else self._deadline, meanwhile)
             except UnsettledError:
                 if proven or rounds:
                     break
                 raise
-            there, _ = self._destination.look(hashes)
-            after = self._server.look(hashes, keys)
+            there, _ = self._destination.read_keys(hashes)
+            after = self._server.read_keys(hashes, keys)
             is_equal = np.any([found.equal(there) for found in (*seen, after.found)], axis=0)
             is_same = before.found.equal(after.found) & (before.found.versions == after.found.versions)
-            looks = np.where(is_same, looks + 1, 0)
-            is_sure = (looks >= _ENOUGH_LOOKS) & (after.oldest >= began)
+            readings = np.where(is_same, readings + 1, 0)
+            is_sure = (readings >= _ENOUGH_READINGS) & (after.oldest >= began)
             is_sure |= before.oldest == before.next == after.next
             if keys is not None:
                 is_sure |= (before.found.counts > 0) & (before.found.touched == 0)
@@ -194,9 +196,9 @@ class Comparison:
             proven += _distance(after.found, there, is_proven, has_key=keys is not None)
             self._show(hashes, keys, after.found, there, is_proven)
             left = np.flatnonzero(~is_equal & ~is_proven)
-            if time.monotonic() >= (last if looks[left].any() else self._deadline):
+            if time.monotonic() >= (last if readings[left].any() else self._deadline):
                 return proven, len(left)
-            hashes, looks, began = hashes[left], looks[left], np.where(is_same, began, after.next)[left]
+            hashes, readings, began = hashes[left], readings[left], np.where(is_same, began, after.next)[left]
             keys = None if keys is None else keys.take(pa.array(left))
             before = replace(after, found=after.found.take(left))
             rounds += 1
@@ -205,8 +207,8 @@ class Comparison:
     def _wait(self, lsn: Lsn, deadline: float, meanwhile: Callable[[], None] | None) -> None:
         self._passing.wait(self._name, self._table.relation.relation_id, lsn, deadline, meanwhile)
 
-    def _watch(self, hashes: Hashes, keys: pa.Table | None, seen: list[Fingerprints]) -> None:
-        seen.append(self._server.look(hashes, keys).found)
+    def _read_meanwhile(self, hashes: Hashes, keys: pa.Table | None, seen: list[Fingerprints]) -> None:
+        seen.append(self._server.read_keys(hashes, keys).found)
 
     def _show(
         self,
@@ -225,9 +227,9 @@ class Comparison:
         values: list[dict[int, dict[str, str | None]]] = [{}, {}]
         if self._with_values:
             wanted = hashes[chosen]
-            rows = self._server.look(wanted, of_key, with_rows=True).rows
+            rows = self._server.read_keys(wanted, of_key, with_rows=True).rows
             values = [self._by_hash(pa.Table.from_batches(rows, self._table.schema) if rows else None)]
-            there = self._destination.look(wanted)[1]
+            there = self._destination.read_keys(wanted)[1]
             values.append(self._by_hash(pa.concat_tables(there) if there else None))
         for number, at in enumerate(chosen.tolist()):
             on_server, at_destination = int(server.counts[at]), int(destination.counts[at])
@@ -254,7 +256,7 @@ class Comparison:
 class _Held:
     """The rows of one side in some buckets: their hashes and keys."""
 
-    def __init__(self, table: ReplicatedTable, is_wanted: NDArray[np.bool_]) -> None:
+    def __init__(self, table: TableSpec, is_wanted: NDArray[np.bool_]) -> None:
         self._table = table
         self._is_wanted = is_wanted
         self._digests: list[Digests] = []

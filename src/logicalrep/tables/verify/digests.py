@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.row_texts import row_texts
 
 Hashes = NDArray[np.uint64]
@@ -42,13 +42,13 @@ def buckets_of(keys: Hashes) -> NDArray[np.int64]:
     return (keys & np.uint64(BUCKETS - 1)).astype(np.int64)
 
 
-def digests_of(table: ReplicatedTable, rows: pa.Table | pa.RecordBatch) -> Digests:
+def digests_of(table: TableSpec, rows: pa.Table | pa.RecordBatch) -> Digests:
     """Return the hashes of rows that have all of the table's columns."""
     of_rows = _hashes([rows.column(name) for name in table.names])
     return Digests(key_hashes(table, rows) if table.key is not None else of_rows, of_rows)
 
 
-def key_hashes(table: ReplicatedTable, rows: pa.Table | pa.RecordBatch) -> Hashes:
+def key_hashes(table: TableSpec, rows: pa.Table | pa.RecordBatch) -> Hashes:
     """Return the hashes of the keys of rows that have at least the key's columns."""
     return _hashes([rows.column(name) for name in table.key_names])
 

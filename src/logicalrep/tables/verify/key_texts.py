@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.values import Column
 from logicalrep.values.types.temporal import ExtendedDate, ExtendedTimestamp
 
@@ -13,7 +13,7 @@ _EPOCH_DAYS = 10_957
 _EPOCH_MICROSECONDS = _EPOCH_DAYS * 86_400_000_000
 
 
-def key_texts(table: ReplicatedTable, keys: pa.Table) -> dict[str, list[str | None]]:
+def key_texts(table: TableSpec, keys: pa.Table) -> dict[str, list[str | None]]:
     """Return the texts of rows' keys by PostgreSQL's column names.
 
     Args:
@@ -28,9 +28,10 @@ def _texts(column: Column, values: pa.ChunkedArray) -> list[str | None]:
     type_ = values.type
     if pa.types.is_timestamp(type_):
         has_zone = type_.tz is not None
-        moments = values.cast(pa.int64()).to_pylist()
+        timestamps = values.cast(pa.int64()).to_pylist()
         return [
-            None if each is None else str(ExtendedTimestamp(each - _EPOCH_MICROSECONDS, has_zone)) for each in moments
+            None if each is None else str(ExtendedTimestamp(each - _EPOCH_MICROSECONDS, has_zone))
+            for each in timestamps
         ]
     if pa.types.is_date(type_):
         days = values.cast(pa.int32()).to_pylist()

@@ -18,7 +18,7 @@ from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
 _PAUSE = 0.25
-"""The seconds between two looks at the destination."""
+"""The seconds between two reads of the state."""
 _ALONE = 3.0
 """The seconds without a reader of the slot after which nobody seems to replicate."""
 _MOST_WAITING = 100_000
@@ -36,7 +36,7 @@ class UnsettledError(LogicalRepError, RuntimeError):
 
 
 class StoppedError(UnsettledError):
-    """A table that stands still."""
+    """A table that is stopped."""
 
     may_pass = False
 
@@ -54,12 +54,12 @@ class Passing:
         self._identity = identity
 
     def state(self, table: TableName) -> TableState:
-        """Return how far a table is. Raises UnsettledError if it is not replicated, or stands still."""
+        """Return how far a table is. Raises UnsettledError if it is not replicated, or is stopped."""
         state = State.read(self._storage).tables.get(str(table))
         if state is None:
             raise UnsettledError("it is not replicated any more")
         if state.state == "stopped":
-            raise StoppedError(f"it stands still: {state.error}")
+            raise StoppedError(f"it is stopped: {state.error}")
         return state
 
     @property

@@ -12,7 +12,7 @@ from logicalrep.tables.delta.data_files import DataFile, read_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END
 from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
 from logicalrep.tables.verify.passing import UnsettledError
 
@@ -27,7 +27,7 @@ class DestinationRows:
         """Take the table's folder."""
         self._storage = storage
         self._folder = folder
-        self.table: ReplicatedTable = self._open_table().table
+        self.table: TableSpec = self._open_table().table
         """The description of the table."""
 
     def all(self) -> Iterator[pa.Table]:
@@ -38,7 +38,7 @@ class DestinationRows:
             # The hashing of a part needs several times its memory.
             yield from (rows.slice(start, _PART) for start in range(0, rows.num_rows, _PART))
 
-    def look(self, hashes: Hashes) -> tuple[Fingerprints, list[pa.Table]]:
+    def read_keys(self, hashes: Hashes) -> tuple[Fingerprints, list[pa.Table]]:
         """Return what the table has of some keys, given their sorted hashes, and the rows."""
         log, found = self._current(), Fingerprints.none(len(hashes))
         rows: list[pa.Table] = []

@@ -14,7 +14,7 @@ from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.slots import Connection, query_scalar
 from logicalrep.postgres.table_rows.parts import query_columns, query_parts
 from logicalrep.postgres.table_rows.reading import FileRows, check_functions, copy_rows, lock_table, readable
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import TableSpec
 from logicalrep.tables.load.copying import typed
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.verify.digests import Fingerprints, Hashes, digests_of
@@ -74,7 +74,7 @@ class ServerRows:
         self,
         connection: Connection,
         now: Connection,
-        table: ReplicatedTable,
+        table: TableSpec,
         publications: tuple[str, ...],
         key: MaskKey | None,
     ) -> None:
@@ -107,8 +107,8 @@ class ServerRows:
             with self._connection.transaction():
                 yield from self._typed(copy_rows(self._connection, part, self._now), self._table)
 
-    def look(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> ServerRowsAt:
-        """Look at rows again, at one moment.
+    def read_keys(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> ServerRowsAt:
+        """Read rows again, at one moment.
 
         Args:
             hashes: the hashes of the keys, sorted.
@@ -202,8 +202,6 @@ class ServerRows:
         yield end_of_wal(self._connection), *row
         self._connection.execute("ROLLBACK")
 
-    def _typed(
-        self, data: Generator[memoryview | bytes, None, None], table: ReplicatedTable
-    ) -> Iterator[pa.RecordBatch]:
+    def _typed(self, data: Generator[memoryview | bytes, None, None], table: TableSpec) -> Iterator[pa.RecordBatch]:
         with closing(data):
             yield from typed(data, table, self._key)
