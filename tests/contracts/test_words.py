@@ -1,0 +1,63 @@
+"""Words of the project: the old ones are in no name of src/, and those of docs/glossary.md are used."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src" / "logicalrep"
+
+OLD = {
+    "Beside", "Followed", "Kept", "Mark", "NoSuchPlaceError", "Place", "PlaceError", "PlaceRows", "ReplicatedTable",
+    "ReplicatedTables", "Report", "Several", "Watch", "_First", "_noted", "_place", "_report", "_stand_still", "_watch",
+    "apply_kept", "beside", "folder_beside", "forget_kept", "noted", "watch",
+}  # fmt: skip
+"""Names that are in no module."""
+OLD_OF_TABLES = {"Found", "Part", "_Part", "_Piece", "kept", "look", "mark", "moments", "place", "places", "report"}
+"""Names that are in no module of tables, as they had several meanings there."""
+ALLOWED = {
+    "tables/config/nodes.py": {"mark"},  # YAML's own
+    "tables/replicate/progress.py": {"kept"},
+    "tables/delta/delta_log.py": {"kept"},
+}
+"""Names that are the field's own there, or local ones of one function."""
+
+
+def _names(path: Path) -> Iterator[str]:
+    """Yield a module's names, but for those of modules in its imports."""
+    with path.open("rb") as file:
+        is_import = False
+        for token in tokenize.tokenize(file.readline):
+            if token.type in (tokenize.NEWLINE, tokenize.NL):
+                is_import = False
+            elif token.type == tokenize.NAME:
+                is_import = is_import or token.line.lstrip().startswith(("from ", "import "))
+                if not (is_import and token.string.islower()):
+                    yield token.string
+
+
+def test_old_words_are_in_no_name() -> None:
+    found = {}
+    for path in sorted(SOURCES.rglob("*.py")):
+        name = path.relative_to(SOURCES).as_posix()
+        old = OLD | (OLD_OF_TABLES if name.startswith("tables/") else set())
+        if there := set(_names(path)) & old - ALLOWED.get(name, set()):
+            found[name] = there
+    assert found == {}
+
+
+def test_codes_have_no_old_words() -> None:
+    from logicalrep.error_codes import CODES
+
+    assert [code for code in CODES if re.search("^PLACE|NOTE|LOOK|KEPT", code)] == []
+
+
+def test_each_word_of_the_glossary_is_used() -> None:
+    rows = re.findall(r"(?m)^\| ([a-zA-Z ]+) \| ", (ROOT / "docs" / "glossary.md").read_text("utf-8"))
+    words = [row for row in rows if row != "word"]
+    assert len(words) > 15 and words == sorted(words, key=str.lower)
+    texts = "\n".join(path.read_text("utf-8") for path in sorted(SOURCES.rglob("*.py")))
+    assert [word for word in words if not re.search(r"\b" + word.replace(" ", " ?"), texts, re.IGNORECASE)] == []
