@@ -31,7 +31,7 @@ def test_numbers_are_those_of_a_dict(pairs: list[tuple[int, int]], messages: lis
     tags = np.array([tag for tag, _ in messages], np.uint8)
     oids = np.array([oid for _, oid in messages], np.uint32)
     tables = np.full(len(messages), _NONE, np.int32)
-    unknown = number_tables(tags, oids, 0, len(messages), numbers.places, tables)
+    unknown = number_tables(tags, oids, 0, len(messages), numbers.buckets, tables)
     expected = [known.get(oid) if tag in b"IUD" else _NONE for tag, oid in messages]
     assert unknown == (expected.index(None) if None in expected else -1)
     read = len(messages) if unknown < 0 else unknown

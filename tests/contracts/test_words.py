@@ -22,6 +22,7 @@ ALLOWED = {
     "tables/config/nodes.py": {"mark"},  # YAML's own
     "tables/replicate/progress.py": {"kept"},
     "tables/delta/delta_log.py": {"kept"},
+    "tables/written_values.py": {"kept"},
 }
 """Names that are the field's own there, or local ones of one function."""
 
@@ -58,6 +59,7 @@ def test_codes_have_no_old_words() -> None:
 def test_each_word_of_the_glossary_is_used() -> None:
     rows = re.findall(r"(?m)^\| ([a-zA-Z ]+) \| ", (ROOT / "docs" / "glossary.md").read_text("utf-8"))
     words = [row for row in rows if row != "word"]
-    assert len(words) > 15 and words == sorted(words, key=str.lower)
+    assert len(words) > 15
+    assert words == sorted(words, key=str.lower)
     texts = "\n".join(path.read_text("utf-8") for path in sorted(SOURCES.rglob("*.py")))
     assert [word for word in words if not re.search(r"\b" + word.replace(" ", " ?"), texts, re.IGNORECASE)] == []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.arrow.batching import Batching
-from logicalrep.arrow.placed_rows import PlacedRows, RowMaker, in_parts
+from logicalrep.arrow.placed_rows import PositionedRows, RowMaker, in_parts
 from logicalrep.arrow.row_form import RowForm
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.transaction import Event
@@ -30,7 +30,7 @@ class Committed:
     """The end of a batch whose last item is this one."""
     sizes: NDArray[np.int64]
     """The bytes of each one's messages. Valid once all rows are taken."""
-    rows: Iterator[PlacedRows]
+    rows: Iterator[PositionedRows]
     """Their rows, which can be taken once, here or from `batches`."""
 
     @property
@@ -38,7 +38,7 @@ class Committed:
         """The record batches alone. Taking them raises the errors of reading their values."""
         return (rows.batch for rows in self.rows)
 
-    def numbers(self, rows: PlacedRows) -> NDArray[np.intp]:
+    def numbers(self, rows: PositionedRows) -> NDArray[np.intp]:
         """Return the index of the transaction that each row belongs to."""
         numbers: NDArray[np.intp] = np.searchsorted(self.positions, rows.positions)
         return numbers
@@ -59,7 +59,7 @@ class Committing:
         assert isinstance(event, WholeTransactions)
         return Committed(event.positions, event.end_lsns, event.sizes, self._rows(event))
 
-    def _rows(self, transactions: WholeTransactions) -> Iterator[PlacedRows]:
+    def _rows(self, transactions: WholeTransactions) -> Iterator[PositionedRows]:
         if self._maker is None:
             self._maker = row_maker(Decoder(1), self._form)
         most = self._form.rows_per_record_batch

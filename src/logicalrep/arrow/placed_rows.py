@@ -13,7 +13,7 @@ from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.transactions.relations import TableDescription
 
 
-class PlacedRows(NamedTuple):
+class PositionedRows(NamedTuple):
     """Rows of one or many transactions."""
 
     batch: pa.RecordBatch
@@ -32,7 +32,7 @@ class RowMaker(Protocol):
     def relations(self) -> Iterable[TableDescription]:
         """The last description of each table."""
 
-    def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PlacedRows]:
+    def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PositionedRows]:
         """Yield the rows of the next messages of version 1, which may end anywhere.
 
         `gids` has the names of prepared transactions by their commit LSN, as an int64 with the same bits. Raises
@@ -40,8 +40,8 @@ class RowMaker(Protocol):
         """
 
 
-def in_parts(rows: Iterable[PlacedRows], most: int) -> Iterator[PlacedRows]:
+def in_parts(rows: Iterable[PositionedRows], most: int) -> Iterator[PositionedRows]:
     """Yield the rows in record batches of at most `most`. An update may be two rows, and chunks have more."""
     for batch, positions in rows:
         for start in range(0, batch.num_rows, most):
-            yield PlacedRows(batch.slice(start, most), positions[start : start + most])
+            yield PositionedRows(batch.slice(start, most), positions[start : start + most])

@@ -12,9 +12,9 @@ from logicalrep.transactions.table_names import TableName, TableNameError, table
 from logicalrep.values.listen_address import ListenError, listen_address
 from logicalrep_runtime.errors import LogicalRepError
 
-Given = Mapping[str, str]
+OptionTexts = Mapping[str, str]
 """The given options by their names in lower case."""
-Reader = Callable[[Given, str], Any]
+Reader = Callable[[OptionTexts, str], Any]
 """A function that reads one option from the given ones."""
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -44,17 +44,17 @@ def option(read: Reader, doc: str, *, default: str = "", name: str | None = None
     return field(metadata={"option": Option(read, doc, default, name)})
 
 
-def text(given: Given, name: str) -> str | None:
+def text(given: OptionTexts, name: str) -> str | None:
     """Read a text; None without the option."""
     return given.get(name)
 
 
-def names(given: Given, name: str) -> tuple[str, ...]:
+def names(given: OptionTexts, name: str) -> tuple[str, ...]:
     """Read comma-separated names."""
     return tuple(part.strip() for part in given.get(name, "").split(",") if part.strip())
 
 
-def tables(given: Given, name: str) -> tuple[TableName, ...]:
+def tables(given: OptionTexts, name: str) -> tuple[TableName, ...]:
     """Read comma-separated tables, written as in SQL."""
     if not given.get(name, "").strip():
         return ()
@@ -64,7 +64,7 @@ def tables(given: Given, name: str) -> tuple[TableName, ...]:
         raise OptionError(f"option {name!r}: {error.description}") from None
 
 
-def one_table(given: Given, name: str) -> TableName | None:
+def one_table(given: OptionTexts, name: str) -> TableName | None:
     """Read one table; None without the option."""
     found = tables(given, name)
     if name in given and len(found) != 1:
@@ -75,7 +75,7 @@ def one_table(given: Given, name: str) -> TableName | None:
 def choice(*choices: str | None) -> Reader:
     """Return the reader of one of some words; the first is the default."""
 
-    def read(given: Given, name: str) -> str | None:
+    def read(given: OptionTexts, name: str) -> str | None:
         value = given.get(name, choices[0])
         if value is not None:
             value = value.lower()
@@ -86,7 +86,7 @@ def choice(*choices: str | None) -> Reader:
     return read
 
 
-def flag(given: Given, name: str) -> bool:
+def flag(given: OptionTexts, name: str) -> bool:
     """Read `true` or `false`; false without the option."""
     return bool(choice("false", "true")(given, name) == "true")
 
@@ -94,7 +94,7 @@ def flag(given: Given, name: str) -> bool:
 def count(default: int | None, least: int, most: int | None = None) -> Reader:
     """Return the reader of a whole number from `least` to `most`, which may end in k, m or g."""
 
-    def read(given: Given, name: str) -> int | None:
+    def read(given: OptionTexts, name: str) -> int | None:
         if name not in given:
             return default
         value = given[name].strip()
@@ -110,7 +110,7 @@ def count(default: int | None, least: int, most: int | None = None) -> Reader:
 def seconds(default: float) -> Reader:
     """Return the reader of a number of seconds."""
 
-    def read(given: Given, name: str) -> float:
+    def read(given: OptionTexts, name: str) -> float:
         try:
             value = float(given.get(name, default))
         except ValueError:
@@ -122,7 +122,7 @@ def seconds(default: float) -> Reader:
     return read
 
 
-def address(given: Given, name: str) -> str | None:
+def address(given: OptionTexts, name: str) -> str | None:
     """Read an address to listen at; None without the option."""
     if name in given:
         try:
@@ -132,6 +132,6 @@ def address(given: Given, name: str) -> str | None:
     return given.get(name)
 
 
-def folder(given: Given, name: str) -> Path | None:
+def folder(given: OptionTexts, name: str) -> Path | None:
     """Read a folder as an absolute path, so that executors find it too; None without the option."""
     return Path(os.path.abspath(given[name])) if given.get(name) else None

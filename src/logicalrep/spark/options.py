@@ -13,7 +13,7 @@ from logicalrep.postgres.plugin_options import PluginOptions, Streaming, most_st
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.snapshots import Snapshot
 from logicalrep.spark import option_kinds as kinds
-from logicalrep.spark.option_kinds import Given, Option, OptionError, option
+from logicalrep.spark.option_kinds import Option, OptionError, OptionTexts, option
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol.versions import PARSE
@@ -32,12 +32,12 @@ OF_THE_FEED = ("tables", "relations", "messages")
 _OF_SPARK = ("paths", "header", "inferschema")
 
 
-def _rows(given: Given, name: str) -> int:
+def _rows(given: OptionTexts, name: str) -> int:
     default = _ROWS_OF_A_TABLE if "table" in given else _ROWS
     return kinds.count(default, 1)(given, name)  # type: ignore[no-any-return]
 
 
-def _snapshot(given: Given, name: str) -> Snapshot | None:
+def _snapshot(given: OptionTexts, name: str) -> Snapshot | None:
     """Read a snapshot from `snapshot(...)`; None without the option."""
     if name not in given:
         return None

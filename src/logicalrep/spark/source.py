@@ -7,11 +7,11 @@ from pyspark.sql.types import StructType
 
 from logicalrep.spark.options import OptionError, SourceOptions, read_options
 from logicalrep.spark.schemas import TYPED_COLUMNS, feed_schema
-from logicalrep.spark.worker import Shipped
+from logicalrep.spark.worker import PickledForWorkers
 from logicalrep.transactions.logs import warn
 
 
-class LogicalRepDataSource(Shipped, DataSource):
+class LogicalRepDataSource(PickledForWorkers, DataSource):
     """A PostgreSQL replication slot as a stream of committed row changes.
 
     `docs/options.md` lists all options with their defaults. The server is given by `dsn`, or by libpq's parameters

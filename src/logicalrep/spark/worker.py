@@ -17,7 +17,7 @@ _LONGEST_SEGMENT = 1 << 16
 _modules = 0
 
 
-class Shipped:
+class PickledForWorkers:
     """A base class of objects that Spark pickles for its workers: a missing package is reported in one sentence."""
 
     def __reduce__(self) -> tuple[Callable[[bytes], object], tuple[bytes]]:
@@ -47,7 +47,7 @@ def _loading() -> Callable[[bytes], object]:
     return load
 
 
-class PromptReader(Shipped):
+class PromptReader(PickledForWorkers):
     """A reader whose pickle is long, so that its partition is sent without delay.
 
     Spark writes a task's reader to the worker's socket, and then its partition. TCP holds the partition back until the

@@ -62,8 +62,8 @@ def merged(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
     after = changed.where("NOT _deleted").drop("_deleted")
     if is_truncated:
         return after
-    kept = before.join(changed, list(keys), "left_anti")
-    return kept.select([column(name) for name in after.columns]).union(after)
+    untouched = before.join(changed, list(keys), "left_anti")
+    return untouched.select([column(name) for name in after.columns]).union(after)
 
 
 def _changed(before: DataFrame, changes: DataFrame, keys: Sequence[str]) -> tuple[DataFrame, bool]:

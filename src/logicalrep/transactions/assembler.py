@@ -291,9 +291,9 @@ class Assembler:
             del self._streams[message.xid]
             self._area.discard(stream.log)
             return ()
-        place = stream.subtransactions.abort(message.subxid)
-        if place is not None:
-            changes, relations = place
+        start = stream.subtransactions.abort(message.subxid)
+        if start is not None:
+            changes, relations = start
             self._area.truncate(stream.log, changes)
             stream.forget_uses(changes)
             assert stream.relations is not None

@@ -56,16 +56,16 @@ class Subtransactions:
         index = bisect_left(self._offsets, offset)
         if index == len(self._offsets) or self._offsets[index] != offset:
             return None
-        place = self._changes[index], self._relations[index]
+        start = self._changes[index], self._relations[index]
         self._last = self._xid
         if self._in_order:
             del self._offsets[index:], self._changes[index:], self._relations[index:]
-            return place
-        kept = [at for at in range(len(self._offsets)) if (self._changes[at], self._relations[at]) < place]
+            return start
+        kept = [at for at in range(len(self._offsets)) if (self._changes[at], self._relations[at]) < start]
         self._offsets = array("I", (self._offsets[at] for at in kept))
         self._changes = array("Q", (self._changes[at] for at in kept))
         self._relations = array("I", (self._relations[at] for at in kept))
-        return place
+        return start
 
     def _offset(self, subxid: TransactionId) -> int:
         return (subxid - self._xid) & 0xFFFFFFFF

@@ -19,7 +19,7 @@ from logicalrep.arrow.feed.texts import TextError, Texts
 from logicalrep.arrow.kernels.rows import FeedColumns, Messages, TableArrays, Transactions, fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
-from logicalrep.arrow.placed_rows import PlacedRows
+from logicalrep.arrow.placed_rows import PositionedRows
 from logicalrep.arrow.row_form import UNREADABLE, RowForm
 from logicalrep.arrow.table_numbers import TableNumbers
 from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
@@ -68,7 +68,7 @@ class ColumnarFeed:
         """The last description of each table."""
         return [self._known[number] for number in self._described.values()]
 
-    def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PlacedRows]:
+    def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PositionedRows]:
         """Yield the rows of the next messages, as `RowMaker` says."""
         stop = self._runs.supported(messages.tags)
         if stop:
@@ -78,7 +78,9 @@ class ColumnarFeed:
         if stop < len(messages):
             self._runs.refuse(stop, int(messages.tags[stop]))
 
-    def _rows_of(self, messages: MessageBatch, batch: LocatedBatch, gids: Mapping[int, str]) -> Iterator[PlacedRows]:
+    def _rows_of(
+        self, messages: MessageBatch, batch: LocatedBatch, gids: Mapping[int, str]
+    ) -> Iterator[PositionedRows]:
         tags, lsns = messages.tags, messages.lsns
         run = self._runs.next(messages, batch)
         table_of, truncated = self._bind(batch, messages, run)
@@ -135,7 +137,7 @@ class ColumnarFeed:
         truncated: dict[int, list[TableDescription]] = {}
         position = 0
         for at in [*np.flatnonzero((tags == RELATION) | (tags == TYPE) | (tags == TRUNCATE)).tolist(), len(tags)]:
-            unknown = number_tables(tags, oids.view(np.uint32), position, at, self._numbers.places, table_of)
+            unknown = number_tables(tags, oids.view(np.uint32), position, at, self._numbers.buckets, table_of)
             if unknown >= 0:
                 raise _not_described(int(oids.view(np.uint32)[unknown]))
             if at < len(tags) and tags[at] != TRUNCATE:
@@ -186,7 +188,7 @@ class ColumnarFeed:
         table_of: Numbers,
         run: IndexedBatch,
         gids: Mapping[int, str],
-    ) -> Iterator[PlacedRows]:
+    ) -> Iterator[PositionedRows]:
         """Yield rows; one row, in the place of those of a table in a transaction, tells that one of them is no text."""
         try:
             yield self._plain(maps, chosen, messages, table_of, run, gids)
@@ -220,7 +222,7 @@ class ColumnarFeed:
         table_of: Numbers,
         run: IndexedBatch,
         gids: Mapping[int, str],
-    ) -> PlacedRows:
+    ) -> PositionedRows:
         assert self._tables is not None
         tables, count = self._tables, len(chosen)
         columns = FeedColumns(
@@ -260,7 +262,7 @@ class ColumnarFeed:
         if gids:
             arrays["gid"] = pa.array(map(gids.get, columns.commit_lsn.tolist()), pa.string())
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
-        return PlacedRows(batch, columns.commit_lsn)
+        return PositionedRows(batch, columns.commit_lsn)
 
     def _take_rare(
         self,
@@ -270,13 +272,13 @@ class ColumnarFeed:
         index: int,
         truncated: list[TableDescription] | None,
         gids: Mapping[int, str],
-    ) -> Iterator[PlacedRows]:
+    ) -> Iterator[PositionedRows]:
         """Yield the rows of a logical message or a Truncate, whose tables are given."""
         message = v1.parse(data)
         if isinstance(message, v1.Message) and not message.transactional:
             if self._runs.start < message.message_lsn:
                 row = feed_row(self._schema, "message", lsn, **of_message(message))
-                yield _placed(row, (int(message.message_lsn) - 1) % (1 << 64))
+                yield _positioned(row, (int(message.message_lsn) - 1) % (1 << 64))
         elif not run.in_range[index]:
             return
         elif isinstance(message, v1.Message):
@@ -291,7 +293,7 @@ class ColumnarFeed:
 
     def _new_description(
         self, relation: TableDescription, run: IndexedBatch, index: int, gids: Mapping[int, str]
-    ) -> Iterator[PlacedRows]:
+    ) -> Iterator[PositionedRows]:
         """Yield a row if the change is the first with this description and the feed has such rows."""
         if self._used is None:
             return
@@ -304,7 +306,7 @@ class ColumnarFeed:
 
     def _row(
         self, op: str, lsn: int | None, run: IndexedBatch, index: int, gids: Mapping[int, str], **values: Any
-    ) -> PlacedRows:
+    ) -> PositionedRows:
         """Return a row of the transaction that a message belongs to."""
         number = int(run.transaction_of[index])
         commit_lsn = int(run.final_lsn[number])
@@ -320,17 +322,17 @@ class ColumnarFeed:
             gid=gids.get(commit_lsn),
             **values,
         )
-        return _placed(row, commit_lsn % (1 << 64))
+        return _positioned(row, commit_lsn % (1 << 64))
 
 
-def _placed(row: pa.RecordBatch, position: int) -> PlacedRows:
-    return PlacedRows(row, np.array([position], np.uint64).view(np.int64))
+def _positioned(row: pa.RecordBatch, position: int) -> PositionedRows:
+    return PositionedRows(row, np.array([position], np.uint64).view(np.int64))
 
 
-def _joined(rows: list[PlacedRows]) -> Iterator[PlacedRows]:
+def _joined(rows: list[PositionedRows]) -> Iterator[PositionedRows]:
     if rows:
         batch = pa.concat_batches([each.batch for each in rows])
-        yield PlacedRows(batch, np.concatenate([each.positions for each in rows]))
+        yield PositionedRows(batch, np.concatenate([each.positions for each in rows]))
 
 
 def _first_uses(table_of: Numbers, changes: NDArray[np.bool_]) -> Int64s:

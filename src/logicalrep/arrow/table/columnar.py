@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.message_batch import MessageBatch
-from logicalrep.arrow.placed_rows import PlacedRows
+from logicalrep.arrow.placed_rows import PositionedRows
 from logicalrep.arrow.row_form import RowForm
 from logicalrep.arrow.table.rows import ColumnCheck
 from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder
@@ -48,7 +48,7 @@ class ColumnarTyped:
         """The last description of each table."""
         return self._decoder.relations.values()
 
-    def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PlacedRows]:
+    def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PositionedRows]:
         """Yield the rows of the next messages, as `RowMaker` says. A table has no column for the `gids`."""
         stop = self._runs.supported(messages.tags)
         if stop:
@@ -56,7 +56,7 @@ class ColumnarTyped:
         if stop < len(messages):
             self._runs.refuse(stop, int(messages.tags[stop]))
 
-    def _chunk(self, messages: MessageBatch) -> Iterator[PlacedRows]:
+    def _chunk(self, messages: MessageBatch) -> Iterator[PositionedRows]:
         run = self._runs.next(messages)
         tables = self._decoder.decode(messages.array)
         # A Truncate is a row of nulls, between the rows of the changes before and after it.
@@ -80,7 +80,7 @@ class ColumnarTyped:
                     run.ordinals[at] += number
                     yield at
 
-    def _rows(self, table: DecodedTable, run: IndexedBatch, first: int, last: int) -> Iterator[PlacedRows]:
+    def _rows(self, table: DecodedTable, run: IndexedBatch, first: int, last: int) -> Iterator[PositionedRows]:
         """Yield the rows of the messages from `first` to before `last`."""
         rows = table.rows.to_numpy(zero_copy_only=False)
         chosen = np.flatnonzero((rows >= first) & (rows < last) & run.in_range[rows])
@@ -105,13 +105,13 @@ class ColumnarTyped:
         columns = []
         unchanged: list[tuple[str, NDArray[np.bool_]]] = []
         for field in self._own():
-            place = table.new.values.schema.get_field_index(field.name)
-            if place < 0:
+            ordinal = table.new.values.schema.get_field_index(field.name)
+            if ordinal < 0:
                 columns.append(pa.nulls(len(order), field.type))
                 continue
-            refuse_kept(table.old, described[field.name], place, old)
+            refuse_kept(table.old, described[field.name], ordinal, old)
             source = new + len(rows)
-            states = table.new.states.column(place).to_numpy(zero_copy_only=False)[new]
+            states = table.new.states.column(ordinal).to_numpy(zero_copy_only=False)[new]
             missing = states == UNCHANGED
             if missing.any():
                 # A value that was not sent is taken from the old row if that is whole.
@@ -119,12 +119,12 @@ class ColumnarTyped:
                 left = np.concatenate((np.zeros(len(old), bool), missing & ~whole[new]))[order]
                 if left.any():
                     unchanged.append((field.name, left))
-            refuse_kept(table.new, described[field.name], place, new[~missing])
+            refuse_kept(table.new, described[field.name], ordinal, new[~missing])
             if not len(old) and not missing.any():
-                array = table.new.values.column(place)
+                array = table.new.values.column(ordinal)
                 columns.append(array if len(new) == len(array) else array.take(pa.array(new)))
             else:
-                both = pa.concat_arrays([table.old.values.column(place), table.new.values.column(place)])
+                both = pa.concat_arrays([table.old.values.column(ordinal), table.new.values.column(ordinal)])
                 columns.append(both.take(pa.array(np.concatenate((old, source))[order])))
         yield self._batch(columns, change_type, rows[np.concatenate((old, new))[order]], run, unchanged)
 
@@ -135,10 +135,10 @@ class ColumnarTyped:
         rows: Int64s,
         run: IndexedBatch,
         unchanged: list[tuple[str, NDArray[np.bool_]]],
-    ) -> PlacedRows:
+    ) -> PositionedRows:
         transaction = run.transaction_of[rows]
         of_commits = run.final_lsn[transaction], run.commit_timestamp[transaction], run.ordinals[rows]
-        return PlacedRows(typed_batch(self._schema, columns, change_type, *of_commits, unchanged), of_commits[0])
+        return PositionedRows(typed_batch(self._schema, columns, change_type, *of_commits, unchanged), of_commits[0])
 
     def _bind(self, relation: TableDescription, run: IndexedBatch, row: int) -> tuple[Column, ...]:
         at = Lsn(int(run.final_lsn[run.transaction_of[row]]) % (1 << 64))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from logicalrep_runtime.scalars import Lsn, lsn_of
 
 
-class Given:
+class YieldedRows:
     """The position of the last yielded row, and the yielded rows of that position.
 
     A position is a commit LSN with a change's number, or the end LSN of a message outside of transactions. The two
@@ -54,10 +54,10 @@ def _positions(batch: pa.RecordBatch) -> tuple[NDArray[np.uint64], NDArray[np.in
     return lsns.to_numpy().view(np.uint64), ordinals.to_numpy()
 
 
-def _rows(batch: pa.RecordBatch, places: NDArray[np.int64]) -> list[tuple[object, ...]]:
+def _rows(batch: pa.RecordBatch, indices: NDArray[np.int64]) -> list[tuple[object, ...]]:
     """Return the values that tell apart the rows of one position."""
     names = ["_change_type"] if _is_typed(batch) else ["op", "relation_id"]
-    return list(zip(*(batch[name].take(places).to_pylist() for name in names), strict=True))
+    return list(zip(*(batch[name].take(indices).to_pylist() for name in names), strict=True))
 
 
 def _is_typed(batch: pa.RecordBatch) -> bool:

@@ -20,7 +20,7 @@ from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Teller
 from logicalrep.spark.monitoring.statistics import Counts
 from logicalrep.spark.options import SourceOptions
-from logicalrep.spark.peek.given import Given
+from logicalrep.spark.peek.given import YieldedRows
 from logicalrep.spark.schemas import row_form
 from logicalrep.spark.server_connection import log
 from logicalrep.spark.typed_tables.table_schema import with_catalog
@@ -66,7 +66,7 @@ def read_slot(
     After a broken connection the slot is read again, and the rows that were yielded before are left out.
     """
     began = time.monotonic()
-    given = Given()
+    yielded = YieldedRows()
     retries = Retries(options.retry_timeout)
     first = None if start is None else start.lsn
     while True:
@@ -75,14 +75,14 @@ def read_slot(
             with options.connection.connect() as connection:
                 if start is None:
                     slot = query_slot(connection, options.the_slot)
-                    if given.lsn is not None:
-                        check_not_passed(slot.name, slot.confirmed.lsn, given.lsn)
+                    if yielded.lsn is not None:
+                        check_not_passed(slot.name, slot.confirmed.lsn, yielded.lsn)
                 else:
                     slot = check_readable(connection, options, start, end)
                 options = with_catalog(connection, options)
                 decoded = _decoded(connection, options, schema, slot, first, end.lsn, counts)
                 for batch in counts.count_rows(decoded):
-                    rest = given.take_new(batch)
+                    rest = yielded.take_new(batch)
                     if rest.num_rows:
                         retries.record_success()
                         yield rest

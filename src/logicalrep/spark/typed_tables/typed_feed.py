@@ -9,10 +9,10 @@ import pyarrow as pa
 from logicalrep.arrow.table.feed_decoder import FeedDecoder
 from logicalrep.spark.schemas import arrow_schema
 from logicalrep.spark.typed_tables.table_schema import relation_schema
-from logicalrep.spark.worker import Shipped
+from logicalrep.spark.worker import PickledForWorkers
 
 
-class FeedTable(FeedDecoder, Shipped):
+class FeedTable(FeedDecoder, PickledForWorkers):
     """A converter of a table's rows in the change feed into typed rows."""
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
