@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.writer import writer
+from bench.writer import connect_writer
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import query_wal_head
@@ -80,7 +80,7 @@ def main() -> None:
     try:
         with (
             LocalServer(find_installation(18), fsync="off", max_wal_size="4GB", shared_buffers="256MB") as server,
-            writer(server.dsn) as connection,
+            connect_writer(server.dsn) as connection,
         ):
             connection.execute("CREATE TYPE mood AS ENUM ('low', 'high')")
             connection.execute("CREATE SCHEMA other")
@@ -105,7 +105,7 @@ def main() -> None:
             )
             thread = threading.Thread(target=replicate_with, args=(settings, observer), kwargs={"stop": stop})
             thread.start()
-            _caught_up(connection, folder)
+            _wait_until_caught_up(connection, folder)
             for table, text in _STATEMENTS:
                 observer.seconds.clear()
                 statement = text.format(beyond=_bounds(4, options.scale), third=_bounds(2, options.scale))
@@ -113,11 +113,11 @@ def main() -> None:
                     connection.execute(part.encode())
                 began = time.monotonic()
                 connection.execute(_CHANGE.format(table, table.split(".")[-1]).encode())
-                _caught_up(connection, folder)
+                _wait_until_caught_up(connection, folder)
                 seconds = round(time.monotonic() - began, 1)
                 # The next look finds what the stream does not tell.
                 time.sleep(6)
-                _caught_up(connection, folder)
+                _wait_until_caught_up(connection, folder)
                 figure = {"statement": statement, "seconds": seconds, "seconds of loads": [*observer.seconds]}
                 print(json.dumps(figure), flush=True)
                 figures.append(figure)
@@ -134,7 +134,7 @@ def _bounds(leaf: int, scale: int) -> str:
     return f"FROM ({leaf * scale // 4}) TO ({(leaf + 1) * scale // 4})"
 
 
-def _caught_up(connection: Any, folder: Path) -> None:
+def _wait_until_caught_up(connection: Any, folder: Path) -> None:
     """Wait until all that has committed is in the tables, and none loads."""
     head = query_wal_head(connection)
     while True:

@@ -6,7 +6,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import Connection
 
 
-def writer(dsn: str) -> Connection:
+def connect_writer(dsn: str) -> Connection:
     """Open a connection whose tables without a schema are in public."""
     connection = ConnectionSettings(dsn).connect()
     connection.execute("SET search_path TO public")

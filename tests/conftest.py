@@ -66,24 +66,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 if importlib.util.find_spec("psycopg") is not None:
-    from tests.postgres.servers import SERVERS, SERVERS_OF_CORE, Database, database, stop_all
+    from tests.postgres.servers import SERVERS, SERVERS_OF_CORE, Database, create_database, stop_all
 
     @pytest.fixture(params=SERVERS)
     def db(request: pytest.FixtureRequest) -> Iterator[Database]:
         """Yield a database on each available server."""
-        with database(request.param) as made:
+        with create_database(request.param) as made:
             yield made
 
     @pytest.fixture(params=SERVERS_OF_CORE)
     def db16_and_18(request: pytest.FixtureRequest) -> Iterator[Database]:
         """Yield a database on PostgreSQL 16, and one on 18, in `make test` too."""
-        with database(request.param) as made:
+        with create_database(request.param) as made:
             yield made
 
     @pytest.fixture
     def db18() -> Iterator[Database]:
         """Yield a database on PostgreSQL 18."""
-        with database(18) as made:
+        with create_database(18) as made:
             yield made
 
     @pytest.fixture(scope="session", autouse=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.spark.live import MODES, Query, Server, a_server, of_batches, rounded, warm_up
-from bench.spark.session import quiet_session
+from bench.spark.session import start_quiet_session
 from logicalrep.postgres.slots import query_slot
 
 MIB = 1 << 20
@@ -22,7 +22,7 @@ _BATCHES, _LEAST, _LONGEST = 30, 3, 45.0
 
 def measured(arguments: Namespace) -> Iterator[dict[str, Any]]:
     """Yield a line for each mode and amount of WAL."""
-    with a_server() as server, quiet_session("local[2]") as spark, server.open_transaction():
+    with a_server() as server, start_quiet_session("local[2]") as spark, server.open_transaction():
         warm_up(spark, server)
         for behind in _BEHIND:
             _grow(server, behind)

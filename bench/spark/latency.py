@@ -7,8 +7,8 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from bench.spark.live import MODES, Query, Server, Writer, a_server, rounded, under_load, warm_up
-from bench.spark.session import quiet_session
+from bench.spark.live import MODES, Query, Server, Writer, a_server, rounded, run_under_load, warm_up
+from bench.spark.session import start_quiet_session
 from logicalrep.postgres.slots import query_slot
 
 _RATES = (1, 100, 2000)
@@ -19,11 +19,11 @@ _MINUTES_OF_PEEK = 3
 
 def measured(arguments: Namespace) -> Iterator[dict[str, Any]]:
     """Yield a line for each mode and rate of changes."""
-    with a_server() as server, quiet_session("local[2]") as spark:
+    with a_server() as server, start_quiet_session("local[2]") as spark:
         warm_up(spark, server)
         for rate in _RATES:
             for mode in MODES:
-                with under_load(spark, server, mode, rate) as (query, writer):
+                with run_under_load(spark, server, mode, rate) as (query, writer):
                     time.sleep(_WARM_UP)
                     line = _window(server, query, writer, arguments.seconds)
                     yield {"changes a second": rate, "mode": mode} | line
@@ -32,9 +32,9 @@ def measured(arguments: Namespace) -> Iterator[dict[str, Any]]:
 def steady(arguments: Namespace) -> Iterator[dict[str, Any]]:
     """Yield a line for each minute at 2,000 changes a second, behind a transaction that stays open throughout."""
     for mode, minutes in zip(MODES, (arguments.minutes, min(_MINUTES_OF_PEEK, arguments.minutes)), strict=True):
-        with a_server() as server, quiet_session("local[2]") as spark, server.open_transaction():
+        with a_server() as server, start_quiet_session("local[2]") as spark, server.open_transaction():
             warm_up(spark, server)
-            with under_load(spark, server, mode, _RATES[-1]) as (query, writer):
+            with run_under_load(spark, server, mode, _RATES[-1]) as (query, writer):
                 time.sleep(_WARM_UP)
                 for minute in range(1, minutes + 1):
                     line = _window(server, query, writer, 60)

@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from bench.writer import writer
+from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import Connection, create_slot
 
@@ -37,7 +37,7 @@ class Server:
 
     def connect(self) -> Connection:
         """Return another connection."""
-        return writer(self.dsn)
+        return connect_writer(self.dsn)
 
     @contextmanager
     def open_transaction(self) -> Iterator[None]:
@@ -68,7 +68,7 @@ def a_server() -> Iterator[Server]:
     settings = {"fsync": "off", "max_wal_size": "4GB", "logical_decoding_work_mem": "64MB"}
     with (
         LocalServer(find_installation(18), **settings) as server,
-        writer(server.dsn) as connection,
+        connect_writer(server.dsn) as connection,
     ):
         yield Server(server, connection)
 
@@ -150,7 +150,7 @@ class Writer:
 
 
 @contextmanager
-def under_load(spark: Any, server: Server, mode: str, rate: int) -> Iterator[tuple[Query, Writer]]:
+def run_under_load(spark: Any, server: Server, mode: str, rate: int) -> Iterator[tuple[Query, Writer]]:
     """Yield a query of a mode, and the writer of as many changes a second that it reads."""
     folder = Path(tempfile.mkdtemp(prefix="logicalrep-bench-"))
     server.connection.execute("SELECT pg_replication_slot_advance(%s, pg_current_wal_lsn())", (mode,))
@@ -172,7 +172,7 @@ def under_load(spark: Any, server: Server, mode: str, rate: int) -> Iterator[tup
 def warm_up(spark: Any, server: Server) -> None:
     """Run a query of each mode for a while: Java compiles the code that it has run often."""
     for mode in MODES:
-        with under_load(spark, server, mode, 100):
+        with run_under_load(spark, server, mode, 100):
             time.sleep(15)
 
 

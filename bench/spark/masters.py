@@ -21,7 +21,7 @@ import psutil
 
 from bench.measure import Contender
 from bench.spark.captures import FEED, PARQUET, TYPED, Captures
-from bench.spark.session import quiet_session
+from bench.spark.session import start_quiet_session
 
 ONE, APART, TWO = "local[1]", "local[1] twice", "local[2]"
 _WARM_UP = 60.0
@@ -88,7 +88,7 @@ _contenders: dict[str, Contender] = {}
 
 
 def _begin(master: str, captures: Captures) -> None:
-    spark = _session.enter_context(quiet_session(master))
+    spark = _session.enter_context(start_quiet_session(master))
     _contenders.update((contender.name, contender) for contender in captures.by_the_source(spark))
 
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import linear_regression, median
 from typing import Any
 
-from bench.spark.session import quiet_session
-from bench.writer import writer as open_writer
+from bench.spark.session import start_quiet_session
+from bench.writer import connect_writer as open_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import create_slot, query_slot
 
@@ -77,7 +77,7 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="logicalrep-memory-") as folder,
         LocalServer(find_installation(18), fsync="off") as server,
         open_writer(server.dsn) as connection,
-        quiet_session("local[2]", "512m") as spark,
+        start_quiet_session("local[2]", "512m") as spark,
     ):
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, v text, at timestamptz)")
         connection.execute("CREATE PUBLICATION p FOR ALL TABLES")

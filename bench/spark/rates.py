@@ -26,8 +26,8 @@ from psycopg import sql
 from bench.measure import Contender, rates, verdict
 from bench.spark.captures import FEED, IDENTITY, PARSE, PYPGOUTPUT, TYPED, Captures
 from bench.spark.masters import APART, ONE, TWO, between_masters
-from bench.spark.session import quiet_session, to_noop
-from bench.writer import writer
+from bench.spark.session import start_quiet_session, to_noop
+from bench.writer import connect_writer
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import start_copy
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -81,7 +81,7 @@ def measured(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         folder = Path(name)
         captures = Captures(arguments.capture, folder) if arguments.capture.is_file() else None
         for master in (ONE, TWO):
-            with quiet_session(master) as spark:
+            with start_quiet_session(master) as spark:
                 contenders = slot.contenders(spark, folder) + (captures.contenders(spark) if captures else [])
                 found = rates(contenders, arguments.rounds, warm_up=_WARM_UP)
             yield from map(_with_text, _lines(master, found | slot.without_start()))
@@ -201,7 +201,7 @@ class Slot:
 @contextmanager
 def _a_slot() -> Iterator[Slot]:
     server = LocalServer(find_installation(18), logical_decoding_work_mem="64MB", fsync="off")
-    with server, writer(server.dsn) as connection:
+    with server, connect_writer(server.dsn) as connection:
         yield Slot(server, connection)
 
 

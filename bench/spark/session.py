@@ -22,7 +22,7 @@ def to_parquet(frame: Any, folder: Path) -> Callable[[], None]:
 
 
 @contextmanager
-def quiet_session(master: str, memory: str = "2g") -> Iterator[Any]:
+def start_quiet_session(master: str, memory: str = "2g") -> Iterator[Any]:
     """Yield a session that logs nothing, and reports all batches; `memory` is the JVM's."""
     settings = {"spark.driver.memory": memory, "spark.sql.streaming.numRecentProgressUpdates": "100000"}
     # Its Python processes write a line for each batch.

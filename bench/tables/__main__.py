@@ -28,7 +28,7 @@ from typing import Any
 
 from bench.tables import backlog, growth, latency, load, workers
 from bench.tables.setting import Setting
-from bench.writer import writer
+from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
 
 _JSON = Path(__file__).parents[2] / "build" / "bench-tables.json"
@@ -60,7 +60,7 @@ def main() -> None:
         try:
             with (
                 LocalServer(find_installation(18), fsync="off", max_wal_size="4GB", shared_buffers="256MB") as server,
-                writer(server.dsn) as connection,
+                connect_writer(server.dsn) as connection,
             ):
                 setting = Setting(server, connection, folder, options.scale, options.seconds)
                 for figure in _PARTS[name](setting):

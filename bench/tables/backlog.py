@@ -28,7 +28,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     storage = setting.folder / "backlog"
     setting.once(storage)
     changes = sum(_change(setting, name) for name in _NAMES)
-    received_in, rows = _received(setting, storage)
+    received_in, rows = _receive(setting, storage)
     if rows != changes:
         raise RuntimeError(f"{rows} changes were received, not {changes}")
     before = bytes_written(storage)
@@ -60,7 +60,7 @@ def _change(setting: Setting, name: str) -> int:
     return changes
 
 
-def _received(setting: Setting, storage: Path) -> tuple[float, int]:
+def _receive(setting: Setting, storage: Path) -> tuple[float, int]:
     """Receive what the slot has, and drop it. Returns the seconds and the number of changes."""
     identity = Identity.read(Storage(str(storage)))
     if identity is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.tables.setting import Setting
 from tests.spark.cluster import cluster, submitted
-from tests.tables.stores import object_store
+from tests.tables.stores import start_object_store
 
 _PROGRAM = """
 import json
@@ -57,7 +57,7 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     for workers in (1, 2):
         folder = setting.folder / f"cluster{workers}"
         folder.mkdir()
-        with object_store() as store, cluster(folder, workers) as master:
+        with start_object_store() as store, cluster(folder, workers) as master:
             storage = f"s3://lake/shop{workers}"
             done = submitted(master, program, setting.server.dsn, storage, settings={}, environment=store.environment)
             if done.returncode:

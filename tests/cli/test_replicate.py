@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.tables.comparison import differences
+from tests.tables.comparison import find_differences
 from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
@@ -73,7 +73,7 @@ def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: 
         slot = str(db18.value("SELECT slot_name FROM pg_replication_slots WHERE slot_name LIKE 'logicalrep_lake%'"))
         other = run("--dsn", db18.dsn, "--to", str(tmp_path / "other"), "--slot", slot, "--once")
         assert (other.returncode, other.stderr.splitlines()[-1][:20]) == (1, "error: [SLOT_EXISTS]")
-        eventually(lambda: differences(db18.dsn, str(lake), ["public.t", "public.; DROP TABLE t; --"]) == {})
+        eventually(lambda: find_differences(db18.dsn, str(lake), ["public.t", "public.; DROP TABLE t; --"]) == {})
     finally:
         first.send_signal(signal.SIGINT)
         code = first.wait(60)
@@ -112,7 +112,7 @@ def test_a_table_that_stands_still_and_a_pause_have_exit_codes_of_their_own(db18
     last = stopped.stderr.splitlines()[-1]
     assert (stopped.returncode, last[:28]) == (4, "[TABLES_STOPPED] public.bad:"), stopped.stderr
     assert "run logicalrep resync public.bad with the same --dsn and --to" in last
-    assert differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
     assert main(["pause", *there]) == 0
     paused = run(*there, "--once")
     assert (paused.returncode, paused.stderr.splitlines()[-1][:14]) == (3, "[DESTINATION_PAUSED]"), paused.stderr
@@ -120,7 +120,7 @@ def test_a_table_that_stands_still_and_a_pause_have_exit_codes_of_their_own(db18
     db18.execute("DROP TABLE bad", "INSERT INTO good VALUES (2)")
     done = run(*there, "--once")
     assert done.returncode == 0, done.stderr
-    assert differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
 
 
 def test_a_role_that_may_not_publish_gets_the_statements(db18: Database, tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ pytest.importorskip("psycopg")
 pytest.importorskip("pyspark")
 from tests.cli.test_replicate import COMMAND
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
+from tests.tables.comparison import find_differences
 
 
 @contextmanager
-def started(db: Database, lake: Path, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def start_command(db: Database, lake: Path, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """Yield the command, in a session and a group of its own."""
     with log.open("ab") as written:
         process = subprocess.Popen(
@@ -52,7 +52,7 @@ def processes(command: subprocess.Popen[bytes], program: str = "") -> list[int]:
     ]
 
 
-def signalled(command: subprocess.Popen[bytes], number: signal.Signals) -> int:
+def send_signal(command: subprocess.Popen[bytes], number: signal.Signals) -> int:
     """Send a signal to all processes of the command, as a service's manager does, and return the exit code."""
     for pid in processes(command):
         if pid != command.pid:
@@ -68,18 +68,18 @@ def test_its_java_is_killed_and_then_all_its_processes_are_told_to_end(
 ) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     lake, log = tmp_path / "lake", tmp_path / "log"
-    with started(db18, lake, log) as command:
+    with start_command(db18, lake, log) as command:
 
         def has_all() -> bool:
             assert command.poll() is None, log.read_text()
-            return (lake / "public/t/_delta_log").exists() and differences(db18.dsn, str(lake), ["public.t"]) == {}
+            return (lake / "public/t/_delta_log").exists() and find_differences(db18.dsn, str(lake), ["public.t"]) == {}
 
         eventually(has_all, seconds=240)
         (java,) = processes(command, "org.apache.spark.deploy.SparkSubmit")
         os.kill(java, signal.SIGKILL)
         db18.execute("UPDATE t SET id = 2")
         eventually(has_all, seconds=240)
-        assert signalled(command, number) == 130, log.read_text()
+        assert send_signal(command, number) == 130, log.read_text()
         eventually(lambda: not processes(command))
     text = log.read_text()
     assert text.count("its Java has ended; it is started again") == 1
@@ -93,7 +93,7 @@ def test_a_start_that_takes_long_ends_at_once(db18: Database, tmp_path: Path, nu
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\ntouch {tmp_path}/begun\nexec sleep 1000\n")
     java.chmod(0o755)
-    with started(db18, tmp_path / "lake", log, JAVA_HOME=str(tmp_path / "java")) as command:
+    with start_command(db18, tmp_path / "lake", log, JAVA_HOME=str(tmp_path / "java")) as command:
         eventually((tmp_path / "begun").exists)
         os.kill(command.pid, number)
         assert command.wait(20) == 130, log.read_text()

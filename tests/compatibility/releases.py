@@ -27,7 +27,7 @@ from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.compatibility.server import CHANGES, advance, head, server
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import following
+from tests.tables.test_replicate import replicate_meanwhile
 from tests.waiting import eventually
 
 RELEASES = Path(__file__).parent / "releases"
@@ -96,7 +96,7 @@ def _write(folder: Path) -> None:
             other.execute("INSERT INTO plain VALUES (-1)")
             database.execute("UPDATE loading SET v = 'kept'")
             options = {"publication": "p", "slot": "lake", "config": CONFIG}
-            with following(database, lake, **options):
+            with replicate_meanwhile(database, lake, **options):
                 eventually(lambda: list((lake / "_logicalrep" / "kept").rglob("*.parquet")) != [])
             other.execute("ROLLBACK")
     pause(storage)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep_runtime.scalars import Lsn
-from tests.postgres.servers import Database, installation, writer
+from tests.postgres.servers import Database, connect_writer, installation
 
 SYSTEM_IDENTIFIER = 7_500_000_000_000_000_000
 SLOTS = ["lake", "feed", "typed", "walsender"]
@@ -70,7 +70,7 @@ def server() -> Iterator[Database]:
         local.create()
         _identify(local)
         local.start()
-        database = Database(local, "postgres", 18, writer(local.dsn))
+        database = Database(local, "postgres", 18, connect_writer(local.dsn))
         database.execute(*SETUP.split(";\n"))
         for slot in SLOTS:
             database.execute(f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')")

@@ -20,7 +20,7 @@ from logicalrep_runtime.scalars import Lsn
 from tests.compatibility.releases import QUERIES, RELEASES, query, replicate
 from tests.compatibility.server import CHANGES, LATER, advance, head, server
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
+from tests.tables.comparison import find_differences
 
 pytestmark = pytest.mark.postgres
 
@@ -68,7 +68,7 @@ def test_a_place_goes_on(release: Path, later: Database) -> None:
         "public.toasted",  # This was asked for.
         "public.loading",
     }
-    assert differences(later.dsn, str(lake), TABLES) == {}
+    assert find_differences(later.dsn, str(lake), TABLES) == {}
     kept = DeltaTable(str(lake / "public/kept")).to_pyarrow_table().to_pylist()
     assert sorted((row["id"], row["v"]) for row in kept if not row["_deleted"]) == later.rows(
         "SELECT id, v FROM kept ORDER BY id"

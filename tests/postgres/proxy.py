@@ -76,7 +76,7 @@ class Proxy:
 
 
 @contextmanager
-def proxy_to(folder: object, database: str = "postgres") -> Iterator[Proxy]:
+def start_proxy_to(folder: object, database: str = "postgres") -> Iterator[Proxy]:
     """Yield a proxy to the server whose socket is in a folder, until the end of the context."""
     command = [sys.executable, __file__, f"{folder}/.s.PGSQL.5432"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

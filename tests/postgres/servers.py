@@ -46,7 +46,7 @@ class Database:
 
     def writer(self) -> Connection:
         """Open the connection of a writer: tables without a schema are in public."""
-        return writer(self.dsn)
+        return connect_writer(self.dsn)
 
     def execute(self, *statements: str) -> None:
         for statement in statements:
@@ -64,7 +64,7 @@ class Database:
         self.connection = self.writer()
 
 
-def writer(dsn: str) -> Connection:
+def connect_writer(dsn: str) -> Connection:
     connection = ConnectionSettings(dsn).connect()
     connection.execute("SET search_path TO public")
     return connection
@@ -78,7 +78,7 @@ def installation(major: int) -> Installation:
     return found[major]
 
 
-def running(major: int) -> LocalServer:
+def start_server(major: int) -> LocalServer:
     """Return the server of a major version, which the first call starts."""
     if major not in _SERVERS:
         server = LocalServer(installation(major), fsync="off")
@@ -112,7 +112,7 @@ def take_over(server: LocalServer, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def standby_of(server: LocalServer, folder: Path) -> Iterator[LocalServer]:
+def start_standby_of(server: LocalServer, folder: Path) -> Iterator[LocalServer]:
     """Yield a standby that follows a server through its slot `standby`, and keeps its failover slots."""
     with ConnectionSettings(server.dsn).connect() as connection:
         connection.execute("SELECT pg_create_physical_replication_slot('standby', true)")
@@ -149,13 +149,13 @@ def stop_all() -> None:
 
 
 @contextlib.contextmanager
-def database(major: int, encoding: str = "UTF8") -> Iterator[Database]:
+def create_database(major: int, encoding: str = "UTF8") -> Iterator[Database]:
     """Yield a new database with a character set, whose slots are dropped afterwards."""
-    server = running(major)
+    server = start_server(major)
     name = f"test_{next(_NUMBERS)}"
     with ConnectionSettings(server.dsn).connect() as admin:
         admin.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
-    made = Database(server, name, major, writer(server.dsn_as("postgres", name)))
+    made = Database(server, name, major, connect_writer(server.dsn_as("postgres", name)))
     try:
         yield made
     finally:

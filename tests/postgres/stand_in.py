@@ -63,7 +63,7 @@ class StandIn:
 
 
 @contextmanager
-def stand_in() -> Iterator[StandIn]:
+def start_stand_in() -> Iterator[StandIn]:
     """Yield a stand-in that answers until the end of the context."""
     command = [sys.executable, __file__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

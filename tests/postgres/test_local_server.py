@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.postgres.local_server import Installation, LocalServer, ServerError
-from tests.postgres.servers import running
+from tests.postgres.servers import start_server
 
 NOWHERE = Installation(18, Path("/nowhere"))
 
@@ -39,4 +39,4 @@ def test_what_is_written_is_no_link(tmp_path: Path) -> None:
 @pytest.mark.postgres
 def test_a_running_one_is_closed_to_other_users() -> None:
     """Every user who reaches its socket is its superuser."""
-    assert running(18).folder.stat().st_mode & 0o077 == 0
+    assert start_server(18).folder.stat().st_mode & 0o077 == 0

@@ -21,7 +21,7 @@ from logicalrep.postgres.publications import query_published_tables
 from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.slots import Connection, create_slot, query_slot
 from logicalrep.transactions.table_names import TableName
-from tests.postgres.servers import Database, database, writer
+from tests.postgres.servers import Database, connect_writer, create_database
 from tests.waiting import eventually
 
 
@@ -164,7 +164,7 @@ def test_options_of_the_other_mode(db18: Database, option: str, value: Any) -> N
 
 @pytest.mark.postgres
 def test_a_slot_of_another_plugin() -> None:
-    with database(15) as db:  # Debian's server brings test_decoding, the others do not.
+    with create_database(15) as db:  # Debian's server brings test_decoding, the others do not.
         db.execute(
             "CREATE TABLE t (a int PRIMARY KEY)",
             "CREATE PUBLICATION p FOR TABLE t",
@@ -344,7 +344,7 @@ def test_a_role_that_may_not_replicate(db18: Database) -> None:
 def test_a_server_that_is_not_set_up_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         LocalServer(find_installation(18), wal_level="replica") as server,
-        writer(server.dsn) as connection,
+        connect_writer(server.dsn) as connection,
     ):
         connection.execute("CREATE TABLE t (a int PRIMARY KEY)")
         connection.execute("CREATE PUBLICATION p FOR TABLE t")
@@ -400,7 +400,7 @@ def test_slots_that_are_lost_when_nobody_reads_them(db18: Database) -> None:
 def test_a_server_without_walsenders() -> None:
     with (
         LocalServer(find_installation(18), max_wal_senders="0") as server,
-        writer(server.dsn) as connection,
+        connect_writer(server.dsn) as connection,
     ):
         connection.execute("CREATE TABLE t (a int PRIMARY KEY)")
         connection.execute("CREATE PUBLICATION p FOR TABLE t")

@@ -14,7 +14,7 @@ import pytest
 from logicalrep.postgres import connection
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings
 from logicalrep.postgres.retries import TRANSIENT, Retries, Waiting
-from tests.postgres.stand_in import StandIn, stand_in
+from tests.postgres.stand_in import StandIn, start_stand_in
 
 _WRONG_PASSWORD = "28P01", "Passwort-Authentifizierung für Benutzer »x« fehlgeschlagen"
 _NO_DATABASE = "3D000", "Datenbank »d« existiert nicht"
@@ -26,7 +26,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     """Yield a stand-in whose refusals are retried for half a second, and to which no connection was made before."""
     monkeypatch.setattr(connection, "_PATIENCE", 0.5)
     monkeypatch.setenv("PGPASSFILE", "/nowhere")
-    with stand_in() as made:
+    with start_stand_in() as made:
         yield made
 
 
@@ -93,7 +93,7 @@ def test_a_server_that_starts_or_takes_over_is_waited_for(server: StandIn, chose
 
 
 def test_nobody_answers(server: StandIn) -> None:
-    with stand_in() as gone:
+    with start_stand_in() as gone:
         pass
     text, seconds = failure(gone.dsn, 1)
     assert text.startswith("[SERVER_AWAY] ")

@@ -23,8 +23,8 @@ from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
-from tests.postgres.proxy import Proxy, proxy_to
-from tests.postgres.servers import Database, installation, writer
+from tests.postgres.proxy import Proxy, start_proxy_to
+from tests.postgres.servers import Database, connect_writer, installation
 from tests.waiting import eventually
 
 OPTIONS = PluginOptions(publication_names=("p",), proto_version=4)
@@ -36,7 +36,7 @@ FOR_EVER = "options='-c wal_sender_timeout=0'"
 def proxy(db18: Database) -> Iterator[Proxy]:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db18.connection, "s")
-    with proxy_to(db18.server.folder, db18.name) as made:
+    with start_proxy_to(db18.server.folder, db18.name) as made:
         yield made
 
 
@@ -156,13 +156,13 @@ class StoppedServer:
 
     def __init__(self, server: LocalServer) -> None:
         self.server = server
-        with writer(server.dsn) as connection:
+        with connect_writer(server.dsn) as connection:
             connection.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
             connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
             create_slot(connection, "s")
 
     def insert(self, count: int) -> None:
-        with writer(self.server.dsn) as connection:
+        with connect_writer(self.server.dsn) as connection:
             connection.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, {count}) AS i")
 
     def stop(self) -> None:
@@ -187,6 +187,6 @@ def test_a_server_can_stop_while_nothing_is_acknowledged_and_while_nothing_is_re
             server.stop()
             local.start()
             receiver.take()
-            with writer(local.dsn) as connection:
+            with connect_writer(local.dsn) as connection:
                 connection.execute("INSERT INTO t VALUES (-1, 'after')")
             eventually(lambda: receiver.wait(0.1) and receiver.take().end > 0)

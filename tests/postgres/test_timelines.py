@@ -20,7 +20,7 @@ from logicalrep.postgres.timelines import Timeline, WalPosition, query_switch_po
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
-from tests.postgres.servers import SERVERS, back_up, installation, take_over, writer
+from tests.postgres.servers import SERVERS, back_up, connect_writer, installation, take_over
 
 pytestmark = pytest.mark.postgres
 
@@ -31,7 +31,7 @@ _OPTIONS = PluginOptions(publication_names=("p",), proto_version=3)
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """Yield a server with a table, a publication and a slot."""
     with LocalServer(installation(request.param)) as server:
-        with writer(server.dsn) as connection:
+        with connect_writer(server.dsn) as connection:
             connection.execute("CREATE ROLE reader LOGIN REPLICATION")
             connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
             connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
@@ -41,14 +41,14 @@ def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
 
 def test_a_position_is_of_the_timeline_on_which_it_was_reached(server: LocalServer, tmp_path: Path) -> None:
     settings = ConnectionSettings(server.dsn_as("reader"))
-    first = _slot(settings)
+    first = _query_slot(settings)
     assert first.timeline is not None
     assert first.timeline.id == 1
     assert query_switch_points(settings, 1) == {}
     back_up(server, tmp_path / "backup")
-    then = _slot(settings).reached
+    then = _query_slot(settings).reached
     take_over(server, tmp_path / "backup")
-    slot = _slot(settings)
+    slot = _query_slot(settings)
     (left,) = query_switch_points(settings, 2).values()
     assert slot.timeline == replace(first.timeline, id=2, began=left)
     assert then.lsn <= left <= slot.head
@@ -82,16 +82,16 @@ def test_two_servers_promoted_from_one_backup(server: LocalServer, tmp_path: Pat
     settings = ConnectionSettings(server.dsn_as("reader"))
     for name in ("first", "second"):
         back_up(server, tmp_path / name)
-        with writer(server.dsn) as connection:
+        with connect_writer(server.dsn) as connection:
             connection.execute("INSERT INTO t SELECT coalesce(max(id), 0) + 1 FROM t")
     take_over(server, tmp_path / "second")
-    of_second = _slot(settings).timeline
+    of_second = _query_slot(settings).timeline
     assert of_second is not None
     assert of_second.began is not None
     take_over(server, tmp_path / "first")
-    with writer(server.dsn) as connection:
+    with connect_writer(server.dsn) as connection:
         connection.execute("INSERT INTO t SELECT generate_series(10, 1000)")
-    slot = _slot(settings)
+    slot = _query_slot(settings)
     assert slot.timeline is not None
     assert slot.timeline.began is not None
     assert slot.timeline == replace(of_second, began=slot.timeline.began)
@@ -105,31 +105,31 @@ def test_two_servers_promoted_from_one_backup(server: LocalServer, tmp_path: Pat
     check_within_wal(settings, slot, replace(read, lsn=slot.timeline.began))
     back_up(server, tmp_path / "third")
     take_over(server, tmp_path / "third")
-    third = _slot(settings)
+    third = _query_slot(settings)
     assert third.timeline is not None
     assert third.timeline.id == 3
     with pytest.raises(LostPositionError, match=reason):
         check_within_wal(settings, third, read)
     check_within_wal(settings, third, slot.reached)
     # Only a walsender knows a timeline's start, while the history exists; otherwise it is unknown.
-    with writer(server.dsn) as connection:
+    with connect_writer(server.dsn) as connection:
         connection.execute("ALTER SYSTEM SET max_wal_senders = 0")
     server.stop()
     server.start()
-    assert _slot(settings).timeline == replace(third.timeline, began=None)
-    with writer(server.dsn) as connection:
+    assert _query_slot(settings).timeline == replace(third.timeline, began=None)
+    with connect_writer(server.dsn) as connection:
         connection.execute("ALTER SYSTEM RESET max_wal_senders")
     server.stop()
     (server.data / "pg_wal" / "00000003.history").unlink()
     server.start()
-    assert _slot(settings).timeline == replace(third.timeline, began=None)
+    assert _query_slot(settings).timeline == replace(third.timeline, began=None)
 
 
 def test_a_standby_has_no_timeline_of_its_own(server: LocalServer) -> None:
     server.stop()
     (server.data / "standby.signal").touch()
     server.start()
-    assert _slot(ConnectionSettings(server.dsn)).timeline is None
+    assert _query_slot(ConnectionSettings(server.dsn)).timeline is None
 
 
 @pytest.mark.parametrize("is_behind", [False, True])
@@ -139,7 +139,7 @@ def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tm
     found: list[int] = []
 
     def insert(*transactions: int) -> None:
-        with writer(server.dsn) as connection:
+        with connect_writer(server.dsn) as connection:
             for number in transactions:
                 connection.execute("INSERT INTO t VALUES (%s)", (number,))
 
@@ -171,6 +171,6 @@ def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tm
     assert len(found) == (99 if is_behind else 301)
 
 
-def _slot(settings: ConnectionSettings) -> Slot:
+def _query_slot(settings: ConnectionSettings) -> Slot:
     with settings.connect() as connection:
         return query_slot(connection, "s")

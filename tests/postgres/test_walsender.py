@@ -27,7 +27,7 @@ from logicalrep.postgres.slots import (
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
-from tests.postgres.servers import Database, back_up, installation, restore, writer
+from tests.postgres.servers import Database, back_up, connect_writer, installation, restore
 
 
 @pytest.fixture
@@ -145,12 +145,12 @@ def test_a_server_that_is_behind_the_reader_is_an_error(tmp_path: Path) -> None:
     """Such a server took over from another without all changes that were read from that."""
     with LocalServer(installation(18)) as server, Assembler() as assembler:
         settings = ConnectionSettings(server.dsn)
-        with writer(server.dsn) as connection:
+        with connect_writer(server.dsn) as connection:
             connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
             connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
             create_slot(connection, "s")
         back_up(server, tmp_path / "behind")
-        with writer(server.dsn) as connection:
+        with connect_writer(server.dsn) as connection:
             connection.execute("INSERT INTO t SELECT generate_series(1, 1000)")
         options = PluginOptions(publication_names=("p",), proto_version=4)
         replication = Replication(settings, "s", options, Intake(assembler))

@@ -26,7 +26,7 @@ from logicalrep_runtime.operations import (
     Take,
     Text,
 )
-from tests.codegen.spec.generation import generated_from
+from tests.codegen.spec.generation import generate_from
 from tests.conftest import ROOT
 from tests.protocol.agreement import VERSIONS
 from tests.protocol.documented import LOGICALREP, PAGES, WALSENDER, Row, Table, tables
@@ -253,7 +253,7 @@ def test_the_comparison_names_every_wrong_row(mistakes: dict[str, tuple[str, str
         assert old in text, file
         (spec / file).write_text(text.replace(old, new, 1), encoding="utf-8")
         expected |= set(_expected(rows))
-    with generated_from(spec, tmp_path / "out") as package:
+    with generate_from(spec, tmp_path / "out") as package:
         assert _differences(package) == expected
 
 

@@ -25,7 +25,7 @@ from logicalrep.spark.schemas import arrow_schema
 from logicalrep.spark.walsender import receiver as receiving
 from logicalrep.spark.walsender import stored_rows
 from logicalrep.spark.walsender.stored_rows import CarriedRows, RowsInMemory
-from tests.postgres.servers import Database, installation, standby_of, writer
+from tests.postgres.servers import Database, connect_writer, installation, start_standby_of
 from tests.spark.test_reader import Query, new_values
 from tests.spark.workload import prepare as prepare_tables
 from tests.spark.workload import run
@@ -305,11 +305,11 @@ def test_with_two_phase_a_walsender_alone_reads(db: Database, tmp_path: Path) ->
 def test_a_slot_of_a_standby(tmp_path: Path) -> None:
     """A standby serves both readers."""
     with LocalServer(installation(18), fsync="off") as server:
-        with writer(server.dsn) as primary:
+        with connect_writer(server.dsn) as primary:
             primary.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
             primary.execute("CREATE PUBLICATION p FOR ALL TABLES")
-        with standby_of(server, tmp_path / "backup") as standby, writer(server.dsn) as primary:
-            with writer(standby.dsn) as connection, ThreadPoolExecutor() as threads:
+        with start_standby_of(server, tmp_path / "backup") as standby, connect_writer(server.dsn) as primary:
+            with connect_writer(standby.dsn) as connection, ThreadPoolExecutor() as threads:
                 made = threads.submit(create_slot, connection, "s")
 
                 def is_made() -> bool:
@@ -333,7 +333,7 @@ def test_a_slot_of_a_standby(tmp_path: Path) -> None:
 
 
 def standby_has(standby: LocalServer, rows: int) -> bool:
-    with writer(standby.dsn) as connection:
+    with connect_writer(standby.dsn) as connection:
         return connection.execute("SELECT count(*) FROM t").fetchone() == (rows,)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import Connection, query_slot
-from tests.postgres.servers import Database, installation, standby_of, writer
+from tests.postgres.servers import Database, connect_writer, installation, start_standby_of
 from tests.spark.streams import EACH_MODE, Stream
 from tests.waiting import eventually
 
@@ -19,7 +19,7 @@ from tests.waiting import eventually
 def primary() -> Iterator[Database]:
     """Yield a database with a table and a publication; its failover slots wait for the standby."""
     with LocalServer(installation(18), synchronized_standby_slots="standby") as server:
-        database = Database(server, "postgres", 18, writer(server.dsn))
+        database = Database(server, "postgres", 18, connect_writer(server.dsn))
         database.execute(
             "CREATE TABLE t (id int PRIMARY KEY GENERATED ALWAYS AS IDENTITY)", "CREATE PUBLICATION p FOR ALL TABLES"
         )
@@ -28,14 +28,14 @@ def primary() -> Iterator[Database]:
 
 @pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mode: str) -> None:
-    with standby_of(primary.server, tmp_path / "backup") as standby:
+    with start_standby_of(primary.server, tmp_path / "backup") as standby:
         primary.reconnect()
         servers = f"host={primary.server.folder},{standby.folder} target_session_attrs=read-write"
         dsn = f"{servers} user=postgres dbname=postgres"
         stream = Stream(spark, primary, tmp_path, dsn=dsn, mode=mode, create_slot="true", failover="true")
         stream.run()
         query = stream.start()
-        with writer(standby.dsn) as connection:
+        with connect_writer(standby.dsn) as connection:
             eventually(lambda: _is_kept(primary.connection, connection), query)
         known = _rows(primary.connection)
         eventually(lambda: _ids(stream) == known, query)
@@ -55,7 +55,7 @@ def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mod
         for _ in range(100):
             _insert(primary.connection)
         primary.server.stop("immediate")
-        with writer(standby.dsn) as connection:
+        with connect_writer(standby.dsn) as connection:
             connection.execute("SELECT pg_promote()")
             _insert(connection)
             there = _rows(connection)

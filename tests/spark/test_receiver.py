@@ -61,7 +61,7 @@ def receiver(db18: Database) -> Iterator[SpoolReceiver]:
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db18.connection, "s")
     for _ in range(3):
-        _ten_rows(db18)
+        _insert_ten_rows(db18)
     options = read_options({"dsn": db18.dsn, "slot": "s", "publication": "p"})
     plugin = options.plugin_options(newest_protocol(db18.connection))
     receiver = SpoolReceiver(options, plugin, feed_schema(), None)
@@ -72,7 +72,7 @@ def receiver(db18: Database) -> Iterator[SpoolReceiver]:
         receiver.stop()
 
 
-def _ten_rows(db: Database) -> None:
+def _insert_ten_rows(db: Database) -> None:
     db.execute("INSERT INTO t SELECT generate_series(1, 10)")
 
 
@@ -83,7 +83,7 @@ def test_a_batch_waits_until_it_has_enough(receiver: SpoolReceiver, db18: Databa
     first, _ = receiver.end_after(Lsn(0), Limits(10))
     assert receiver.wait(first, 0, FAR, Limits(20))
     assert not receiver.wait(first, 0.1, FAR, Limits(21))
-    _ten_rows(db18)
+    _insert_ten_rows(db18)
     assert receiver.wait(first, 60, FAR, Limits(21))
     assert receiver.counts(first, FAR).changes == 30
 
@@ -92,7 +92,7 @@ def test_a_batch_waits_until_it_has_all_there_is(receiver: SpoolReceiver, db18: 
     assert receiver.wait(Lsn(0), 60, query_wal_head(db18.connection), Limits(31))
     last, _ = receiver.end_after(Lsn(0), Limits())
     assert not receiver.wait(last, 0.1)
-    _ten_rows(db18)
+    _insert_ten_rows(db18)
     assert receiver.wait(last, 60)
 
 

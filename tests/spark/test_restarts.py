@@ -11,7 +11,7 @@ from logicalrep import Lsn
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import advance_slot, create_slot, query_slot, query_wal_head
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
-from tests.postgres.servers import Database, back_up, installation, restore, take_over, writer
+from tests.postgres.servers import Database, back_up, connect_writer, installation, restore, take_over
 from tests.spark.failures import fails
 from tests.spark.streams import EACH_MODE, Stream
 from tests.spark.workload import prepare
@@ -180,7 +180,7 @@ def test_a_server_that_took_over_with_all_that_was_read(spark: Any, tmp_path: Pa
 
 
 def _prepared(server: LocalServer) -> Database:
-    database = Database(server, "postgres", 18, writer(server.dsn))
+    database = Database(server, "postgres", 18, connect_writer(server.dsn))
     prepare(database, "spark")
     return database
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from psycopg import sql
 
 
-def differences(
+def find_differences(
     dsn: str,
     storage: str,
     tables: Iterable[str],
@@ -114,4 +114,4 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-__all__ = ["delta_rows", "differences", "query_rows", "source_rows"]
+__all__ = ["delta_rows", "find_differences", "query_rows", "source_rows"]

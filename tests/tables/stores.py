@@ -86,7 +86,7 @@ class _Silent(MotoRequestHandler):
 
 
 @contextmanager
-def object_store() -> Iterator[Store]:
+def start_object_store() -> Iterator[Store]:
     """Yield a store, which ends with the context."""
     store = Store()
     try:
@@ -95,4 +95,4 @@ def object_store() -> Iterator[Store]:
         store.close()
 
 
-__all__ = ["Store", "Trouble", "object_store"]
+__all__ = ["Store", "Trouble", "start_object_store"]

@@ -15,8 +15,8 @@ pytest.importorskip("moto")
 
 from tests.postgres.servers import Database
 from tests.spark.cluster import cluster, submitted
-from tests.tables.comparison import differences
-from tests.tables.stores import object_store
+from tests.tables.comparison import find_differences
+from tests.tables.stores import start_object_store
 from tests.tables.test_replicate import TABLES, shop
 
 __all__ = ["shop"]
@@ -58,7 +58,7 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
         "spark.eventLog.rolling.enabled": "false",
         "spark.executor.memory": "512m",
     }
-    with object_store() as store:
+    with start_object_store() as store:
         # The keys of the store and of the masks are in the driver's environment alone.
         environment = store.environment | {"LOGICALREP_MASK_KEY": MASK_KEY}
 
@@ -69,7 +69,7 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
         for _ in range(2):
             done = replicate("s3://lake/shop")
             assert done.returncode == 0, done.stderr[-3000:]
-            assert differences(shop.dsn, "s3://lake/shop", TABLES, store.options) == {}
+            assert find_differences(shop.dsn, "s3://lake/shop", TABLES, store.options) == {}
             there = DeltaTable("s3://lake/shop/public/users", storage_options=store.options).to_pyarrow_table()
             assert sorted(zip(*there.to_pydict().values(), strict=True)) == [(id, hashed(email)) for id, email in users]
             shop.execute("UPDATE customer SET city = 'Hof' WHERE id % 2 = 0", "DELETE FROM orders WHERE id % 3 = 0")

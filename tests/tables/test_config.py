@@ -18,7 +18,7 @@ from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import following, once, shop
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -104,7 +104,7 @@ def test_tables_have_their_own_settings_and_one_whose_settings_change_is_loaded_
     lake = tmp_path / "lake"
     tables: dict[str, dict[str, Any]] = {"orders": {"history": True}, "customer": {"deletes": "soft"}}
     tables["later"] = {"optional": True, "append": True}
-    once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
+    replicate_once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
     before = State.read(Storage(str(lake))).tables
     assert {name: set(table.companions) for name, table in before.items()} == {
         "public.audit": set(),
@@ -117,7 +117,7 @@ def test_tables_have_their_own_settings_and_one_whose_settings_change_is_loaded_
         "CREATE TABLE later (id int PRIMARY KEY)",
     )
     del tables["orders"]["history"]
-    once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
+    replicate_once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
     after = State.read(Storage(str(lake))).tables
     assert {name: table.rows for name, table in after.items()} == {
         "public.audit": 10,
@@ -158,17 +158,17 @@ def test_a_key_of_its_own(shop: Database, tmp_path: Path) -> None:
     ):
         shop.execute(statement)
         with pytest.raises(ConfigError, match=r"give public\.full_rows the key b, a, for which it needs REPLICA"):
-            once(shop, tmp_path, config=config)
+            replicate_once(shop, tmp_path, config=config)
     shop.execute(
         "CREATE UNIQUE INDEX by_both ON full_rows (a, b)", "INSERT INTO full_rows VALUES (1, 'x', 1), (1, 'y', 1)"
     )
-    once(shop, tmp_path, config=config)
+    replicate_once(shop, tmp_path, config=config)
     shop.execute(
         "UPDATE full_rows SET v = 2, b = 'z' WHERE b = 'x'",
         "DELETE FROM full_rows WHERE b = 'y'",
         "INSERT INTO full_rows VALUES (1, 'y', 3)",
     )
-    once(shop, tmp_path, config=config)
+    replicate_once(shop, tmp_path, config=config)
     rows = DeltaTable(str(tmp_path / "public/full_rows")).to_pyarrow_table().to_pylist()
     # A mark is cleared by a row that comes again only where rows have a key.
     assert sorted((row["b"], row["v"], row["_deleted"]) for row in rows) == [
@@ -177,7 +177,7 @@ def test_a_key_of_its_own(shop: Database, tmp_path: Path) -> None:
         ("z", 2, False),
     ]
     assert {each.result for each in verify(shop.settings, Storage(str(tmp_path)))} == {"equal"}
-    with following(shop, tmp_path, config=config) as caught_up:
+    with replicate_meanwhile(shop, tmp_path, config=config) as caught_up:
         shop.execute("UPDATE full_rows SET v = 4 WHERE b = 'z'")
         caught_up()
         shop.execute("DROP INDEX by_both")

@@ -19,8 +19,8 @@ from logicalrep.tables.operate.status import query_status
 from logicalrep.tables.verify.verifying import verify
 from tests.postgres.servers import Database, installation
 from tests.spark import workload
-from tests.tables.comparison import differences
-from tests.tables.test_replicate import following, once
+from tests.tables.comparison import find_differences
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 OF_WORKLOAD = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme']
@@ -28,7 +28,7 @@ OF_PGBENCH = [f"public.pgbench_{name}" for name in ("accounts", "branches", "tel
 
 
 @contextmanager
-def pgbench(db: Database) -> Iterator[None]:
+def run_pgbench(db: Database) -> Iterator[None]:
     """Make pgbench's tables, and let it change them while the context lasts."""
     there = installation(db.major)
     environment = os.environ | {"LD_LIBRARY_PATH": str(there.folder / "lib"), "PGUSER": "postgres"}
@@ -58,8 +58,8 @@ def test_many_tables_are_loaded_while_others_write_and_equal_then(
         db.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v int)", f"INSERT INTO {name} VALUES (1, 0), (2, 0)")
     tables = [*OF_WORKLOAD, *OF_PGBENCH, *(f"public.{name}" for name in names)]
     storage = Storage(str(tmp_path))
-    with closing(db.writer()) as writer, following(db, tmp_path) as caught_up:
-        with pgbench(db):
+    with closing(db.writer()) as writer, replicate_meanwhile(db, tmp_path) as caught_up:
+        with run_pgbench(db):
             for number, name in enumerate(names):
                 db.execute(f"UPDATE {name} SET v = {number} WHERE id = 1")
                 if number % 10 == 0:
@@ -80,7 +80,7 @@ def test_many_tables_are_loaded_while_others_write_and_equal_then(
             name for name in names[2:] if there.tables[f"public.{name}"]["version"] != versions[f"public.{name}"]
         } == set()
         assert [verdict for verdict in verify(db.settings, storage) if verdict.result != "equal"] == []
-    assert differences(db.dsn, str(tmp_path), tables) == {}
+    assert find_differences(db.dsn, str(tmp_path), tables) == {}
 
 
 @pytest.mark.thorough
@@ -88,14 +88,14 @@ def test_a_transaction_of_a_million_rows_and_verify_in_little_memory(db16_and_18
     db = db16_and_18
     db.execute("CREATE TABLE small (id int PRIMARY KEY)", "CREATE TABLE large (id int PRIMARY KEY, n int, v text)")
     db.execute("INSERT INTO large SELECT i, i, repeat('x', 300) FROM generate_series(1, 500000) AS i")
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     with db.connection.transaction():
         db.execute(
             "INSERT INTO large SELECT i, i, repeat('y', 300) FROM generate_series(500001, 1000000) AS i",
             "UPDATE large SET n = n + 1, id = -id",
             "DELETE FROM large WHERE id % 1000 = 0",
         )
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     rows = DeltaTable(str(tmp_path / "public" / "large")).to_pyarrow_table()
     found = (
         rows.num_rows,

@@ -26,7 +26,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
 from tests.tables.test_applying import new_log
-from tests.tables.test_replicate import once, shop
+from tests.tables.test_replicate import replicate_once, shop
 
 __all__ = ["shop"]
 
@@ -154,7 +154,7 @@ def test_a_malformed_file_of_a_table_is_an_error_with_its_name(tmp_path: Path, n
 def test_drop_deletes_nothing_of_others(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake, outside = tmp_path / "lake", tmp_path / "outside"
     drop = ["drop", "--delete-tables", "--yes", "--dsn", shop.dsn, "--to", str(lake)]
-    once(shop, lake)
+    replicate_once(shop, lake)
     write_deltalake(str(outside), pa.table({"a": [1]}))
     write_deltalake(str(lake / "of_others"), pa.table({"a": [1]}))
     last = max((lake / "_logicalrep/states").iterdir())

@@ -12,7 +12,7 @@ from logicalrep.tables.config.config import read_config
 from logicalrep.tables.table_settings import TableSettings
 from tests.documents import examples
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import SHOP, once
+from tests.tables.test_replicate import SHOP, replicate_once
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +23,7 @@ def test_the_tables_are_read_as_the_page_says(db18: Database, tmp_path: Path, mo
         db18.execute(statement.rstrip(";\n"))
     (config,) = examples("docs/replicate.md", "yaml")
     (tmp_path / "shop.yaml").write_text(config)
-    once(db18, tmp_path / "lake", config=read_config(tmp_path / "shop.yaml", TableSettings()))
+    replicate_once(db18, tmp_path / "lake", config=read_config(tmp_path / "shop.yaml", TableSettings()))
     replicate, *reading = examples("docs/replicate.md", "python")
     assert "logicalrep.replicate(" in replicate
     program = "\n".join(reading)

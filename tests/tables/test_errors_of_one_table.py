@@ -21,9 +21,9 @@ from logicalrep.tables.report import Observer
 from logicalrep.tables.table_errors import is_of_one_table
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
-from tests.postgres.servers import Database, database
-from tests.tables.comparison import differences
-from tests.tables.test_replicate import following, once, settings
+from tests.postgres.servers import Database, create_database
+from tests.tables.comparison import find_differences
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.waiting import eventually
 
 BAD = TableName("public", "bad")
@@ -39,15 +39,15 @@ def stops(db: Database, storage: Path, reason: str, tasks: LocalTasks | None = N
         changes = "its changes from that commit on are kept" if is_kept else "its changes are not buffered"
         assert changes in str(raised.value)
         assert "run logicalrep resync public.bad " in str(raised.value)
-        assert differences(db.dsn, str(storage), ["public.good"]) == {}
+        assert find_differences(db.dsn, str(storage), ["public.good"]) == {}
         db.execute("DELETE FROM good WHERE id >= 1000")
 
 
 def goes_on(db: Database, storage: Path) -> None:
     """Load the table again once its error is mended."""
     resync(db.settings, Storage(str(storage)), [BAD])
-    once(db, storage)
-    assert differences(f"{db.dsn} client_encoding=utf8", str(storage), ["public.good", "public.bad"]) == {}
+    replicate_once(db, storage)
+    assert find_differences(f"{db.dsn} client_encoding=utf8", str(storage), ["public.good", "public.bad"]) == {}
 
 
 def prepare(db: Database) -> None:
@@ -87,10 +87,10 @@ def test_a_damaged_page_stops_its_table_alone(db18: Database, tmp_path: Path) ->
     ids=["in a load", "in a change"],
 )
 def test_a_byte_that_is_no_text_stops_its_table_alone(tmp_path: Path, is_there_before: bool, reason: str) -> None:
-    with database(18, "SQL_ASCII") as db:
+    with create_database(18, "SQL_ASCII") as db:
         prepare(db)
         if not is_there_before:
-            once(db, tmp_path)
+            replicate_once(db, tmp_path)
         db.execute(
             r"""DO $$ BEGIN
                 INSERT INTO bad VALUES (5000, 'sound');
@@ -135,7 +135,7 @@ class Failing(LocalTasks):
 def test_an_error_that_nobody_foresaw_stops_its_table_alone(db18: Database, tmp_path: Path, kind: str) -> None:
     prepare(db18)
     if kind != "copy":
-        once(db18, tmp_path)
+        replicate_once(db18, tmp_path)
         db18.execute("UPDATE bad SET v = 'changed' WHERE id < 10")
     stops(db18, tmp_path, r"\[TABLE_FAILED\].*ArrowInvalid: offset overflow", Failing(kind))
     goes_on(db18, tmp_path)
@@ -153,8 +153,8 @@ def test_a_table_without_columns_keeps_nobody_waiting(db18: Database, tmp_path: 
     replicate_with(settings(db18, tmp_path, once=True), Warned(), tasks=LocalTasks())
     assert any(text.startswith("public.empty is not replicated, as it has no columns") for text in warned)
     db18.execute("ALTER TABLE empty ADD COLUMN v int DEFAULT 7")
-    once(db18, tmp_path)
-    assert differences(db18.dsn, str(tmp_path), ["public.good", "public.empty"]) == {}
+    replicate_once(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.good", "public.empty"]) == {}
 
 
 def test_a_table_that_loads_can_be_asked_for_again(
@@ -169,14 +169,14 @@ def test_a_table_that_loads_can_be_asked_for_again(
             begun.append(table.name)
 
     # The first load takes about ten seconds: it is given up.
-    with following(db18, tmp_path, Heard(), load_rate=10_000.0, load_sessions=1) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, Heard(), load_rate=10_000.0, load_sessions=1) as caught_up:
         eventually(lambda: "bad" in begun)
         for number in range(2):
             assert resync(db18.settings, Storage(str(tmp_path)), [BAD])
             eventually(lambda wanted=number + 2: begun.count("bad") >= wanted)  # type: ignore[misc]
         db18.execute("UPDATE bad SET v = 'changed' WHERE id < 10")
         caught_up()
-    assert differences(db18.dsn, str(tmp_path), ["public.good", "public.bad"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path), ["public.good", "public.bad"]) == {}
     assert begun.count("bad") == 3
 
 

@@ -18,10 +18,10 @@ from logicalrep.tables.report import Observer
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
+from tests.tables.comparison import find_differences
 from tests.tables.histories import History
 from tests.tables.test_applying import APP, new_log, rows_at
-from tests.tables.test_replicate import TABLES, following, shop
+from tests.tables.test_replicate import TABLES, replicate_meanwhile, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -129,7 +129,7 @@ class LinePrinter(Observer):
 @pytest.mark.parametrize("trouble", ["full", "read-only"])
 def test_the_loop_waits_for_a_disk_and_goes_on(shop: Database, disk: Path, trouble: str) -> None:
     lines = LinePrinter()
-    with following(shop, disk / "lake", lines) as caught_up:
+    with replicate_meanwhile(shop, disk / "lake", lines) as caught_up:
         caught_up()
         before = State.read(Storage(str(disk / "lake"))).lsn
         with read_only(disk) if trouble == "read-only" else contextlib.nullcontext():
@@ -142,14 +142,14 @@ def test_the_loop_waits_for_a_disk_and_goes_on(shop: Database, disk: Path, troub
             if filling is not None:
                 filling.unlink()
         caught_up()
-    assert differences(shop.dsn, str(disk / "lake"), TABLES) == {}
+    assert find_differences(shop.dsn, str(disk / "lake"), TABLES) == {}
 
 
 def test_a_damaged_table_is_loaded_again(shop: Database, tmp_path: Path) -> None:
-    with following(shop, tmp_path) as caught_up:
+    with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         for path in (tmp_path / "public" / "customer").glob("part-*.parquet"):
             path.unlink()
         shop.execute("UPDATE customer SET city = 'Fulda' WHERE id < 100")
         caught_up()
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}

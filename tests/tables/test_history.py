@@ -19,7 +19,7 @@ from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import once
+from tests.tables.test_replicate import replicate_once
 
 ALL = TableSettings(deletes="soft", history=True, append=True)
 BIG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 500) AS i)"
@@ -40,7 +40,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         "CREATE TABLE reserved (id int PRIMARY KEY, _deleted text)",
     )
     tables = {"tables": (TableName("public", "t"),), "table_settings": ALL}
-    once(db18, tmp_path, **tables)
+    replicate_once(db18, tmp_path, **tables)
     db18.execute(
         "UPDATE t SET v = 'second' WHERE id = 1",
         "UPDATE t SET v = 'third' WHERE id = 1",
@@ -53,9 +53,9 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         # Both companion tables have the batch, the table itself has not.
         killed.setattr(writing, "apply", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            once(db18, tmp_path, **tables)
+            replicate_once(db18, tmp_path, **tables)
     assert rows(tmp_path, "t", "id", "_deleted") == [(i, False) for i in (1, 2, 3, 4)]
-    once(db18, tmp_path, **tables)
+    replicate_once(db18, tmp_path, **tables)
     assert rows(tmp_path, "t", "id", "v", "_deleted") == [
         (1, "third", False),
         (2, "first", True),
@@ -79,7 +79,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         "UPDATE t SET v = 'unseen' WHERE id = 3",
         "ALTER PUBLICATION " + publication(db18) + " ADD TABLE t",
     )
-    once(db18, tmp_path, **tables)
+    replicate_once(db18, tmp_path, **tables)
     there = [(1, "third", False), (2, "first", True), (3, "unseen", False), (4, "first", True)]
     assert rows(tmp_path, "t", "id", "v", "_deleted") == there
     assert rows(tmp_path, "t~history", "id", "v", "_is_current") == [
@@ -98,7 +98,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     assert read_known_settings(storage).of(TableName("public", "t")) == ALL
     before = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
-    once(db18, tmp_path, **tables)
+    replicate_once(db18, tmp_path, **tables)
     assert [row for row in rows(tmp_path, "t", "id", "v", "_deleted") if not row[2]] == [(1, "new", False)]
     after = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     assert len(after) == len(before) + 1
@@ -114,5 +114,5 @@ def publication(db: Database) -> str:
 def test_a_reserved_name_stops_its_table_alone(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE reserved (id int PRIMARY KEY, _deleted text)")
     with pytest.raises(TablesStoppedError, match=r"public\.reserved.*COLUMN_RESERVED"):
-        once(db18, tmp_path, table_settings=TableSettings(deletes="soft"))
+        replicate_once(db18, tmp_path, table_settings=TableSettings(deletes="soft"))
     assert (tmp_path / "public" / "t").exists()

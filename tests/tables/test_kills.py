@@ -20,10 +20,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.postgres.servers import Database, database
+from tests.postgres.servers import Database, create_database
 from tests.spark import workload
 from tests.spark.test_kills import ROOT, Writer
-from tests.tables.comparison import differences
+from tests.tables.comparison import find_differences
 from tests.tables.test_random_schema_changes import SETUP, Application
 from tests.tables.test_random_schema_changes import TABLES as ALTERED
 from tests.waiting import eventually
@@ -116,7 +116,7 @@ class Migrations:
         self._thread.join(60)
 
 
-def _overtaken(db: Database, command: Command, other: Command) -> Command:
+def _overtake(db: Database, command: Command, other: Command) -> Command:
     """Stop a command until another one replicates; it wakes, and ends by itself. Return the other one."""
     slots = f"FROM pg_replication_slots WHERE database = '{db.name}' AND NOT temporary AND active_pid IS NOT NULL"
     command.stop()
@@ -135,11 +135,11 @@ def _overtaken(db: Database, command: Command, other: Command) -> Command:
 
 @pytest.mark.parametrize("major", [pytest.param(16, marks=pytest.mark.thorough), 18])
 def test_kills_lose_nothing_and_double_nothing(major: int, tmp_path: Path) -> None:
-    with database(major) as db:
-        _killed(db, range(KILLS), tmp_path)
+    with create_database(major) as db:
+        _kill_server(db, range(KILLS), tmp_path)
 
 
-def _killed(db: Database, kills: range, tmp_path: Path) -> None:
+def _kill_server(db: Database, kills: range, tmp_path: Path) -> None:
     workload.prepare(db)
     db.execute(
         "DROP PUBLICATION p",
@@ -168,7 +168,7 @@ def _killed(db: Database, kills: range, tmp_path: Path) -> None:
                 db.server.start()
                 db.reconnect()
             elif kind == "stopped":
-                command = _overtaken(db, command, Command(db, tmp_path / "lake", tmp_path / "log"))
+                command = _overtake(db, command, Command(db, tmp_path / "lake", tmp_path / "log"))
             else:
                 command.kill(kind)
     finally:
@@ -180,7 +180,7 @@ def _killed(db: Database, kills: range, tmp_path: Path) -> None:
         db.execute(f"ROLLBACK PREPARED '{gid}'")
     workload.run(db.connection, 10_000, 6)
     command.once()
-    assert differences(db.dsn, str(tmp_path / "lake"), TABLES) == {}, command.log()
+    assert find_differences(db.dsn, str(tmp_path / "lake"), TABLES) == {}, command.log()
     assert ended_by_itself <= len(kills) // 4 + 1, command.log()
     assert writer.seeds >= len(kills)
     assert migrations.count >= 20 * len(kills)

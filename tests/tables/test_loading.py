@@ -30,8 +30,8 @@ from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
-from tests.tables.comparison import delta_rows, differences
-from tests.tables.test_replicate import following, settings
+from tests.tables.comparison import delta_rows, find_differences
+from tests.tables.test_replicate import replicate_meanwhile, settings
 from tests.waiting import eventually
 
 
@@ -375,7 +375,7 @@ def test_estimates_without_statistics(db18: Database, tmp_path: Path) -> None:
 
 def test_a_table_that_somebody_alters_holds_up_no_other(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
-    with following(db18, tmp_path) as caught_up:
+    with replicate_meanwhile(db18, tmp_path) as caught_up:
         caught_up()
         with db18.writer() as writer, writer.transaction():
             writer.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
@@ -428,13 +428,13 @@ def test_changes_during_a_load_are_there_once(
             yield snapshot
 
     monkeypatch.setattr("logicalrep.tables.load.loading.temporary_snapshot", changed_around)
-    with following(db18, tmp_path) as caught_up:
+    with replicate_meanwhile(db18, tmp_path) as caught_up:
         assert are_made.wait(60)
         caught_up()
-        assert differences(db18.dsn, str(tmp_path), ["public.t", "public.whole"]) == {}
+        assert find_differences(db18.dsn, str(tmp_path), ["public.t", "public.whole"]) == {}
         change(4)
         caught_up()
-    assert differences(db18.dsn, str(tmp_path), ["public.t", "public.whole"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t", "public.whole"]) == {}
     assert delta_rows(f"{tmp_path}/public/whole").total() == 100 - 50 + 10
 
 
@@ -456,10 +456,10 @@ def test_many_batches_that_came_during_a_load_take_few_commits(
             yield snapshot
 
     monkeypatch.setattr("logicalrep.tables.load.loading.temporary_snapshot", with_many_batches)
-    with following(db18, tmp_path) as caught_up:
+    with replicate_meanwhile(db18, tmp_path) as caught_up:
         eventually(lambda: len(list(kept.rglob("*.parquet"))) >= 10)
         caught_up()
-    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
     assert DeltaTable(f"{tmp_path}/public/t").version() <= 2
 
 

@@ -22,10 +22,10 @@ from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
+from tests.tables.comparison import find_differences
 from tests.tables.histories import History, table
 from tests.tables.test_applying import APP, new_log, rows_at
-from tests.tables.test_replicate import following
+from tests.tables.test_replicate import replicate_meanwhile
 from tests.waiting import eventually
 
 
@@ -65,7 +65,7 @@ def test_old_files_go_while_there_are_always_changes(
     monkeypatch.setattr(ChangeReceiver, "has_changes", property(lambda receiver: True))
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 20000) AS i")
-    with following(db18, tmp_path) as caught_up:
+    with replicate_meanwhile(db18, tmp_path) as caught_up:
         for number in range(20):
             db18.execute(f"UPDATE t SET v = '{number}' WHERE id = {number}")
             caught_up()
@@ -73,7 +73,7 @@ def test_old_files_go_while_there_are_always_changes(
         assert log is not None
         there = sum(file.size for file in log.files.values())
         eventually(lambda: size_of(tmp_path) <= 5 * there)
-    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_another_program_keeps_the_old_versions_too(tmp_path: Path, monkeypatch:
     log = new_log(storage, ("id",))
     now = delta_log._now()
     monkeypatch.setattr(delta_log, "_now", lambda: now - 2 * 3600 * 1000)
-    some_commits(storage, log, History(("id",), random.Random(1)), 3)
+    make_commits(storage, log, History(("id",), random.Random(1)), 3)
     DeltaTable(storage.uri_of("public/t")).vacuum(dry_run=False)
     for version in range(reopened(storage).version):
         DeltaTable(storage.uri_of("public/t"), version=version).to_pyarrow_table()
@@ -164,7 +164,7 @@ def test_without_keeping_old_files_go_at_once(tmp_path: Path) -> None:
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
 
 
-def some_commits(storage: Storage, log: DeltaLog, history: History, number: int) -> None:
+def make_commits(storage: Storage, log: DeltaLog, history: History, number: int) -> None:
     for _ in range(number):
         history.insert()
         history.update()
@@ -187,7 +187,7 @@ def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
     checkpoints = set()
     for _ in range(8):
         log = reopened(storage)
-        some_commits(storage, log, history, 3)
+        make_commits(storage, log, history, 3)
         if needs_checkpoint(log):
             maintain(log, 24, LocalTasks())
             checkpoints.add(log.checkpoint)
@@ -209,7 +209,7 @@ def test_files_of_commits_that_were_never_made_go_once_they_are_old(tmp_path: Pa
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
-    some_commits(storage, log, history, 2)
+    make_commits(storage, log, history, 2)
     for name, hours in {"part-old.parquet": 30, ".part-old.parquet.1.2": 30, "part-new.parquet": 0.1}.items():
         storage.write(f"public/t/{name}", b"x")
         at = time.time() - hours * 3600
@@ -226,7 +226,7 @@ def test_files_of_commits_that_were_never_made_go_once_they_are_old(tmp_path: Pa
 def test_a_table_that_stands_still_loses_its_old_files_too(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
-    some_commits(storage, log, History(("id",), random.Random(1)), 3)
+    make_commits(storage, log, History(("id",), random.Random(1)), 3)
     maintain(log, 24, LocalTasks())
     assert not is_due(log, 24)
     assert is_due(log, 0)
@@ -235,7 +235,7 @@ def test_a_table_that_stands_still_loses_its_old_files_too(tmp_path: Path) -> No
 def test_the_files_of_a_load_that_is_replaced_are_remembered(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
-    some_commits(storage, log, History(("id",), random.Random(1)), 3)
+    make_commits(storage, log, History(("id",), random.Random(1)), 3)
     before = len(log.removed) + len(log.files)
     new = DeltaLog.replace(
         storage, "public/t", log.table, [], "logicalrep/1/1/y", Lsn(9000), load="y", keep_hours=24, before=log

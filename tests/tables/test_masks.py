@@ -31,7 +31,7 @@ from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import following, once
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 NONE = TableState("", None, Lsn(0), None, 0)
@@ -85,7 +85,7 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
         db18.execute(statement)
     options = {"config": config(history=True, append=True, deletes="soft")}
     # A copy takes seconds, so that the changes meanwhile are buffered.
-    with following(db18, tmp_path, load_rate=30_000.0, **options) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, load_rate=30_000.0, **options) as caught_up:
         eventually(lambda: (tmp_path / "_logicalrep/loads").exists())
         kept = tmp_path / "_logicalrep/kept"
         changes = iter(range(100, 10_000))
@@ -124,13 +124,13 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
 
     # As `resync` does it, which gets no file.
     assert resync(db18.settings, Storage(str(tmp_path)), [USERS]) is False
-    once(db18, tmp_path, config=Config.of(read_known_settings(Storage(str(tmp_path))).tables))
+    replicate_once(db18, tmp_path, config=Config.of(read_known_settings(Storage(str(tmp_path))).tables))
     assert main(["status", "--dsn", db18.dsn, "--to", str(tmp_path)]) == 0
     assert "sesame" not in capsys.readouterr().out
     assert clear_files(tmp_path) == []
     assert KEY not in "".join(path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file())
     with pytest.raises(StateError, match=r"columns of public\.users are masked .* give --config") as raised:
-        once(db18, tmp_path)
+        replicate_once(db18, tmp_path)
     assert raised.value.code == "CONFIG_MISSING"
 
 
@@ -147,7 +147,7 @@ def test_a_key_of_hashes_and_rows_without_a_key(db18: Database, tmp_path: Path) 
         "log": {"masked": {"who": "hashed", "at": "nulled"}, "left_out": "what"},
     }
     settings = read_config({"tables": tables}, TableSettings())
-    once(db18, tmp_path, config=settings)
+    replicate_once(db18, tmp_path, config=settings)
     db18.execute(
         "UPDATE users SET n = 10 WHERE email = 'sesame1'",
         "UPDATE users SET email = 'sesame6' WHERE n = 2",
@@ -155,7 +155,7 @@ def test_a_key_of_hashes_and_rows_without_a_key(db18: Database, tmp_path: Path) 
         "DELETE FROM log WHERE what = 'sesame2'",
         "UPDATE log SET what = 'sesame', at = now() WHERE what = 'sesame1'",
     )
-    once(db18, tmp_path, config=settings)
+    replicate_once(db18, tmp_path, config=settings)
     assert dict(rows(tmp_path, "users", "email", "n")) == {
         hashed(f"sesame{i}"): n for i, n in ((1, 10), (4, 4), (5, 5), (6, 2))
     }
@@ -177,7 +177,7 @@ def test_a_key_of_hashes_and_rows_without_a_key(db18: Database, tmp_path: Path) 
 
 def stopped(db: Database, storage: Path, **options: Any) -> str:
     with pytest.raises(TablesStoppedError) as raised:
-        once(db, storage, **options)
+        replicate_once(db, storage, **options)
     assert clear_files(storage) == []
     return str(raised.value)
 
@@ -185,17 +185,17 @@ def stopped(db: Database, storage: Path, **options: Any) -> str:
 def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> None:
     for statement in TABLE:
         db18.execute(statement)
-    once(db18, tmp_path, config=config())
+    replicate_once(db18, tmp_path, config=config())
     insert = "INSERT INTO users (id, city, {}) VALUES ({}, 'city', 'sesame')"
     # What is found at the start names the file's line, and nothing is read; a process that runs stops the table.
-    with following(db18, tmp_path, config=config()) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, config=config()) as caught_up:
         db18.execute("UPDATE users SET city = 'another'")
         caught_up()
         db18.execute("ALTER TABLE users RENAME email TO mail", insert.format("mail", 50))
         eventually(lambda: State.read(Storage(str(tmp_path))).tables["public.users"].state == "stopped")
         assert clear_files(tmp_path) == []
     with pytest.raises(ConfigError, match=r"config: public\.users has no published column email; did you mean mail\?"):
-        once(db18, tmp_path, config=config())
+        replicate_once(db18, tmp_path, config=config())
     # Another column has the name: nothing tells that the first one has not to be masked any more.
     db18.execute(
         "ALTER TABLE users ADD COLUMN email text", "INSERT INTO users (id, mail, email) VALUES (51, 'sesame', 'sesame')"
@@ -205,7 +205,7 @@ def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> Non
     )
     masks = {"masked": {**MASKS["masked"], "mail": "hashed"}}
     resync(ConnectionSettings(db18.dsn), Storage(str(tmp_path)), [USERS])
-    once(db18, tmp_path, config=config(**masks))
+    replicate_once(db18, tmp_path, config=config(**masks))
     assert (51, hashed("sesame"), hashed("sesame")) in rows(tmp_path, "users", "id", "mail", "email")
     assert clear_files(tmp_path) == []
 
@@ -214,7 +214,7 @@ def test_a_renamed_table_stands_still_until_the_settings_name_it(db18: Database,
     for statement in TABLE:
         db18.execute(statement)
     optional = config(optional=True)
-    once(db18, tmp_path, config=optional)
+    replicate_once(db18, tmp_path, config=optional)
     db18.execute("ALTER TABLE users RENAME TO people", "UPDATE people SET email = 'sesame' WHERE id = 1")
     for _ in range(2):
         text = stopped(db18, tmp_path, config=optional)
@@ -225,7 +225,7 @@ def test_a_renamed_table_stands_still_until_the_settings_name_it(db18: Database,
     assert "and the settings by table do not name public.people" in stopped(
         db18, tmp_path, config=read_config({"tables": {}}, TableSettings())
     )
-    once(db18, tmp_path, config=config("people"))
+    replicate_once(db18, tmp_path, config=config("people"))
     assert (1, hashed("sesame")) in rows(tmp_path, "people", "id", "email")
     assert clear_files(tmp_path) == []
 
@@ -246,7 +246,7 @@ def test_columns_that_exchange_names_stop_their_table(db18: Database, tmp_path: 
         db18.execute(statement)
     # A copy takes seconds, so that the changes meanwhile are buffered.
     options = {"config": config(history=True, append=True), "load_rate": None if when == "it follows" else 30_000.0}
-    with following(db18, tmp_path, **options) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, **options) as caught_up:
         if when != "it loads for the first time":
             caught_up()
         if when == "it loads again":
@@ -263,7 +263,7 @@ def test_columns_that_exchange_names_stop_their_table(db18: Database, tmp_path: 
     # Once somebody has asked for it, the columns are taken as the settings name them.
     assert resync(db18.settings, Storage(str(tmp_path)), [USERS]) is False
     masks = {"masked": {**MASKS["masked"], "city": "hashed"}}
-    once(db18, tmp_path, config=config(**masks))
+    replicate_once(db18, tmp_path, config=config(**masks))
     assert (100, hashed("city"), hashed("sesame")) in rows(tmp_path, "users", "id", "email", "city")
     assert clear_files(tmp_path) == []
 
@@ -276,7 +276,7 @@ def test_a_detached_partition_stands_still_until_the_settings_name_it(db18: Data
         "CREATE TABLE many PARTITION OF users FOR VALUES FROM (10) TO (100)",
         "INSERT INTO users SELECT i, 'sesame', 'infinity', 'sesame', 'sesame' FROM generate_series(1, 20) AS i",
     )
-    with following(db18, tmp_path, config=config()) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, config=config()) as caught_up:
         caught_up()
         db18.execute("ALTER TABLE users DETACH PARTITION many", "UPDATE many SET email = 'sesame'")
         eventually(lambda: State.read(Storage(str(tmp_path))).tables.get("public.many", NONE).state == "stopped")
@@ -286,7 +286,7 @@ def test_a_detached_partition_stands_still_until_the_settings_name_it(db18: Data
     for name in ("many", "few", "leaf"):
         assert f"public.{name}: it was public.users, or a partition of it, with columns that are masked" in text
     tables = {"users": MASKS, "many": MASKS, "few": MASKS, "leaf": MASKS}
-    once(db18, tmp_path, config=read_config({"tables": tables}, TableSettings()))
+    replicate_once(db18, tmp_path, config=read_config({"tables": tables}, TableSettings()))
     assert len(rows(tmp_path, "many", "id")) == 11
     assert clear_files(tmp_path) == []
 
@@ -311,9 +311,9 @@ def test_other_masks_and_another_key_load_the_table_again(
     for statement in TABLE:
         db18.execute(statement)
     storage = Storage(str(tmp_path))
-    once(db18, tmp_path, config=config(history=True, masked={"big": "hashed", "phone": "nulled"}))
+    replicate_once(db18, tmp_path, config=config(history=True, masked={"big": "hashed", "phone": "nulled"}))
     assert (1, "sesame1") in rows(tmp_path, "users~history", "id", "email")
-    once(db18, tmp_path, config=config(history=True))
+    replicate_once(db18, tmp_path, config=config(history=True))
     # Versions from before have no value in a column that was not masked like this.
     assert set(rows(tmp_path, "users~history", "_is_current", "email")) == {
         (False, None),
@@ -324,7 +324,7 @@ def test_other_masks_and_another_key_load_the_table_again(
         other.setenv("LOGICALREP_MASK_KEY", KEY + ", changed")
         with pytest.raises(MaskKeyError, match="is not the one that values were hashed with"):
             list(verify(db18.settings, storage))
-        once(db18, tmp_path, config=config(history=True))
+        replicate_once(db18, tmp_path, config=config(history=True))
         other.delenv("LOGICALREP_MASK_KEY")
         with pytest.raises(MaskKeyError, match="no key is in the environment variable LOGICALREP_MASK_KEY"):
             config()
@@ -342,7 +342,7 @@ def test_mistakes_in_masks_have_their_lines(db18: Database, tmp_path: Path) -> N
     )
     db18.execute(*TABLE)
     with pytest.raises(ConfigError) as raised:
-        once(db18, tmp_path / "lake", config=read_config(path, TableSettings()))
+        replicate_once(db18, tmp_path / "lake", config=read_config(path, TableSettings()))
     assert raised.value.description.split("\n")[1:] == [
         f"{path}:4: public.users has no published column emial; did you mean email?",
         f"{path}:5: id is of the key of public.users, which tells rows apart: it can be hashed, and not be nulled or left out",

@@ -24,19 +24,19 @@ from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
+from tests.tables.comparison import find_differences
 from tests.tables.histories import History
-from tests.tables.stores import Store, Trouble, object_store
+from tests.tables.stores import Store, Trouble, start_object_store
 from tests.tables.test_applying import APP, new_log, rows_at
 from tests.tables.test_names import ODD
-from tests.tables.test_replicate import TABLES, following, once, shop
+from tests.tables.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 
 __all__ = ["shop"]
 
 
 @pytest.fixture
 def store() -> Iterator[Store]:
-    with object_store() as store:
+    with start_object_store() as store:
         yield store
 
 
@@ -227,10 +227,10 @@ def test_unknown_options_are_refused(store: Store) -> None:
 
 def test_a_database_is_replicated_into_a_store_with_troubles(shop: Database, store: Store) -> None:
     uri = "s3://lake/shop"
-    once(shop, uri, storage_options=store.options)
-    assert differences(shop.dsn, uri, TABLES, store.options) == {}
+    replicate_once(shop, uri, storage_options=store.options)
+    assert find_differences(shop.dsn, uri, TABLES, store.options) == {}
     store.trouble = Troubles(1, ["late", "fail", "lose"], 0.2)
-    with following(shop, uri, storage_options=store.options) as caught_up:
+    with replicate_meanwhile(shop, uri, storage_options=store.options) as caught_up:
         for number in range(10):
             shop.execute(
                 f"UPDATE customer SET city = 'city {number}' WHERE id % 10 = {number}",
@@ -240,7 +240,7 @@ def test_a_database_is_replicated_into_a_store_with_troubles(shop: Database, sto
         caught_up()
         store.trouble = lambda method, path: None
         caught_up()
-    assert differences(shop.dsn, uri, TABLES, store.options) == {}
+    assert find_differences(shop.dsn, uri, TABLES, store.options) == {}
     storage = Storage(uri, store.options)
     assert {verdict.result for verdict in verify(shop.settings, storage)} == {"equal"}
     for key in store.keys():  # noqa: SIM118

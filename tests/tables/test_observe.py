@@ -40,7 +40,7 @@ from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.observe.scraping import figures, got
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import following, settings, shop
+from tests.tables.test_replicate import replicate_meanwhile, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -83,7 +83,7 @@ class Texts(HTMLParser):
 def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) -> None:
     shop.execute('CREATE TABLE "<script>" (id int PRIMARY KEY)')
     heard, script = Heard(), 'public."<script>"'
-    with following(shop, tmp_path, heard, listen="0") as caught_up:
+    with replicate_meanwhile(shop, tmp_path, heard, listen="0") as caught_up:
         caught_up()
         began = time.time()
         # `bare` has no replica identity.
@@ -140,7 +140,7 @@ def served() -> Iterator[tuple[Observed, str]]:
 def test_the_log_of_replicate(shop: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "logicalrep")
     shop.execute("CREATE TABLE moment (id int PRIMARY KEY, at timestamp)")
-    with following(shop, tmp_path) as caught_up:
+    with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         shop.execute("DELETE FROM customer WHERE id <= 7", "INSERT INTO moment VALUES (1, 'infinity')")
         eventually(lambda: any(record.levelname == "ERROR" for record in caplog.records))

@@ -31,8 +31,8 @@ from logicalrep.tables.report import Observer
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
-from tests.tables.comparison import delta_rows, differences
-from tests.tables.test_replicate import TABLES, following, once, settings, shop
+from tests.tables.comparison import delta_rows, find_differences
+from tests.tables.test_replicate import TABLES, replicate_meanwhile, replicate_once, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -42,7 +42,7 @@ ORDERS = TableName("public", "orders")
 
 def test_a_table_is_loaded_again_by_the_process_that_runs(shop: Database, tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
-    with following(shop, tmp_path) as caught_up:
+    with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         load = State.read(storage).tables["public.orders"].load
         assert resync(shop.settings, storage, [ORDERS])
@@ -53,20 +53,20 @@ def test_a_table_is_loaded_again_by_the_process_that_runs(shop: Database, tmp_pa
         assert found.is_running
         with pytest.raises(SlotError, match="in use by process"):
             drop(shop.settings, storage, deletes_tables=False)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     loads = {name: table.load for name, table in State.read(storage).tables.items()}
     assert not resync(shop.settings, storage, [ORDERS])
     shop.execute("DELETE FROM orders WHERE id < 100")
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     assert [name for name, table in State.read(storage).tables.items() if table.load != loads[name]] == [
         "public.orders"
     ]
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
     with pytest.raises(StateError, match=r"has no table public\.nope; it has public\.audit, public\.customer"):
         resync(shop.settings, storage, [TableName("public", "nope")])
 
@@ -75,7 +75,7 @@ def test_no_other_table_comes_to_those_that_are_loaded_again(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
-    once(shop, tmp_path, tables=(ORDERS,))
+    replicate_once(shop, tmp_path, tables=(ORDERS,))
     assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
     assert list(State.read(Storage(str(tmp_path))).tables) == ["public.orders"]
 
@@ -86,10 +86,10 @@ def test_no_warning_tells_of_defaults_that_are_filled_in(db18: Database, tmp_pat
             raise AssertionError(text)
 
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
-    once(db18, tmp_path)
+    replicate_once(db18, tmp_path)
     db18.execute("ALTER TABLE t ADD v int DEFAULT 7")
     replicate_with(settings(db18, tmp_path, once=True), Warned(), tasks=LocalTasks())
-    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Database, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
         db18.execute(f"GRANT SELECT ON t_2 TO {role}")
         resync(as_role.connection, Storage(str(tmp_path)), [TableName("public", "t")])
         replicate_with(as_role, Observer(), tasks=LocalTasks())
-        assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+        assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
         # The publication is its owner's.
         *_, stays, deleted = drop(as_role.connection, Storage(str(tmp_path)), deletes_tables=True)
         assert (stays, deleted) == (
@@ -138,35 +138,35 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
 
 
 def test_a_table_is_removed_and_comes_back(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     orders = delta_rows(str(tmp_path / "public/orders"))
     shop.execute("DELETE FROM orders WHERE id < 100", "DELETE FROM customer WHERE id < 100")
     others = [TableName("public", "customer"), TableName("public", "audit")]
-    once(shop, tmp_path, tables=tuple(others))
+    replicate_once(shop, tmp_path, tables=tuple(others))
     assert list(State.read(Storage(str(tmp_path))).tables) == ["public.audit", "public.customer"]
-    assert differences(shop.dsn, str(tmp_path), ["public.customer", "public.audit"]) == {}
+    assert find_differences(shop.dsn, str(tmp_path), ["public.customer", "public.audit"]) == {}
     assert delta_rows(str(tmp_path / "public/orders")) == orders
-    once(shop, tmp_path)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
-    once(shop, tmp_path, tables=tuple(others))
+    replicate_once(shop, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
+    replicate_once(shop, tmp_path, tables=tuple(others))
     shutil.rmtree(tmp_path / "public/orders")
-    once(shop, tmp_path)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    replicate_once(shop, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     identity = Identity.read(storage)
     assert identity is not None
     drop_slot(shop.connection, identity.slot)
     shop.execute("DELETE FROM orders WHERE id < 100")
     with pytest.raises(SlotError, match=r"\[SLOT_LOST\].*resync --all"):
-        once(shop, tmp_path)
+        replicate_once(shop, tmp_path)
     assert query_status(shop.settings, storage).lost == "it does not exist"
     resync(shop.settings, storage, [])
-    once(shop, tmp_path)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    replicate_once(shop, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
@@ -174,14 +174,14 @@ def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
 ) -> None:
     monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
     db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     identity = Identity.read(Storage(str(tmp_path)))
     assert identity is not None
     db.execute(f"DROP PUBLICATION {identity.publication}", "INSERT INTO t VALUES (2)")
     with pytest.raises(PublicationError, match=r"\[PUBLICATION_GONE\]"):
-        once(db, tmp_path)
+        replicate_once(db, tmp_path)
     assert main(["resync", "--all", "--dsn", db.dsn, "--to", str(tmp_path)]) == 0
-    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_status_and_drop_on_the_command_line(
@@ -191,7 +191,7 @@ def test_status_and_drop_on_the_command_line(
     where = ["--dsn", shop.dsn, "--to", str(lake)]
     assert main(["status", *where]) == 1
     assert "[DESTINATION_EMPTY] nothing is replicated to" in capsys.readouterr().err
-    once(shop, lake)
+    replicate_once(shop, lake)
     assert main(["status", *where]) == 0
     assert "public.orders    following" in capsys.readouterr().out
     assert main(["status", "--json", *where]) == 0
@@ -199,7 +199,7 @@ def test_status_and_drop_on_the_command_line(
     assert (found["is_running"], found["lost"]) == (False, None)
     assert found["tables"]["public.orders"]["state"] == "following"
     shop.execute("ALTER TABLE customer RENAME TO client")
-    once(shop, lake)
+    replicate_once(shop, lake)
     write_deltalake(str(lake / "of_others"), pa.table({"a": [1]}))
     assert main(["drop", "--delete-tables", *where]) == 2
     capsys.readouterr()
@@ -213,7 +213,7 @@ def test_status_and_drop_on_the_command_line(
 
 def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(str(tmp_path))
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     # What the server writes for itself, long after the last commit, is no lag of hours.
     long_ago = replace(State.read(storage), commit_timestamp="2020-01-01T00:00:00+00:00")
     States(storage).write(long_ago)
@@ -230,7 +230,7 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     assert query_status(shop.settings, storage).tables["public.orders"]["progress"] is None
     # While the server is idle the time goes on.
     monkeypatch.setattr("logicalrep.tables.replicate.loop._TIME_AGAIN", 0.0)
-    with following(shop, tmp_path) as caught_up:
+    with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         first = State.read(storage)
         eventually(lambda: replace(State.read(storage), caught_up=first.caught_up) == first != State.read(storage))
@@ -250,7 +250,7 @@ def test_status_while_a_table_loads(
     monkeypatch.setattr("logicalrep.tables.load.loading._RANGES", 1)
     where = ["--dsn", db18.dsn, "--to", str(tmp_path)]
     began = datetime.now(UTC)
-    with following(db18, tmp_path, load_rate=40_000.0, load_sessions=1) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, load_rate=40_000.0, load_sessions=1) as caught_up:
 
         def progress() -> dict[str, int | str]:
             tables = State.read(Storage(str(tmp_path))).tables
@@ -286,7 +286,7 @@ def test_a_paused_place_stands_still_until_it_is_resumed(
     shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     storage, where, told = Storage(str(tmp_path)), ["--dsn", shop.dsn, "--to", str(tmp_path)], Told()
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     found = State.read(storage)
     assert main(["pause", *where]) == 0
     shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
@@ -314,14 +314,14 @@ def test_a_paused_place_stands_still_until_it_is_resumed(
         assert slot() == before
 
     # A process that starts afterwards is stopped too, and holds the slot.
-    with following(shop, tmp_path, told) as caught_up:
+    with replicate_meanwhile(shop, tmp_path, told) as caught_up:
         eventually(lambda: told.pauses == 1)
         stands_still()
         assert State.read(storage) == found
         assert query_status(shop.settings, storage).paused_since == read_paused_since(storage) is not None
         assert resume(storage)
         caught_up()
-        assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+        assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
         # It takes up a pause while it runs.
         assert pause(storage)
         eventually(lambda: told.pauses == 2)
@@ -332,5 +332,5 @@ def test_a_paused_place_stands_still_until_it_is_resumed(
     assert main(["status", *where]) == 0
     assert "paused since" in capsys.readouterr().out
     assert main(["resume", *where]) == 0
-    once(shop, tmp_path)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    replicate_once(shop, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}

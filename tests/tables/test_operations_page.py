@@ -14,7 +14,7 @@ from logicalrep.tables.tasks import LocalTasks
 from tests.conftest import ROOT
 from tests.documents import examples
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
+from tests.tables.comparison import find_differences
 from tests.tables.test_replicate import TABLES, shop
 from tests.waiting import eventually
 
@@ -47,7 +47,7 @@ def test_the_commands_of_the_page(
     shop.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
     run(replicate)
     tables = [*TABLES, "public.later"]
-    assert differences(shop.dsn, "lake", tables) == {}
+    assert find_differences(shop.dsn, "lake", tables) == {}
     assert "public.later     following" in run(status)
     shop.execute("DELETE FROM orders WHERE id < 100")
     assert "public.orders: loaded 4,901 rows" in run(resync_one)
@@ -64,12 +64,12 @@ def test_the_commands_of_the_page(
     shop.execute("DELETE FROM customer WHERE id < 100")
     assert "[SLOT_LOST]" in run(replicate, 1)
     run(resync_all)
-    assert differences(shop.dsn, "lake", tables) == {}
+    assert find_differences(shop.dsn, "lake", tables) == {}
     run(failover)
     assert shop.value("SELECT failover FROM pg_replication_slots WHERE database = current_database()")
     # The server is the same one: tests/tables/test_servers.py has others.
     run(new_server)
-    assert differences(shop.dsn, "lake", tables) == {}
+    assert find_differences(shop.dsn, "lake", tables) == {}
     run(drop)
     run(create)
     assert shop.rows("SELECT slot_name, failover FROM pg_replication_slots WHERE database = current_database()") == [

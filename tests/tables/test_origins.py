@@ -12,8 +12,8 @@ from logicalrep.postgres.publications import query_foreign_rows, query_listed_ta
 from logicalrep.postgres.slots import SlotError
 from logicalrep.tables.table_settings import TableSettings
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
-from tests.tables.test_replicate import once
+from tests.tables.comparison import find_differences
+from tests.tables.test_replicate import replicate_once
 
 NONE = TableSettings(origin="none")
 
@@ -26,7 +26,7 @@ def test_changes_of_other_origins_are_left_out_and_loads_copy_all(db16_and_18: D
     db = db16_and_18
     if db.major < 16:
         with pytest.raises(SlotError, match=r"The option origin needs PostgreSQL 16, this is 15"):
-            once(db, tmp_path, table_settings=NONE)
+            replicate_once(db, tmp_path, table_settings=NONE)
         return
     origin = f"other_{db.name}"
     db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", f"SELECT pg_replication_origin_create('{origin}')")
@@ -35,21 +35,21 @@ def test_changes_of_other_origins_are_left_out_and_loads_copy_all(db16_and_18: D
             replaying.execute(f"SELECT pg_replication_origin_session_setup('{origin}')".encode())
             replaying.execute("INSERT INTO t VALUES (1, 'from the other')")
             db.execute("INSERT INTO t VALUES (2, 'local')")
-            once(db, tmp_path, table_settings=NONE)
+            replicate_once(db, tmp_path, table_settings=NONE)
             assert ids(tmp_path) == [1, 2]
             replaying.execute("INSERT INTO t VALUES (3, 'from the other'), (4, 'from the other')")
             db.execute("INSERT INTO t VALUES (5, 'local')", "UPDATE t SET v = 'local' WHERE id = 1")
-            once(db, tmp_path, table_settings=NONE)
+            replicate_once(db, tmp_path, table_settings=NONE)
             assert ids(tmp_path) == [1, 2, 5]
             # The row to be changed is not there.
             db.execute("UPDATE t SET v = 'local' WHERE id = 3")
-            once(db, tmp_path, table_settings=NONE)
-            assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+            replicate_once(db, tmp_path, table_settings=NONE)
+            assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
             replaying.execute("INSERT INTO t VALUES (6, 'from the other')")
-            once(db, tmp_path, table_settings=NONE)
+            replicate_once(db, tmp_path, table_settings=NONE)
             assert ids(tmp_path) == [1, 2, 3, 4, 5]
-            once(db, tmp_path)
-            assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+            replicate_once(db, tmp_path)
+            assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
             replaying.execute("SELECT pg_replication_origin_session_reset()")
     finally:
         db.execute(f"SELECT pg_replication_origin_drop('{origin}')")

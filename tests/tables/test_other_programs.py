@@ -17,8 +17,8 @@ from logicalrep.tables.report import Observer
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
-from tests.tables.test_replicate import following, once
+from tests.tables.comparison import find_differences
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 HISTORY = TableSettings(history=True, append=True)
@@ -61,7 +61,7 @@ class Loads(Observer):
 def test_upkeep_of_another_program_is_followed_and_its_changes_are_loaded_away(db18: Database, tmp_path: Path) -> None:
     prepare(db18)
     loads = Loads()
-    with following(db18, tmp_path, loads, table_settings=HISTORY) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, loads, table_settings=HISTORY) as caught_up:
         caught_up()
         for number in range(3):
             db18.execute(
@@ -73,7 +73,7 @@ def test_upkeep_of_another_program_is_followed_and_its_changes_are_loaded_away(d
         db18.execute("UPDATE t SET v = 'after' WHERE id % 2 = 0", "INSERT INTO t VALUES (1000, 'new', now(), '{}')")
         caught_up()
         assert load_of(tmp_path) == first
-        assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+        assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
         history = DeltaTable(str(tmp_path / FOLDERS[1])).to_pyarrow_table()
         assert sum(history["_is_current"].to_pylist()) == db18.value("SELECT count(*) FROM t")
         DeltaTable(str(tmp_path / "public/t")).delete("id = 50")
@@ -83,32 +83,32 @@ def test_upkeep_of_another_program_is_followed_and_its_changes_are_loaded_away(d
     assert [reason.partition(" of ")[0] for reason in loads.reasons if "new table" not in reason] == [
         f"{tmp_path}/public/t: DELETE"
     ]
-    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_what_another_program_did_while_nobody_replicated_is_found(db18: Database, tmp_path: Path) -> None:
     prepare(db18)
-    once(db18, tmp_path, table_settings=HISTORY)
+    replicate_once(db18, tmp_path, table_settings=HISTORY)
     first = load_of(tmp_path)
     for _ in range(2):
         upkeep(tmp_path)
-        once(db18, tmp_path, table_settings=HISTORY)
+        replicate_once(db18, tmp_path, table_settings=HISTORY)
         assert load_of(tmp_path) == first
     DeltaTable(str(tmp_path / "public/t")).delete("id = 50")
     upkeep(tmp_path)
     db18.execute("UPDATE t SET v = 'last' WHERE id = 51")
-    once(db18, tmp_path, table_settings=HISTORY)
+    replicate_once(db18, tmp_path, table_settings=HISTORY)
     assert load_of(tmp_path) != first
-    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
     # Nothing could load a history again.
     DeltaTable(str(tmp_path / FOLDERS[1])).delete("id = 50")
     with pytest.raises(TablesStoppedError, match=r"public\.t: \[HISTORY_DAMAGED\].*DELETE of delta-rs"):
-        once(db18, tmp_path, table_settings=HISTORY)
+        replicate_once(db18, tmp_path, table_settings=HISTORY)
 
 
 def test_a_damaged_log_stops_its_table_until_the_folder_is_removed(db18: Database, tmp_path: Path) -> None:
     prepare(db18)
-    once(db18, tmp_path)
+    replicate_once(db18, tmp_path)
     log = tmp_path / "public/t/_delta_log"
     for path in log.glob("*.json"):
         path.write_bytes(b"{")
@@ -116,8 +116,8 @@ def test_a_damaged_log_stops_its_table_until_the_folder_is_removed(db18: Databas
         DeltaLog.open(Storage(str(tmp_path)), "public/t")
     db18.execute("INSERT INTO other VALUES (1)", "UPDATE t SET v = 'later' WHERE id = 1")
     with pytest.raises(TablesStoppedError, match=r"public\.t: \[TABLE_LOG_DAMAGED\]"):
-        once(db18, tmp_path)
-    assert differences(db18.dsn, str(tmp_path), ["public.other"]) == {}
+        replicate_once(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.other"]) == {}
     shutil.rmtree(tmp_path / "public/t")
-    once(db18, tmp_path)
-    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    replicate_once(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}

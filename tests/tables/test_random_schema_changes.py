@@ -11,7 +11,7 @@ import pytest
 
 from logicalrep.tables.table_settings import TableSettings
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import following, once
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.tables.test_schema_changes import KEPT, kept_differences
 
 pytestmark = pytest.mark.usefixtures("loads_without_bound")
@@ -116,11 +116,11 @@ def test_tables_are_equal_afterwards(db18: Database, tmp_path: Path, seed: int) 
         connection.autocommit = True
         application = Application(connection, seed)
         for _ in range(3):
-            with following(db18, tmp_path, **options) as caught_up:
+            with replicate_meanwhile(db18, tmp_path, **options) as caught_up:
                 for _ in range(60):
                     application.act()
                 caught_up()
             for _ in range(30):
                 application.act()
-            once(db18, tmp_path, **options)
+            replicate_once(db18, tmp_path, **options)
             assert kept_differences(db18, tmp_path, copies, kept, counts_versions=False) == {}

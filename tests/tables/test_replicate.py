@@ -25,9 +25,9 @@ from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
-from tests.postgres.servers import Database, database
+from tests.postgres.servers import Database, create_database
 from tests.spark import workload
-from tests.tables.comparison import differences
+from tests.tables.comparison import find_differences
 from tests.waiting import eventually
 
 SHOP = """
@@ -47,12 +47,12 @@ def settings(db: Database, storage: Path | str, **options: Any) -> ReplicateSett
     return ReplicateSettings(connection=ConnectionSettings(db.dsn), to=str(storage), **options)
 
 
-def once(db: Database, storage: Path | str, **options: Any) -> None:
+def replicate_once(db: Database, storage: Path | str, **options: Any) -> None:
     replicate_with(settings(db, storage, once=True, **options), Observer(), tasks=LocalTasks())
 
 
 @contextmanager
-def following(
+def replicate_meanwhile(
     db: Database, storage: Path | str, observer: Observer | None = None, **options: Any
 ) -> Iterator[Callable[..., None]]:
     """Replicate in a thread; the function waits until all that had committed before is in the tables."""
@@ -100,8 +100,8 @@ def shop(db18: Database) -> Database:
 
 
 def test_once_loads_what_is_there_and_a_second_run_has_what_came_after(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    replicate_once(shop, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
     assert not (tmp_path / "public" / "bare").exists()
     shop.execute(
         "UPDATE customer SET city = 'Erlangen' WHERE id % 3 = 0",
@@ -110,55 +110,55 @@ def test_once_loads_what_is_there_and_a_second_run_has_what_came_after(shop: Dat
         "INSERT INTO audit VALUES (NULL, NULL), ('2021-01-01', 'new'), ('2021-01-01', 'new')",
         "DELETE FROM audit WHERE ctid IN (SELECT ctid FROM audit WHERE what = 'same' LIMIT 4)",
     )
-    once(shop, tmp_path)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    replicate_once(shop, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
     shop.execute("TRUNCATE customer, audit", "INSERT INTO customer VALUES (1, 'again', NULL)")
-    once(shop, tmp_path)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    replicate_once(shop, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_no_change_is_passed_before_the_tables_are_known(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first look may wait for a session that alters a table."""
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     shop.execute("DELETE FROM orders WHERE id % 7 = 0")
     look, failing = Catalog.query_tables, [True, True]
     monkeypatch.setattr(Catalog, "query_tables", lambda catalog: None if failing and failing.pop() else look(catalog))
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     assert not failing
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_a_workload_of_every_kind_of_change_is_followed(db: Database, tmp_path: Path) -> None:
     workload.prepare(db)
     tables = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme']
     db.execute("DROP PUBLICATION p", "ALTER TABLE bare REPLICA IDENTITY NOTHING")
-    with closing(db.writer()) as writer, following(db, tmp_path) as caught_up:
+    with closing(db.writer()) as writer, replicate_meanwhile(db, tmp_path) as caught_up:
         for seed in range(3):
             workload.run(writer, seed)
         caught_up()
-        assert differences(db.dsn, str(tmp_path), tables) == {}
+        assert find_differences(db.dsn, str(tmp_path), tables) == {}
         time.sleep(0.1)
         workload.run(writer, 3)
         caught_up()
-    assert differences(db.dsn, str(tmp_path), tables) == {}
-    once(db, tmp_path)
-    assert differences(db.dsn, str(tmp_path), tables) == {}
+    assert find_differences(db.dsn, str(tmp_path), tables) == {}
+    replicate_once(db, tmp_path)
+    assert find_differences(db.dsn, str(tmp_path), tables) == {}
 
 
 def test_a_second_process_says_so_and_harms_nothing(shop: Database, tmp_path: Path) -> None:
-    with following(shop, tmp_path) as caught_up:
+    with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         with pytest.raises(SlotError, match=r"\[SLOT_IN_USE\] replication slot '\w+' is in use by process \d+"):
-            once(shop, tmp_path)
+            replicate_once(shop, tmp_path)
         shop.execute("UPDATE customer SET city = 'Bamberg' WHERE id < 100")
         caught_up()
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_a_new_table_and_one_that_is_altered_are_loaded_by_themselves(shop: Database, tmp_path: Path) -> None:
-    with following(shop, tmp_path) as caught_up:
+    with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         shop.execute(
             "CREATE TABLE later (id int PRIMARY KEY, v text)",
@@ -169,37 +169,37 @@ def test_a_new_table_and_one_that_is_altered_are_loaded_by_themselves(shop: Data
         eventually(lambda: (tmp_path / "public" / "later" / "_delta_log").exists())
         shop.execute("INSERT INTO later VALUES (2, 'two')")
         caught_up()
-    assert differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
+    assert find_differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
 
 
 def test_a_table_that_stands_still_says_so_in_its_properties(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, at date)", "INSERT INTO t VALUES (1, now())")
-    once(db18, tmp_path)
+    replicate_once(db18, tmp_path)
     db18.execute("INSERT INTO t VALUES (2, 'infinity')")
     for _ in range(2):
         with pytest.raises(TablesStoppedError, match=r"run logicalrep resync public\.t "):
-            once(db18, tmp_path)
+            replicate_once(db18, tmp_path)
         properties = DeltaTable(str(tmp_path / "public/t")).metadata().configuration
         assert re.match(
             r"since \w+/\w+: .*infinity.*run logicalrep resync public\.t ", properties["logicalrep.stopped"]
         )
     db18.execute("DELETE FROM t WHERE id = 2")
     resync(ConnectionSettings(db18.dsn), Storage(str(tmp_path)), [TableName("public", "t")])
-    once(db18, tmp_path)
+    replicate_once(db18, tmp_path)
     assert "logicalrep.stopped" not in DeltaTable(str(tmp_path / "public/t")).metadata().configuration
-    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_a_table_that_was_out_of_the_publication_at_the_start_is_loaded_again(db18: Database, tmp_path: Path) -> None:
     db18.execute(
         "CREATE SCHEMA s", "CREATE TABLE s.t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLES IN SCHEMA s"
     )
-    once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, publication="p")
     db18.execute("ALTER TABLE s.t SET SCHEMA public", "INSERT INTO t VALUES (1)")
-    with following(db18, tmp_path, publication="p") as caught_up:
+    with replicate_meanwhile(db18, tmp_path, publication="p") as caught_up:
         caught_up()
         db18.execute("ALTER TABLE t SET SCHEMA s")
-        eventually(lambda: differences(db18.dsn, str(tmp_path), ["s.t"]) == {})
+        eventually(lambda: find_differences(db18.dsn, str(tmp_path), ["s.t"]) == {})
 
 
 def test_a_table_that_leaves_the_publication_and_joins_again_is_loaded_again(db18: Database, tmp_path: Path) -> None:
@@ -207,13 +207,13 @@ def test_a_table_that_leaves_the_publication_and_joins_again_is_loaded_again(db1
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE PUBLICATION p FOR ALL TABLES"
     )
-    once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, publication="p")
     db18.execute("ALTER TABLE t SET UNLOGGED")
-    once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, publication="p")
     # A file number of before tells nothing of the rows that were not sent.
     db18.execute("INSERT INTO t VALUES (2)", "ALTER TABLE t SET LOGGED")
-    once(db18, tmp_path, publication="p")
-    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    replicate_once(db18, tmp_path, publication="p")
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_a_row_that_an_update_brings_into_a_row_filter_has_its_large_value(db18: Database, tmp_path: Path) -> None:
@@ -225,9 +225,9 @@ def test_a_row_that_an_update_brings_into_a_row_filter_has_its_large_value(db18:
         "CREATE PUBLICATION p FOR TABLE t WHERE (grade > 5)",
     )
     wanted = db18.rows("SELECT id, big FROM t")
-    once(db18, tmp_path, publication="p", table_settings=TableSettings(append=True))
+    replicate_once(db18, tmp_path, publication="p", table_settings=TableSettings(append=True))
     db18.execute("UPDATE t SET grade = grade + 10 WHERE id < 5")
-    once(db18, tmp_path, publication="p", table_settings=TableSettings(append=True))
+    replicate_once(db18, tmp_path, publication="p", table_settings=TableSettings(append=True))
     rows = DeltaTable(str(tmp_path / "public/t")).to_pyarrow_table().sort_by("id")
     assert [(each["id"], each["big"]) for each in rows.to_pylist()] == [each for each in wanted if each[0] != 5]
     changes = DeltaTable(str(tmp_path / "public/t~changes")).to_pyarrow_table().to_pylist()
@@ -236,25 +236,25 @@ def test_a_row_that_an_update_brings_into_a_row_filter_has_its_large_value(db18:
 
 def test_updates_that_come_without_a_column_of_the_key_stop_their_table(tmp_path: Path) -> None:
     """PostgreSQL 16 sends no generated columns, and lets a user publish such a table."""
-    with database(16) as db:
+    with create_database(16) as db:
         db.execute(
             "CREATE TABLE t (a int, v int, g int GENERATED ALWAYS AS (a / 10) STORED, PRIMARY KEY (a, g))",
             "CREATE TABLE other (id int PRIMARY KEY)",
             "INSERT INTO t SELECT i, i FROM generate_series(1, 20) AS i",
             "CREATE PUBLICATION p FOR ALL TABLES",
         )
-        once(db, tmp_path, publication="p")
+        replicate_once(db, tmp_path, publication="p")
         db.execute("INSERT INTO t VALUES (21, 21)", "INSERT INTO other VALUES (1)")
-        once(db, tmp_path, publication="p")
+        replicate_once(db, tmp_path, publication="p")
         db.execute("UPDATE t SET v = 0 WHERE a = 1", "INSERT INTO other VALUES (2)")
         with pytest.raises(TablesStoppedError, match=r"run ALTER TABLE public\.t REPLICA IDENTITY FULL"):
-            once(db, tmp_path, publication="p")
-        assert differences(db.dsn, str(tmp_path), ["public.other"]) == {}
+            replicate_once(db, tmp_path, publication="p")
+        assert find_differences(db.dsn, str(tmp_path), ["public.other"]) == {}
         db.execute("ALTER TABLE t REPLICA IDENTITY FULL")
         resync(ConnectionSettings(db.dsn), Storage(str(tmp_path)), [TableName("public", "t")])
-        once(db, tmp_path, publication="p")
+        replicate_once(db, tmp_path, publication="p")
         db.execute("UPDATE t SET v = 0 WHERE a = 2", "DELETE FROM t WHERE a = 3")
-        once(db, tmp_path, publication="p")
+        replicate_once(db, tmp_path, publication="p")
         found = sorted(
             (row["a"], row["v"]) for row in DeltaTable(str(tmp_path / "public/t")).to_pyarrow_table().to_pylist()
         )

@@ -27,7 +27,7 @@ from logicalrep.tables.follow.state import Identity
 from logicalrep.tables.load.definitions import query_born_partitions, query_empty_tables
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import once
+from tests.tables.test_replicate import replicate_once
 from tests.tables.test_verify import _raised, results, rewrite, verdicts
 
 pytestmark = pytest.mark.postgres
@@ -159,10 +159,10 @@ def test_nobodys_code_runs_with_the_readers_rights(hostile: Hostile, tmp_path: P
     hostile.execute(TABLES)
     names = [str(name) for (name,) in db.rows(_NAMES)]
     fill(hostile, 1, names)
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     fill(hostile, 2, names)
     hostile.execute(ALTERED)
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     assert set(results(verdicts(db, tmp_path)).values()) == {"equal"}
     for name in names:
         rewrite(tmp_path, name, lambda rows: _raised(rows, pa.array([True] * rows.num_rows)))

@@ -17,8 +17,8 @@ from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
-from tests.tables.comparison import delta_rows, differences
-from tests.tables.test_replicate import following, once, settings
+from tests.tables.comparison import delta_rows, find_differences
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.waiting import eventually
 
 TABLES = """
@@ -93,14 +93,14 @@ def test_nothing_else_happens_afterwards(db18: Database, tmp_path: Path, stateme
         db18.execute(each.rstrip(";\n"))
     # The tables that become partitions are not published by themselves.
     db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
-    once(db18, tmp_path, publication="p")
-    assert differences(db18.dsn, str(tmp_path), COPIES) == {}
+    replicate_once(db18, tmp_path, publication="p")
+    assert find_differences(db18.dsn, str(tmp_path), COPIES) == {}
     for each in statement.split("; "):
         db18.execute(each)
     if "DROP TABLE plain" in statement:
         db18.execute("ALTER PUBLICATION p ADD TABLE plain")
-    once(db18, tmp_path, publication="p")
-    assert differences(db18.dsn, str(tmp_path), COPIES) == {}
+    replicate_once(db18, tmp_path, publication="p")
+    assert find_differences(db18.dsn, str(tmp_path), COPIES) == {}
 
 
 TYPED = """
@@ -156,7 +156,7 @@ def test_a_type_changes_and_no_row_does(db18: Database, tmp_path: Path, statemen
     for each in statements.split("; "):
         db18.execute(each)
     replicate_with(settings(db18, tmp_path, once=True), observer, tasks=LocalTasks())
-    assert differences(db18.dsn, str(tmp_path), ["public.typed"]) == {}
+    assert find_differences(db18.dsn, str(tmp_path), ["public.typed"]) == {}
     assert observer.loads == 1 + loads
 
 
@@ -178,10 +178,10 @@ def test_another_publication_of_a_table_loads_it_again(db18: Database, tmp_path:
     for each in TABLES.strip().split(";\n"):
         db18.execute(each.rstrip(";\n"))
     db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
-    once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, publication="p")
     for each in statements.split("; "):
         db18.execute(each)
-    once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, publication="p")
     columns = "id, v" if "(id, v)" in statements else "*"
     expected = Counter(db18.rows(f"SELECT {columns} FROM plain WHERE v > {40 if 'WHERE' in statements else 0}"))
     assert delta_rows(f"{tmp_path}/public/plain") == expected
@@ -266,12 +266,12 @@ def test_columns_and_keys_are_followed_without_a_load(
     db18.execute("ALTER TABLE plain ALTER id SET DEFAULT nextval('ids'), ALTER v SET DEFAULT 1")
     db18.execute("ALTER TABLE plain ALTER w SET DEFAULT 'new' || currval('ids'), ADD n numeric(10,2), ADD c varchar(9)")
     db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
-    once(db18, tmp_path, publication="p", table_settings=kept)
+    replicate_once(db18, tmp_path, publication="p", table_settings=kept)
     before = {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES}
     rows = ROWS if with_rows else "SELECT 1"
     for each in f"{rows}; {statements.replace('{rows}', rows)}; {rows}".split("; "):
         db18.execute(each)
-    once(db18, tmp_path, publication="p", table_settings=kept)
+    replicate_once(db18, tmp_path, publication="p", table_settings=kept)
     assert kept_differences(db18, tmp_path, COPIES, kept) == {}
     assert {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES} == before
 
@@ -285,9 +285,9 @@ def kept_differences(
     """
     are_all = pc.scalar(True)
     there_now = pc.field("_deleted") == pc.scalar(False) if kept.deletes == "soft" else are_all
-    found = differences(db.dsn, str(storage), copies, there_now=there_now)
+    found = find_differences(db.dsn, str(storage), copies, there_now=there_now)
     if kept.history:
-        found |= differences(db.dsn, str(storage), copies, companion="~history", there_now=pc.field("_is_current"))
+        found |= find_differences(db.dsn, str(storage), copies, companion="~history", there_now=pc.field("_is_current"))
     for copy in copies if kept.append and counts_versions else ():
         loaded = pc.field("_valid_from_ordinal") >= 0
         uri = str(storage / copy.replace(".", "/"))
@@ -338,7 +338,7 @@ def test_a_renamed_table_is_followed_under_its_new_name(
         "CREATE PUBLICATION p FOR TABLE plain, other, shop.orders",
     )  # fmt: skip
     options = {"publication": "p", "table_settings": kept}
-    once(db18, tmp_path, **options)
+    replicate_once(db18, tmp_path, **options)
     loading = Loads()
 
     def changed() -> None:
@@ -355,7 +355,7 @@ def test_a_renamed_table_is_followed_under_its_new_name(
                 caught_up()
 
     if is_running:
-        with following(db18, tmp_path, loading, **options) as caught_up:
+        with replicate_meanwhile(db18, tmp_path, loading, **options) as caught_up:
             caught_up()
             run()
     else:
@@ -377,7 +377,7 @@ def test_a_table_that_is_renamed_during_a_look_is_followed(
         "INSERT INTO plain VALUES (1)",
         "CREATE PUBLICATION p FOR TABLE plain, other",
     )
-    once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, publication="p")
     loading = Loads()
     statements: list[str] = []
 
@@ -388,7 +388,7 @@ def test_a_table_that_is_renamed_during_a_look_is_followed(
         return published
 
     monkeypatch.setattr("logicalrep.tables.follow.watch.ensure_publication", ensured)
-    with following(db18, tmp_path, loading, publication="p") as caught_up:
+    with replicate_meanwhile(db18, tmp_path, loading, publication="p") as caught_up:
         caught_up()
         statements.append("ALTER TABLE plain RENAME TO later")
         eventually(lambda: not statements)

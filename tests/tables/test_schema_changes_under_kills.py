@@ -18,7 +18,7 @@ from logicalrep.tables.tasks import LocalTasks
 from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import once, settings
+from tests.tables.test_replicate import replicate_once, settings
 from tests.tables.test_schema_changes import (
     FOLLOWED,
     SETTINGS,
@@ -158,7 +158,7 @@ def test_it_is_followed(
 
     observer = Loading({"plain", "root", "typed"}, altered) if moment == "a load" else Observer()
     if moment == "applying":
-        once(db18, tmp_path, publication="p", table_settings=kept)
+        replicate_once(db18, tmp_path, publication="p", table_settings=kept)
         changed()
     with monkeypatch.context() as patch:
         kills = Kills(patch)

@@ -13,9 +13,9 @@ from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
-from tests.postgres.servers import Database, installation, writer
-from tests.tables.comparison import differences
-from tests.tables.test_replicate import following
+from tests.postgres.servers import Database, connect_writer, installation
+from tests.tables.comparison import find_differences
+from tests.tables.test_replicate import replicate_meanwhile
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
@@ -37,12 +37,12 @@ class LinePrinter(Observer):
 
 def test_a_server_that_is_away_at_first_and_later_is_waited_for(tmp_path: Path) -> None:
     with LocalServer(installation(18)) as server:
-        database = Database(server, "postgres", 18, writer(server.dsn))
+        database = Database(server, "postgres", 18, connect_writer(server.dsn))
         database.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
         database.connection.close()
         server.stop()
         lines, lake = LinePrinter(), tmp_path / "lake"
-        with following(database, lake, lines) as caught_up:
+        with replicate_meanwhile(database, lake, lines) as caught_up:
             eventually(lambda: bool(lines.waited))
             server.start()
             database.reconnect()
@@ -53,7 +53,7 @@ def test_a_server_that_is_away_at_first_and_later_is_waited_for(tmp_path: Path) 
             database.reconnect()
             database.execute("INSERT INTO t VALUES (2)")
             caught_up()
-            assert differences(server.dsn, str(lake), ["public.t"]) == {}
+            assert find_differences(server.dsn, str(lake), ["public.t"]) == {}
             database.connection.close()
             server.stop()
             # Leaving the context ends it, while the server is away.

@@ -23,9 +23,9 @@ from logicalrep.tables.replicate.requests import pause, resume
 from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
-from tests.postgres.servers import Database, back_up, installation, standby_of, take_over, writer
-from tests.tables.comparison import delta_rows, differences
-from tests.tables.test_replicate import SHOP, TABLES, following, once, settings, shop
+from tests.postgres.servers import Database, back_up, connect_writer, installation, start_standby_of, take_over
+from tests.tables.comparison import delta_rows, find_differences
+from tests.tables.test_replicate import SHOP, TABLES, replicate_meanwhile, replicate_once, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -43,14 +43,14 @@ CHANGES = (
 def server(major: int, **settings: str) -> Iterator[Database]:
     """Yield the database of a server of its own, with the shop."""
     with LocalServer(installation(major), **settings) as local:
-        database = Database(local, "postgres", major, writer(local.dsn))
+        database = Database(local, "postgres", major, connect_writer(local.dsn))
         database.execute(*SHOP.strip().rstrip(";").split(";\n"))
         yield database
         database.connection.close()
 
 
 def at(local: LocalServer, major: int = 18) -> Database:
-    return Database(local, "postgres", major, writer(local.dsn))
+    return Database(local, "postgres", major, connect_writer(local.dsn))
 
 
 def loads(lake: Path) -> dict[str, str | None]:
@@ -58,7 +58,7 @@ def loads(lake: Path) -> dict[str, str | None]:
 
 
 @contextmanager
-def upgraded(old: LocalServer) -> Iterator[LocalServer]:
+def upgrade(old: LocalServer) -> Iterator[LocalServer]:
     """Stop a server, and yield the one that pg_upgrade makes of it."""
     new = LocalServer(installation(18))
     try:
@@ -87,29 +87,29 @@ def upgraded(old: LocalServer) -> Iterator[LocalServer]:
 def test_an_upgraded_server_takes_the_place_of_the_first(tmp_path: Path, major: int) -> None:
     storage = Storage(str(tmp_path))
     with server(major) as old:
-        once(old, tmp_path)
+        replicate_once(old, tmp_path)
         old.execute(*CHANGES)
-        once(old, tmp_path)
+        replicate_once(old, tmp_path)
         old.connection.close()
         state, rows = State.read(storage), delta_rows(str(tmp_path / "public/orders"))
-        with upgraded(old.server) as local:
+        with upgrade(old.server) as local:
             new = at(local)
             # pg_upgrade keeps logical slots from 17 on.
             assert new.value("SELECT count(*) FROM pg_replication_slots") == (1 if major >= 17 else 0)
             new.execute("DELETE FROM orders WHERE id < 100")
             with pytest.raises(StateError, match=r"\[OTHER_SERVER\].*resync --all --new-server"):
-                once(new, tmp_path)
+                replicate_once(new, tmp_path)
             with pytest.raises(StateError, match=r"\[OTHER_SERVER\]"):
                 resync(new.settings, storage, [])
             assert State.read(storage) == state
             resync(new.settings, storage, [], new_server=True)
             assert delta_rows(str(tmp_path / "public/orders")) == rows
-            once(new, tmp_path)
-            assert differences(new.dsn, str(tmp_path), TABLES) == {}
+            replicate_once(new, tmp_path)
+            assert find_differences(new.dsn, str(tmp_path), TABLES) == {}
             known = loads(tmp_path)
             new.execute(*CHANGES, "INSERT INTO orders VALUES (1, 1, 1, NULL, 'upgraded')")
-            once(new, tmp_path)
-            assert differences(new.dsn, str(tmp_path), TABLES) == {}
+            replicate_once(new, tmp_path)
+            assert find_differences(new.dsn, str(tmp_path), TABLES) == {}
             assert loads(tmp_path) == known
             new.connection.close()
 
@@ -120,13 +120,13 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
     # A slot that is there before the standby would be in its copy of the data, as none of its own.
     with (
         server(18, synchronized_standby_slots="standby") as primary,
-        standby_of(primary.server, tmp_path / "backup") as local,
+        start_standby_of(primary.server, tmp_path / "backup") as local,
     ):
         primary.reconnect()
         standby = at(local)
         with pytest.raises(PublicationNeededError, match=r"its primary can .*let their owner run: CREATE PUBLICATION"):
-            once(standby, tmp_path / "other")
-        once(primary, lake)
+            replicate_once(standby, tmp_path / "other")
+        replicate_once(primary, lake)
         assert primary.value("SELECT failover FROM pg_replication_slots WHERE plugin = 'pgoutput'") is False
 
         def is_kept() -> bool:
@@ -135,7 +135,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
             return standby.value(kept) == 1
 
         # An existing slot becomes one that standbys keep.
-        with following(primary, lake, failover=True) as caught_up:
+        with replicate_meanwhile(primary, lake, failover=True) as caught_up:
             eventually(is_kept)
             caught_up()
         known = loads(lake)
@@ -149,7 +149,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
         both = ConnectionSettings(f"{servers} user=postgres dbname=postgres")
         now = ReplicateSettings(connection=both, to=str(lake), once=True, failover=True)
         replicate_with(now, Observer(), tasks=LocalTasks())
-        assert differences(standby.dsn, str(lake), TABLES) == {}
+        assert find_differences(standby.dsn, str(lake), TABLES) == {}
         assert loads(lake) == known
         standby.connection.close()
 
@@ -158,31 +158,31 @@ def test_a_server_that_lacks_commits_is_refused(tmp_path: Path) -> None:
     """Its commits have the LSNs of those that the tables have, and would be taken for these."""
     lake = tmp_path / "lake"
     with server(18) as primary:
-        once(primary, lake)
+        replicate_once(primary, lake)
         primary.connection.close()
         back_up(primary.server, tmp_path / "backup")
         primary.reconnect()
         before = State.read(Storage(str(lake)))
         primary.execute(*CHANGES)
-        once(primary, lake)
+        replicate_once(primary, lake)
         primary.connection.close()
         take_over(primary.server, tmp_path / "backup")
         primary.reconnect()
         eventually(lambda: not primary.value("SELECT pg_is_in_recovery()"))
         primary.execute("DELETE FROM orders WHERE id < 1000")
         with pytest.raises(SlotError, match=r"\[WAL_DIVERGED\].*resync --all"):
-            once(primary, lake)
+            replicate_once(primary, lake)
         # A process that was killed may have noted less than a table has: the table's own LSN counts.
         States(Storage(str(lake))).write(before)
         known = loads(lake)
-        once(primary, lake)
+        replicate_once(primary, lake)
         assert loads(lake).keys() == known.keys()
         assert not loads(lake).items() & known.items()
-        assert differences(primary.dsn, str(lake), TABLES) == {}
+        assert find_differences(primary.dsn, str(lake), TABLES) == {}
         primary.execute("INSERT INTO audit VALUES (NULL, 'later')")
         assert not resync(primary.settings, Storage(str(lake)), [])
-        once(primary, lake)
-        assert differences(primary.dsn, str(lake), TABLES) == {}
+        replicate_once(primary, lake)
+        assert find_differences(primary.dsn, str(lake), TABLES) == {}
 
 
 @pytest.mark.parametrize(
@@ -190,17 +190,17 @@ def test_a_server_that_lacks_commits_is_refused(tmp_path: Path) -> None:
     [("max_slot_wal_keep_size = '1MB'", "wal_removed"), ("idle_replication_slot_timeout = '1s'", "idle_timeout")],
 )
 def test_the_server_ends_a_slot(shop: Database, tmp_path: Path, setting: str, reason: str) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     lose_the_slot(shop, setting, reason)
     with pytest.raises(SlotError, match=rf"\[SLOT_LOST\].*lost \({reason}\).*resync --all"):
-        once(shop, tmp_path)
+        replicate_once(shop, tmp_path)
     assert not resync(shop.settings, Storage(str(tmp_path)), [])
-    once(shop, tmp_path)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    replicate_once(shop, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_the_server_ends_a_slot_that_is_read(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     storage, errors = Storage(str(tmp_path)), list[str]()
     pause(storage)
 

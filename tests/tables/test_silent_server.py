@@ -16,9 +16,9 @@ from logicalrep.tables.report import Observer
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
-from tests.postgres.proxy import Proxy, proxy_to
-from tests.postgres.servers import Database, database
-from tests.tables.comparison import differences
+from tests.postgres.proxy import Proxy, start_proxy_to
+from tests.postgres.servers import Database, create_database
+from tests.tables.comparison import find_differences
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
@@ -44,7 +44,7 @@ CORE = [("the connections that there are are stuck", 100_000)]
     ],
 )
 def test_a_proxy_that_fails_loses_nothing(failure: str, phase: int, tmp_path: Path) -> None:
-    with database(18) as db, proxy_to(db.server.folder, db.name) as proxy:
+    with create_database(18) as db, start_proxy_to(db.server.folder, db.name) as proxy:
         db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE TABLE u (id int PRIMARY KEY)")
         db.execute("INSERT INTO t SELECT i, repeat(md5(i::text), 10) FROM generate_series(1, 10000) AS i")
         _fails(db, proxy, tmp_path / "lake", phase, FAILURES[failure])
@@ -93,4 +93,4 @@ def _fails(db: Database, proxy: Proxy, lake: Path, phase: int, failure: dict[str
         stop.set()
         thread.join(60)
     assert not errors, errors
-    assert differences(db.dsn, str(lake), ["public.t", "public.u"]) == {}
+    assert find_differences(db.dsn, str(lake), ["public.t", "public.u"]) == {}

@@ -24,8 +24,8 @@ from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
-from tests.tables.comparison import delta_rows, differences
-from tests.tables.test_replicate import following, once
+from tests.tables.comparison import delta_rows, find_differences
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 T = TableName("public", "t")
@@ -65,11 +65,11 @@ def refused(storage: Path) -> Lsn:
 def stopped(db: Database, storage: Path, **options: TableSettings) -> str:
     """Run until all is there that can be; return why the table is stopped."""
     with pytest.raises(TablesStoppedError) as raised:
-        once(db, storage, **options)
+        replicate_once(db, storage, **options)
     return str(raised.value)
 
 
-def bad_commit(db: Database) -> None:
+def make_bad_commit(db: Database) -> None:
     """Commit rows that a date column does not take and one that it does, between others."""
     db.execute(
         "INSERT INTO t VALUES (2, '2020-01-02')",
@@ -95,9 +95,9 @@ def test_it_is_skipped_while_it_runs(
     db: Database, tmp_path: Path, settings: TableSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage, said = Storage(str(tmp_path)), Said()
-    with following(db, tmp_path, said, table_settings=settings) as caught_up:
+    with replicate_meanwhile(db, tmp_path, said, table_settings=settings) as caught_up:
         caught_up()
-        bad_commit(db)
+        make_bad_commit(db)
         eventually(lambda: State.read(storage).tables["public.t"].state == "stopped")
         lsn = refused(tmp_path)
         db.execute("INSERT INTO t VALUES (6, '2020-01-06')")
@@ -115,7 +115,7 @@ def test_it_is_skipped_while_it_runs(
         db.execute("INSERT INTO t VALUES (7, '2020-01-07')")
         caught_up()
     assert delta_rows(f"{tmp_path}/public/t") == lacking(db)
-    assert differences(db.dsn, str(tmp_path), ["public.other"]) == {}
+    assert find_differences(db.dsn, str(tmp_path), ["public.other"]) == {}
     assert f"public.t lacks the 2 changes of the commit {lsn} from now on" in "; ".join(said.warnings)
     assert "public.t lacks the 2 changes" in caplog.text
     assert said.failures == {"changes": 1}
@@ -126,13 +126,13 @@ def test_it_is_skipped_while_it_runs(
         versions = DeltaTable(f"{tmp_path}/public/t~history").to_pyarrow_table()
         assert not {3, 4} & set(versions["id"].to_pylist())
     # It stays visible, also in later runs, until the table is loaded again.
-    once(db, tmp_path, table_settings=settings)
+    replicate_once(db, tmp_path, table_settings=settings)
     (shown,) = State.read(storage).tables["public.t"].skipped
     assert (shown["lsn"], shown["changes"]) == (str(lsn), 2)
     db.execute("DELETE FROM t WHERE id = 4")
     resync(db.settings, storage, [T])
-    once(db, tmp_path, table_settings=settings)
-    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    replicate_once(db, tmp_path, table_settings=settings)
+    assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
     left = State.read(storage).tables["public.t"].skipped
     assert [each["folders"] for each in left] == (
         [["public/t~changes", "public/t~history"]] if settings.history else []
@@ -142,8 +142,8 @@ def test_it_is_skipped_while_it_runs(
 def test_its_changes_are_kept_over_runs_and_the_commands_say_so(
     db: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    once(db, tmp_path)
-    bad_commit(db)
+    replicate_once(db, tmp_path)
+    make_bad_commit(db)
     text = stopped(db, tmp_path)
     lsn = refused(tmp_path)
     assert re.search(rf"\[COLUMN_VALUE\] .*; in the commit {lsn}; .* or logicalrep skip public\.t {lsn}, ", text)
@@ -157,7 +157,7 @@ def test_its_changes_are_kept_over_runs_and_the_commands_say_so(
     capsys.readouterr()
     assert main(["skip", "t", str(lsn), *arguments]) == 0
     assert "no replicate is running: the next one leaves the commit" in capsys.readouterr().err
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     assert take_requests(Storage(str(tmp_path))) == []
     assert delta_rows(f"{tmp_path}/public/t") == lacking(db)
     assert main(["status", *arguments]) == 0
@@ -167,7 +167,7 @@ def test_its_changes_are_kept_over_runs_and_the_commands_say_so(
 
 
 def test_each_commit_is_skipped_by_itself(db: Database, tmp_path: Path) -> None:
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     for number in range(2, 20):
         db.execute(f"INSERT INTO t VALUES ({number}, '{'infinity' if number in (7, 8, 15) else '2020-01-01'}')")
     seen = []
@@ -176,37 +176,37 @@ def test_each_commit_is_skipped_by_itself(db: Database, tmp_path: Path) -> None:
         seen.append(refused(tmp_path))
         assert len(delta_rows(f"{tmp_path}/public/t")) == (6, 6, 12)[len(seen) - 1]
         skip(db.settings, Storage(str(tmp_path)), T, seen[-1])
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     assert sorted(set(seen)) == seen
     assert delta_rows(f"{tmp_path}/public/t") == Counter(db.rows("SELECT * FROM t WHERE at < 'infinity'"))
     # A later change of a row that it lacks brings it, or the table is loaded again.
     db.execute("UPDATE t SET at = '2021-01-01' WHERE id = 7", "DELETE FROM t WHERE id IN (8, 15)")
-    once(db, tmp_path)
-    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    replicate_once(db, tmp_path)
+    assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 @pytest.mark.thorough
 def test_a_load_takes_the_place_of_what_is_kept(db: Database, tmp_path: Path) -> None:
-    once(db, tmp_path, table_settings=ALL)
-    bad_commit(db)
+    replicate_once(db, tmp_path, table_settings=ALL)
+    make_bad_commit(db)
     stopped(db, tmp_path, table_settings=ALL)
     db.execute("DELETE FROM t WHERE id = 4")
     resync(db.settings, Storage(str(tmp_path)), [T])
-    once(db, tmp_path, table_settings=ALL)
-    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    replicate_once(db, tmp_path, table_settings=ALL)
+    assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
     bad_commit_again = "INSERT INTO t VALUES (100, '-infinity')"
     db.execute(bad_commit_again)
     stopped(db, tmp_path, table_settings=ALL)
     # Other settings are what helps here.
-    once(db, tmp_path, table_settings=TableSettings(unrepresentable="null"))
+    replicate_once(db, tmp_path, table_settings=TableSettings(unrepresentable="null"))
     assert delta_rows(f"{tmp_path}/public/t")[100, None] == 1
     assert ChangeBuffer(Storage(str(tmp_path))).pending_loads() == {}
 
 
 def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
-    once(db, tmp_path)
-    bad_commit(db)
+    replicate_once(db, tmp_path)
+    make_bad_commit(db)
     stopped(db, tmp_path)
     lsn = refused(tmp_path)
     (mark,) = ChangeBuffer(storage).pending_loads().values()
@@ -221,16 +221,16 @@ def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Pa
     # It does not go on with a gap, whatever the table would take now.
     stopped(db, tmp_path)
     resync(db.settings, storage, [T])
-    once(db, tmp_path)
-    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    replicate_once(db, tmp_path)
+    assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
     assert list(ChangeBuffer(storage).changes("public/t")) == []
 
 
 def test_a_skip_that_was_cut_off_loads_the_table_again(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    once(db, tmp_path, table_settings=ALL)
-    bad_commit(db)
+    replicate_once(db, tmp_path, table_settings=ALL)
+    make_bad_commit(db)
     stopped(db, tmp_path, table_settings=ALL)
     skip(db.settings, Storage(str(tmp_path)), T, refused(tmp_path))
     with monkeypatch.context() as patch:
@@ -245,18 +245,18 @@ def test_a_skip_that_was_cut_off_loads_the_table_again(
         original = DeltaLog.skip
         patch.setattr(DeltaLog, "skip", cut_off)
         with pytest.raises(KeyboardInterrupt):
-            once(db, tmp_path, table_settings=ALL)
+            replicate_once(db, tmp_path, table_settings=ALL)
     db.execute("DELETE FROM t WHERE id = 4")
-    once(db, tmp_path, table_settings=ALL)
-    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    replicate_once(db, tmp_path, table_settings=ALL)
+    assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 @pytest.mark.thorough
 def test_a_dropped_table_leaves_nothing_to_the_next_of_its_name(db: Database, tmp_path: Path) -> None:
-    once(db, tmp_path)
-    bad_commit(db)
+    replicate_once(db, tmp_path)
+    make_bad_commit(db)
     stopped(db, tmp_path)
     db.execute("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, at date)", "INSERT INTO t VALUES (1, '2022-01-01')")
-    once(db, tmp_path)
-    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    replicate_once(db, tmp_path)
+    assert find_differences(db.dsn, str(tmp_path), ["public.t"]) == {}
     assert ChangeBuffer(Storage(str(tmp_path))).pending_loads() == {}

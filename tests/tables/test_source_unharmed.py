@@ -19,8 +19,8 @@ from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.requests import pause
 from logicalrep.tables.report import Observer
 from logicalrep.tables.tasks import LocalTasks
-from tests.postgres.servers import Database, installation, writer
-from tests.tables.test_replicate import following, once, settings, shop
+from tests.postgres.servers import Database, connect_writer, installation
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -39,7 +39,7 @@ HELD = {
 
 def test_nothing_is_held_once_the_tables_are_loaded(shop: Database, tmp_path: Path) -> None:
     slot = f"FROM pg_replication_slots WHERE database = '{shop.name}'"
-    with following(shop, tmp_path) as caught_up:
+    with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         for query in HELD.values():
             eventually(lambda query=query: shop.rows(query) == [])  # type: ignore[misc]
@@ -66,13 +66,13 @@ def test_no_commit_waits_for_it(tmp_path: Path) -> None:
     """The server would take it for a synchronous standby, as it takes every walsender for one by `*`."""
     with (
         LocalServer(installation(18), synchronous_standby_names="'*'") as local,
-        closing(writer(local.dsn)) as connection,
+        closing(connect_writer(local.dsn)) as connection,
     ):
         connection.execute("SET synchronous_commit = local")
         db = Database(local, "postgres", 18, connection)
         db.execute("CREATE TABLE t (id serial PRIMARY KEY)")
         with pytest.raises(SynchronousStandbyError, match=r"\[SYNCHRONOUS_STANDBY\] each COMMIT waits") as raised:
-            once(db, tmp_path)
+            replicate_once(db, tmp_path)
         assert db.rows("SELECT FROM pg_publication") == db.rows("SELECT FROM pg_replication_slots") == []
         for mode, is_refused in (("walsender", True), ("auto", True), ("peek", False)):
             needs = Needs(slot="s", publications=("p",), create_slot=True, mode=mode)  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ def test_no_commit_waits_for_it(tmp_path: Path) -> None:
             db.execute(*remedy.groups())
             eventually(lambda: db.value("SHOW synchronous_standby_names") == "")
             stop, tasks = threading.Event(), LocalTasks()
-            with closing(writer(local.dsn)) as application, ThreadPoolExecutor(2) as pool:
+            with closing(connect_writer(local.dsn)) as application, ThreadPoolExecutor(2) as pool:
                 ended = pool.submit(replicate_with, settings(db, tmp_path), Observer(), stop=stop, tasks=tasks)
                 try:
                     eventually(lambda: db.value("SELECT count(*) FROM pg_stat_replication") == 1)

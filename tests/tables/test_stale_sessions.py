@@ -20,10 +20,10 @@ from logicalrep.tables.load import renewal
 from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.postgres.minors import server_of
+from tests.postgres.minors import start_server_of
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
-from tests.tables.test_replicate import TABLES, following, once, shop
+from tests.tables.comparison import find_differences
+from tests.tables.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -31,7 +31,7 @@ __all__ = ["shop"]
 pytestmark = pytest.mark.postgres
 
 
-def compared_while_more_comes(db: Database, storage: Path, caught_up: Callable[[], None], *tables: str) -> None:
+def compare_while_more_comes(db: Database, storage: Path, caught_up: Callable[[], None], *tables: str) -> None:
     """Compare tables of `id` and `v` with the server's, after some rounds of changes."""
     for start in (1000, 2000):
         for table in tables:
@@ -40,7 +40,7 @@ def compared_while_more_comes(db: Database, storage: Path, caught_up: Callable[[
                 f"UPDATE {table} SET v = 'changed' WHERE id % 10 = 1",
             )
         caught_up()
-        assert differences(db.dsn, str(storage), tables) == {}
+        assert find_differences(db.dsn, str(storage), tables) == {}
 
 
 @pytest.mark.thorough
@@ -49,7 +49,7 @@ def compared_while_more_comes(db: Database, storage: Path, caught_up: Callable[[
 def test_a_table_that_is_published_while_a_transaction_which_has_written_it_is_open(
     tmp_path: Path, version: str, is_ours: bool
 ) -> None:
-    with server_of(version) as db, closing(db.writer()) as writer:
+    with start_server_of(version) as db, closing(db.writer()) as writer:
         db.execute("CREATE TABLE one (id int PRIMARY KEY, v text)", "CREATE TABLE t (id int PRIMARY KEY, v text)")
         create_slot(db.connection, "stream")
         db.execute("CREATE PUBLICATION of_stream FOR TABLE one")
@@ -59,40 +59,40 @@ def test_a_table_that_is_published_while_a_transaction_which_has_written_it_is_o
         if not is_ours:
             db.execute("CREATE PUBLICATION p FOR TABLE one")
             options = {"publication": "p"}
-        once(db, tmp_path, tables=(TableName("public", "one"),), **options)
+        replicate_once(db, tmp_path, tables=(TableName("public", "one"),), **options)
         writer.execute("BEGIN")
         writer.execute("INSERT INTO t VALUES (1, 'open')")
         db.execute("INSERT INTO one VALUES (1, 'meanwhile')")
-        with following(db, tmp_path, **options) as caught_up:
+        with replicate_meanwhile(db, tmp_path, **options) as caught_up:
             if not is_ours:
                 db.execute("ALTER PUBLICATION p ADD TABLE t")
             eventually(lambda: "public.t" in State.read(Storage(str(tmp_path))).tables)
             writer.execute("COMMIT")
-            compared_while_more_comes(db, tmp_path, caught_up, "public.t", "public.one")
+            compare_while_more_comes(db, tmp_path, caught_up, "public.t", "public.one")
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("version", ["14.23"])
 def test_partitions_that_are_attached_and_detached(tmp_path: Path, version: str) -> None:
-    with server_of(version) as db:
+    with start_server_of(version) as db:
         db.execute(
             "CREATE TABLE root (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
             "CREATE TABLE root1 PARTITION OF root FOR VALUES FROM (0) TO (1000)",
             "CREATE TABLE leaf (id int PRIMARY KEY, v text)",
             "CREATE TABLE rest PARTITION OF root FOR VALUES FROM (2000) TO (9000)",
         )
-        with following(db, tmp_path) as caught_up:
+        with replicate_meanwhile(db, tmp_path) as caught_up:
             caught_up()
             db.execute("INSERT INTO leaf VALUES (1500, 'before')", "INSERT INTO root VALUES (1, 'before')")
             caught_up()
             db.execute("ALTER TABLE root ATTACH PARTITION leaf FOR VALUES FROM (1000) TO (2000)")
             eventually(lambda: "public.leaf" not in State.read(Storage(str(tmp_path))).tables)
-            compared_while_more_comes(db, tmp_path, caught_up, "public.root")
+            compare_while_more_comes(db, tmp_path, caught_up, "public.root")
             db.execute("ALTER TABLE root DETACH PARTITION leaf", "INSERT INTO leaf VALUES (5000, 'no part any more')")
             eventually(lambda: "public.leaf" in State.read(Storage(str(tmp_path))).tables)
             db.execute("DELETE FROM leaf WHERE id < 1600")
             caught_up()
-            assert differences(db.dsn, str(tmp_path), ["public.root", "public.leaf"]) == {}
+            assert find_differences(db.dsn, str(tmp_path), ["public.root", "public.leaf"]) == {}
 
 
 WALSENDER = "SELECT active_pid FROM pg_replication_slots WHERE NOT temporary"
@@ -103,7 +103,7 @@ def test_loads_wait_for_a_new_session_of_such_a_server(
 ) -> None:
     """One session is enough for all tables that are wanted at once, and for later batches."""
     monkeypatch.setattr(renewal, "has_stale_sessions", lambda connection: True)
-    with following(shop, tmp_path) as caught_up:
+    with replicate_meanwhile(shop, tmp_path) as caught_up:
         eventually(lambda: bool(State.read(Storage(str(tmp_path))).tables))
         caught_up()
         first = shop.value(WALSENDER)
@@ -116,7 +116,7 @@ def test_loads_wait_for_a_new_session_of_such_a_server(
         eventually(lambda: "public.later" in State.read(Storage(str(tmp_path))).tables)
         caught_up()
         assert shop.value(WALSENDER) != first
-    assert differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
+    assert find_differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
 
 
 VERSIONS = {

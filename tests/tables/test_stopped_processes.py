@@ -19,8 +19,8 @@ from logicalrep.tables.follow.state import State, StateError, States
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
-from tests.tables.test_replicate import TABLES, following, once, shop
+from tests.tables.comparison import find_differences
+from tests.tables.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -39,7 +39,7 @@ replicate_with(settings, Report(), tasks=LocalTasks())
 
 
 @contextmanager
-def replicating(db: Database, storage: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def start_replicating(db: Database, storage: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Replicate in a process of its own, without Spark."""
     with log.open("wb") as output:
         arguments = [sys.executable, "-c", PROGRAM, db.dsn, str(storage)]
@@ -60,14 +60,14 @@ def test_a_process_that_wakes_behind_another_one_ends_and_harms_nothing(shop: Da
             f"SELECT max(active_pid) FROM pg_replication_slots WHERE database = '{name}' AND NOT temporary"
         )
 
-    with replicating(shop, lake, tmp_path / "log") as first:
+    with start_replicating(shop, lake, tmp_path / "log") as first:
         eventually(lambda: len(State.read(storage).tables) == len(TABLES))
         eventually(lambda: all(table.state == "following" for table in State.read(storage).tables.values()))
         shop.execute("UPDATE customer SET city = 'Fulda' WHERE id < 100")
         os.kill(first.pid, signal.SIGSTOP)
         # As the server does once the process has not answered for wal_sender_timeout.
         shop.execute(f"SELECT pg_terminate_backend({reader()}, 5000)")
-        with following(shop, lake) as caught_up:
+        with replicate_meanwhile(shop, lake) as caught_up:
             shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
             caught_up()
             before = State.read(storage)
@@ -77,9 +77,9 @@ def test_a_process_that_wakes_behind_another_one_ends_and_harms_nothing(shop: Da
             assert State.read(storage).lsn >= before.lsn
             shop.execute("DELETE FROM orders WHERE id % 7 = 0")
             caught_up()
-    assert differences(shop.dsn, str(lake), TABLES) == {}
-    once(shop, lake)
-    assert differences(shop.dsn, str(lake), TABLES) == {}
+    assert find_differences(shop.dsn, str(lake), TABLES) == {}
+    replicate_once(shop, lake)
+    assert find_differences(shop.dsn, str(lake), TABLES) == {}
 
 
 def test_a_state_goes_forward_only(tmp_path: Path) -> None:

@@ -50,10 +50,10 @@ import pytest
 from deltalake import DeltaTable
 from psycopg import sql
 
-from tests.postgres.servers import Database, database
+from tests.postgres.servers import Database, create_database
 from tests.tables.comparison import delta_rows, query_rows
 from tests.tables.scenarios import COLLATIONS, IN_SCHEMA, OF_A_PUBLICATION, OF_ALL_TABLES, Scenario, statements
-from tests.tables.test_replicate import following, once
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 _OPTIONS = "-c TimeZone=UTC -c extra_float_digits=3 -c synchronize_seqscans=off"
@@ -61,7 +61,7 @@ _OPTIONS = "-c TimeZone=UTC -c extra_float_digits=3 -c synchronize_seqscans=off"
 
 def test_all_tables(db: Database, tmp_path: Path) -> None:
     scenarios = begin(db, OF_ALL_TABLES)
-    with following(db, tmp_path) as caught_up:
+    with replicate_meanwhile(db, tmp_path) as caught_up:
         caught_up()
         assert differences(db, tmp_path, scenarios) == {}
         loaded = loads(tmp_path, scenarios)
@@ -70,7 +70,7 @@ def test_all_tables(db: Database, tmp_path: Path) -> None:
         # Tables that are new are found some seconds later.
         eventually(lambda: not differences(db, tmp_path, scenarios))
     play(db, scenarios, "between")
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     assert differences(db, tmp_path, scenarios) == {}
     assert loads(tmp_path, scenarios) == loaded
 
@@ -86,48 +86,48 @@ def test_all_tables(db: Database, tmp_path: Path) -> None:
 def test_a_users_publication(db: Database, tmp_path: Path, scenarios: Sequence[Scenario], published: str) -> None:
     begin(db, scenarios)
     db.execute(f"CREATE PUBLICATION users FOR {published} WITH (publish_via_partition_root = true)")
-    once(db, tmp_path, publication="users")
+    replicate_once(db, tmp_path, publication="users")
     assert differences(db, tmp_path, scenarios) == {}
     loaded = loads(tmp_path, scenarios)
     for phase in "following", "between":
         play(db, scenarios, phase)
-        once(db, tmp_path, publication="users")
+        replicate_once(db, tmp_path, publication="users")
         assert differences(db, tmp_path, scenarios) == {}
     assert loads(tmp_path, scenarios) == loaded
 
 
 def test_prepared_in_one_run_and_decided_in_another(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE t (a int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'one')")
-    once(db18, tmp_path)
+    replicate_once(db18, tmp_path)
     for text in ("BEGIN", "INSERT INTO t VALUES (2, 'two')", "PREPARE TRANSACTION 'later_1'"):
         db18.execute(text)
     for text in ("BEGIN", "UPDATE t SET b = 'never'", "PREPARE TRANSACTION 'later_2'", "INSERT INTO t VALUES (3, 'x')"):
         db18.execute(text)
-    once(db18, tmp_path)
+    replicate_once(db18, tmp_path)
     assert delta_rows(f"{tmp_path}/public/t") == {(1, "one"): 1, (3, "x"): 1}
     db18.execute("COMMIT PREPARED 'later_1'", "ROLLBACK PREPARED 'later_2'")
-    once(db18, tmp_path)
+    replicate_once(db18, tmp_path)
     assert delta_rows(f"{tmp_path}/public/t") == {(1, "one"): 1, (2, "two"): 1, (3, "x"): 1}
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
 def test_other_character_sets(tmp_path: Path, encoding: str) -> None:
-    with database(18, encoding) as db:
+    with create_database(18, encoding) as db:
         db.execute(
             'CREATE SCHEMA "schön"',
             "CREATE TYPE laune AS ENUM ('größer', 'kleiner')",
             'CREATE TABLE "schön"."tür" ("schlüssel" text PRIMARY KEY, "größe" text, l laune)',
             """INSERT INTO "schön"."tür" VALUES ('ä', 'ü', 'größer'), ('b', repeat('ö', 5000), NULL), ('c', '', NULL)""",
         )
-        once(db, tmp_path)
+        replicate_once(db, tmp_path)
         db.execute(
             """UPDATE "schön"."tür" SET "größe" = 'ß', l = 'kleiner' WHERE "schlüssel" = 'ä'""",
             """UPDATE "schön"."tür" SET "schlüssel" = 'é' WHERE "schlüssel" = 'b'""",
             """INSERT INTO "schön"."tür" VALUES ('Ä', 'grün', 'größer')""",
             """DELETE FROM "schön"."tür" WHERE "schlüssel" = 'c'""",
         )
-        once(db, tmp_path)
+        replicate_once(db, tmp_path)
         with psycopg.connect(db.dsn, options="-c client_encoding=UTF8") as connection:
             expected = query_rows(connection, sql.SQL('SELECT * FROM "schön"."tür"'))
     assert delta_rows(str(tmp_path / "schön" / "tür")) == expected

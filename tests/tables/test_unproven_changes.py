@@ -27,7 +27,7 @@ from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import following, once, settings
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.tables.test_schema_changes import KEPT, kept_differences
 from tests.waiting import eventually
 
@@ -259,7 +259,7 @@ def test_what_is_not_proven_is_loaded_again(
         db.execute(*statements(case.made, table))
     db.execute(f"CREATE PUBLICATION p FOR TABLE {', '.join(cases)} WITH (publish_via_partition_root = true)")
     options = {"publication": "p"} | ({"table_settings": KEPT} if is_all_kept else {})
-    once(db, tmp_path, **options)
+    replicate_once(db, tmp_path, **options)
     observer = Loaded()
 
     def change() -> None:
@@ -267,7 +267,7 @@ def test_what_is_not_proven_is_loaded_again(
             db.execute(*statements(case.changed, table))
 
     if is_running:
-        with following(db, tmp_path, observer, **options) as caught_up:
+        with replicate_meanwhile(db, tmp_path, observer, **options) as caught_up:
             caught_up()
             change()
             caught_up()
@@ -315,7 +315,7 @@ def test_a_publication_that_left_changes_out_loads_all_tables_with_one_line(
     names = ["a", "b", "c"]
     db18.execute(*(f"CREATE TABLE {name} (id int PRIMARY KEY, v int)" for name in names))
     db18.execute(*(f"INSERT INTO {name} VALUES (1, 1), (2, 2)" for name in names))
-    once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, publication="p")
     changes = "; ".join(f"UPDATE {name} SET v = 7" for name in names)
     db18.execute(*statements_.replace("{rows}", changes).split("; "))
     observer = run(db18, tmp_path, publication="p")
@@ -326,7 +326,7 @@ def test_a_publication_that_left_changes_out_loads_all_tables_with_one_line(
 def test_a_table_is_loaded_for_one_reason_twice_an_hour_and_stops_at_the_third(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE a (id int PRIMARY KEY, v int)", "CREATE TABLE b (id int PRIMARY KEY)")
     db18.execute("INSERT INTO a VALUES (1, 1)", "CREATE PUBLICATION p FOR TABLE a, b")
-    once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, publication="p")
     rewrite = "ALTER TABLE a ALTER v TYPE int USING v + 1"
     for _ in range(2):
         db18.execute(rewrite)
@@ -347,7 +347,7 @@ def rows_of(storage: Path, table: str) -> list[int]:
     return sorted(DeltaTable(str(storage / "public" / table)).to_pyarrow_table()["id"].to_pylist())
 
 
-def two_tables(db: Database) -> None:
+def create_two_tables(db: Database) -> None:
     db.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
     db.execute("CREATE PUBLICATION p FOR TABLE a, b")
 
@@ -363,9 +363,9 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_o
         return Visibility(found.end, found.running | unseen)
 
     monkeypatch.setattr("logicalrep.tables.follow.watch.query_visibility", seen)
-    two_tables(db18)
+    create_two_tables(db18)
     observer = Loaded()
-    with following(db18, tmp_path, observer, publication="p") as caught_up:
+    with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:
         db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
         caught_up()
         observer.names.clear()
@@ -389,9 +389,9 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_o
 
 
 def test_a_locked_table_keeps_no_other_one_from_being_followed(db18: Database, tmp_path: Path) -> None:
-    two_tables(db18)
+    create_two_tables(db18)
     observer = Loaded()
-    with following(db18, tmp_path, observer, publication="p") as caught_up, closing(db18.writer()) as other:
+    with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up, closing(db18.writer()) as other:
         db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
         caught_up()
         observer.names.clear()

@@ -23,7 +23,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError, column_type
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import once
+from tests.tables.test_replicate import replicate_once
 from tests.tables.test_types import APP, described, made, rows
 from tests.values.value_literals import LITERALS
 
@@ -103,16 +103,16 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
         db18.execute(statement)
     storage = tmp_path / "lake"
     with pytest.raises(TablesStoppedError, match="--unrepresentable null or text"):
-        once(db18, storage)
+        replicate_once(db18, storage)
     name = TableName("public", "t")
     for treatment in ("null", "text"):
-        once(db18, storage, table_settings=TableSettings(unrepresentable=treatment))
+        replicate_once(db18, storage, table_settings=TableSettings(unrepresentable=treatment))
         db18.execute("UPDATE t SET id = 5 - id, day = 'infinity', at = CASE id WHEN 2 THEN timestamptz '-infinity' END")
         db18.execute("DELETE FROM u WHERE ctid = (SELECT min(ctid) FROM u)")
         db18.execute("INSERT INTO u VALUES (1, 'NaN'), (1, NULL)")
         # As `resync` takes them.
         stored = read_known_settings(Storage(str(storage)))
-        once(db18, storage, table_settings=stored.others, config=Config.of(stored.tables))
+        replicate_once(db18, storage, table_settings=stored.others, config=Config.of(stored.tables))
         assert read_known_settings(Storage(str(storage))).of(name).unrepresentable == treatment
         verdicts = list(verify(ConnectionSettings(db18.dsn), Storage(str(storage))))
         assert [(verdict.result, verdict.rows) for verdict in verdicts] == [
@@ -121,7 +121,7 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
         ]
         db18.execute("UPDATE t SET id = 5 - id")
         db18.execute("UPDATE t SET at = 'infinity' WHERE id = 1")
-        once(db18, storage, table_settings=TableSettings(unrepresentable=treatment))
+        replicate_once(db18, storage, table_settings=TableSettings(unrepresentable=treatment))
     first = there(storage, "public/t")[0]
     expected = {"id": 1, "at": None, "at_text": "infinity", "day": None, "day_text": "infinity", "n": None}
     assert first == expected | {"n_text": "NaN", "a": None, "a_text": "{{1},{2}}"}

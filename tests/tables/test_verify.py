@@ -33,7 +33,7 @@ from logicalrep.values import ColumnValueError, TypeCatalog, arrow_value
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
 from tests.spark.workload import every_type
-from tests.tables.test_replicate import following, once, shop
+from tests.tables.test_replicate import replicate_meanwhile, replicate_once, shop
 
 __all__ = ["shop"]
 
@@ -64,7 +64,7 @@ def rewrite(storage: Path, table: str, change: object) -> None:
 
 
 def test_equal_tables(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     found = verdicts(shop, tmp_path)
     assert {name: (each.result, each.rows) for name, each in found.items()} == {
         "audit": ("equal", 10),
@@ -74,7 +74,7 @@ def test_equal_tables(shop: Database, tmp_path: Path) -> None:
 
 
 def test_rows_that_are_missing_surplus_and_changed(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
 
     def change(rows: pa.Table) -> pa.Table:
         ids = rows.column("id")
@@ -101,7 +101,7 @@ def test_rows_that_are_missing_surplus_and_changed(shop: Database, tmp_path: Pat
 
 
 def test_equal_rows_are_counted_in_a_table_without_a_key(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     rewrite(tmp_path, "audit", lambda rows: pa.concat_tables([rows, rows.slice(0, 2)]))
     audit = verdicts(shop, tmp_path, "audit")["audit"]
     assert (audit.result, audit.differing, audit.rows, audit.examples) == ("different", 2, 10, ())
@@ -112,7 +112,7 @@ def test_many_differing_rows_are_counted_as_far_as_they_are_looked_at(
 ) -> None:
     monkeypatch.setattr(comparison, "_MOST_HELD", 700)
     monkeypatch.setattr(comparison, "_MOST_LOOKED_UP", 50)
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     rewrite(tmp_path, "orders", lambda rows: rows.slice(0, 10))
     orders = verdicts(shop, tmp_path, "orders")["orders"]
     assert (orders.result, orders.differing, orders.is_least) == ("different", 50, True)
@@ -120,19 +120,19 @@ def test_many_differing_rows_are_counted_as_far_as_they_are_looked_at(
 
 
 def test_changes_that_nobody_applies_are_undecided(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     shop.execute("UPDATE customer SET city = 'Fürth' WHERE id = 4")
     found = verdicts(shop, tmp_path)
     assert (found["audit"].result, found["orders"].result) == ("equal", "equal")
     assert found["customer"].result == "undecided"
     assert "replicate --once" in found["customer"].reason
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     assert verdicts(shop, tmp_path, "customer")["customer"].result == "equal"
 
 
 def test_tables_that_change_meanwhile(shop: Database, tmp_path: Path) -> None:
     """Rows at rest are equal, or proven to differ, while others come, go, and come again all the time."""
-    with following(shop, tmp_path) as caught_up, closing(shop.writer()) as writer:
+    with replicate_meanwhile(shop, tmp_path) as caught_up, closing(shop.writer()) as writer:
         caught_up()
         ending = threading.Event()
 
@@ -229,7 +229,7 @@ INSERT INTO "; DROP TABLE parted; --" SELECT i, i FROM generate_series(1, 20) AS
 def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> None:
     for statement in KEYS.strip().split(";\n"):
         db.execute(statement)
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     before = verdicts(db, tmp_path)
     assert set(results(before).values()) == {"equal"}, results(before)
     for name, verdict in before.items():
@@ -267,7 +267,7 @@ def test_what_is_not_published_is_not_compared(db: Database, tmp_path: Path) -> 
         "INSERT INTO queue SELECT i % 10, 'x' FROM generate_series(1, 100) AS i",
         "CREATE PUBLICATION mine FOR TABLE part (id, v) WHERE (id <= 50), queue WHERE (v <> 3)",
     )
-    once(db, tmp_path, publication="mine")
+    replicate_once(db, tmp_path, publication="mine")
     found = verdicts(db, tmp_path)
     assert {name: (each.result, each.rows) for name, each in found.items()} == {
         "part": ("equal", 50),
@@ -279,7 +279,7 @@ def test_what_is_not_published_is_not_compared(db: Database, tmp_path: Path) -> 
 
 
 def test_rows_that_the_role_may_not_read_are_an_error(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     shop.execute(
         "DROP ROLE IF EXISTS verifier",
         "CREATE ROLE verifier LOGIN REPLICATION",
@@ -297,7 +297,7 @@ def test_rows_that_the_role_may_not_read_are_an_error(shop: Database, tmp_path: 
 
 
 def test_another_place_database_or_table_is_refused(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     with pytest.raises(VerifyError, match="no replicated tables"):
         verdicts(shop, tmp_path / "other")
     with pytest.raises(VerifyError, match=r"no table public\.bare"):
@@ -307,7 +307,7 @@ def test_another_place_database_or_table_is_refused(shop: Database, tmp_path: Pa
 
 
 def test_tables_that_are_altered_or_gone_are_undecided(shop: Database, tmp_path: Path) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     shop.execute(
         "ALTER TABLE customer ADD COLUMN more int",
         "DROP TABLE orders",
@@ -323,7 +323,7 @@ def test_tables_that_are_altered_or_gone_are_undecided(shop: Database, tmp_path:
 
 
 def test_the_command(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    once(shop, tmp_path)
+    replicate_once(shop, tmp_path)
     shown = ["verify", "--dsn", shop.dsn, "--to", str(tmp_path)]
     assert main(shown) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -394,7 +394,7 @@ def test_every_type_is_equal_and_a_difference_in_each_is_found(db: Database, tmp
             db.execute(f"INSERT INTO {name} VALUES (1, '{{1.10,NULL}}')")
     # Some servers are built without xml, whose values they refuse then.
     types = {name: type_ for name, type_ in types.items() if db.value(f"SELECT count(*) FROM {name}") != 1}
-    once(db, tmp_path)
+    replicate_once(db, tmp_path)
     found = verdicts(db, tmp_path, *types)
     assert set(results(found).values()) == {"equal"}, results(found)
     assert len(found) > 70

@@ -142,7 +142,7 @@ def test_binary(oid: int, binaries: list[str]) -> None:
         assert caught.value.text == f"\\x{binary}"
 
 
-def refused_or_loaded(column: ColumnType, kind: str, value: bytes) -> None:
+def refuse_or_load(column: ColumnType, kind: str, value: bytes) -> None:
     try:
         loaded = column.load(kind, value)
     except ColumnValueError:
@@ -157,7 +157,7 @@ def test_damaged_literals(literal) -> None:  # type: ignore[no-untyped-def]
     choose = random.Random(literal.text)
     for kind, original in (("b", bytes.fromhex(literal.binary)), ("t", literal.text.encode())):
         for length in range(len(original)):
-            refused_or_loaded(column, kind, original[:length])
+            refuse_or_load(column, kind, original[:length])
         for _ in range(20):
             damaged = bytearray(original)
             for _ in range(choose.randint(1, 3)):
@@ -169,12 +169,12 @@ def test_damaged_literals(literal) -> None:  # type: ignore[no-untyped-def]
                     damaged[position:position] = choose.randbytes(choose.randint(1, 4))
                 else:
                     del damaged[position : position + choose.randint(1, 4)]
-            refused_or_loaded(column, kind, bytes(damaged))
+            refuse_or_load(column, kind, bytes(damaged))
 
 
 @given(st.sampled_from(OIDS), st.sampled_from("tb"), st.binary(max_size=60))
 def test_any_bytes(oid: int, kind: str, value: bytes) -> None:
-    refused_or_loaded(column_type(oid, -1, TYPES), kind, value)
+    refuse_or_load(column_type(oid, -1, TYPES), kind, value)
 
 
 # --- values made to hurt ---------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ Edits = dict[str, list[tuple[str, str]]]
 """By file, `logicalrep/update.yaml` for example: words and what stands in their place."""
 
 
-def edited(folder: Path, edits: Edits) -> Path:
+def write_edited(folder: Path, edits: Edits) -> Path:
     """A copy of the real spec in a new folder, with each of the words replaced wherever they stand in their file."""
     shutil.copytree(SPEC, folder)
     for file, replacements in edits.items():
@@ -36,7 +36,7 @@ def edited(folder: Path, edits: Edits) -> Path:
     return folder
 
 
-def small(folder: Path, edit: str = "", without: str = "-") -> Path:
+def write_small(folder: Path, edit: str = "", without: str = "-") -> Path:
     """The small spec in a new folder, edited as cases.yaml says, without the protocol of a folder."""
     spec: dict[str, str] = DATA["spec"]
     files = {name: text for name, text in spec.items() if not name.startswith(f"{without}/")}

@@ -14,7 +14,7 @@ from codegen.diff.change import Change
 from codegen.diff.rules import rules_of
 from codegen.spec import model
 from codegen.spec.reader import load
-from tests.codegen.diff.specs import DATA, SPEC, small
+from tests.codegen.diff.specs import DATA, SPEC, write_small
 
 CASES: dict[str, dict[str, Any]] = {case["name"]: case for case in DATA["cases"]}
 
@@ -32,13 +32,13 @@ def rules(lines: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[model.Protocol, ...]:
-    return load(small(tmp_path_factory.mktemp("before")))
+    return load(write_small(tmp_path_factory.mktemp("before")))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_an_edit_has_its_findings_there_and_back(name: str, before: tuple[model.Protocol, ...], tmp_path: Path) -> None:
     case = CASES[name]
-    after = load(small(tmp_path / "after", case.get("edit", ""), case.get("without", "-")))
+    after = load(write_small(tmp_path / "after", case.get("edit", ""), case.get("without", "-")))
     there, back = compare(before, after).changes, compare(after, before).changes
     assert [line(change) for change in there] == case["lines"].splitlines()
     lines_back = "\n".join(map(line, back))

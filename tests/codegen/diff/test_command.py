@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.codegen.diff.conftest import Diff
-from tests.codegen.diff.specs import DATA, SPEC, Repository, edited, small
+from tests.codegen.diff.specs import DATA, SPEC, Repository, write_edited, write_small
 from tests.conftest import ROOT
 
 STREAM_ABORT = "logicalrep/stream_abort.yaml"
@@ -47,18 +47,18 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 @pytest.fixture
 def before(tmp_path: Path) -> Path:
     """The small spec."""
-    return small(tmp_path / "before")
+    return write_small(tmp_path / "before")
 
 
 @pytest.fixture
 def after(tmp_path: Path) -> Path:
     """The small spec, one of its conditions lost."""
-    return small(tmp_path / "after", UNTRACED)
+    return write_small(tmp_path / "after", UNTRACED)
 
 
 def test_a_condition_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, diff: Diff) -> None:
     """A path is one that a terminal at this folder opens."""
-    new = edited(tmp_path / "spec", WITHOUT_PARALLEL)
+    new = write_edited(tmp_path / "spec", WITHOUT_PARALLEL)
     outcome = diff(SPEC, new)
     printed = f"{new}/logicalrep/stream_abort.yaml:{LINE}:7: {FINDING}\n{SUMMARY}"
     assert (outcome.code, outcome.out, outcome.err) == (1, printed, "")
@@ -69,7 +69,7 @@ def test_a_condition_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_folder_may_be_a_spec_or_hold_one(tmp_path: Path, diff: Diff) -> None:
-    new = edited(tmp_path / "spec", WITHOUT_PARALLEL)
+    new = write_edited(tmp_path / "spec", WITHOUT_PARALLEL)
     assert diff(ROOT, tmp_path).out == diff(SPEC, new).out == diff(SPEC, tmp_path).out
 
 
@@ -77,7 +77,7 @@ def test_what_is_gone_is_said_of_what_it_was_part_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    old = small(tmp_path / "old", CASES["a field of a version that existed"])
+    old = write_small(tmp_path / "old", CASES["a field of a version that existed"])
     finding = "wire field-gone: Ping.sent_at is gone: Int64, since 2 [v2]"
     assert diff(old, before).out.splitlines()[0] == (
         f"before/demo/ping.yaml:1:1: {finding} (was old/demo/ping.yaml:14:7)"
@@ -98,7 +98,7 @@ def test_what_is_gone_is_said_of_what_it_was_part_of(
     ],
 )
 def test_the_exit_code(name: str, fail_on: str, code: int, tmp_path: Path, before: Path, diff: Diff) -> None:
-    new = small(tmp_path / "new", CASES[name])
+    new = write_small(tmp_path / "new", CASES[name])
     assert diff(before, new, "--fail-on", fail_on).code == code
     if fail_on == "wire":
         assert diff(before, new).code == code
@@ -204,14 +204,14 @@ def test_files_that_mistakes_name_are_those_of_the_spec(repository: Repository, 
 
 def test_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff) -> None:
     monkeypatch.chdir(tmp_path)
-    small(tmp_path / "new", DATA["markdown"]["edit"])
+    write_small(tmp_path / "new", DATA["markdown"]["edit"])
     assert diff("before", "new", "--format", "markdown").out == DATA["markdown"]["text"]
 
 
 def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff) -> None:
     """Colons, commas and percent signs are written so that GitHub's runner takes them for text."""
     monkeypatch.chdir(tmp_path)
-    small(tmp_path / "a, b: 100%", DATA["markdown"]["edit"])
+    write_small(tmp_path / "a, b: 100%", DATA["markdown"]["edit"])
     lines = diff(before, "a, b: 100%", "--format", "github").out.splitlines()
     file = "file=a%2C b%3A 100%25/demo"
     assert lines[0] == (
@@ -240,7 +240,7 @@ def test_markdown_of_no_change(repository: Repository, before: Path, diff: Diff)
 
 def test_the_output_is_the_same_every_time(tmp_path: Path, before: Path) -> None:
     """In other processes too, where sets have another order."""
-    new = small(tmp_path / "new", DATA["markdown"]["edit"])
+    new = write_small(tmp_path / "new", DATA["markdown"]["edit"])
     script = (
         "import argparse\nfrom codegen.diff import add_arguments, run\nparser = argparse.ArgumentParser()\n"
         "add_arguments(parser)\nfor name in ('text', 'markdown', 'github'):\n"

@@ -58,7 +58,7 @@ def _is_of_package(module: str) -> bool:
 
 
 @contextmanager
-def generated_from(spec: Path, out: Path) -> Iterator[ModuleType]:
+def generate_from(spec: Path, out: Path) -> Iterator[ModuleType]:
     """Generate into a folder and import `logicalrep_protocol` from there."""
     for path, text in emit_unformatted(load(spec)).items():
         (out / path).parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from codegen.spec.model import SpecError
-from tests.codegen.spec.generation import generated_from
+from tests.codegen.spec.generation import generate_from
 from tests.conftest import ROOT
 
 BEGIN = "logicalrep/begin.yaml"
@@ -97,7 +97,7 @@ def test_what_is_accepted_works(name: str, tmp_path: Path) -> None:
         text = (spec / file).read_text(encoding="utf-8")
         assert old in text
         (spec / file).write_text(text.replace(old, new, 1), encoding="utf-8")
-    with suppress(SpecError), generated_from(spec, tmp_path / "out") as package:
+    with suppress(SpecError), generate_from(spec, tmp_path / "out") as package:
         _use(package)
 
 
@@ -143,7 +143,7 @@ def test_flags_may_be_absent(tmp_path: Path) -> None:
     path = tmp_path / "spec" / INSERT
     more = "    - more: Int8\n      since: 2\n      when: streaming\n      bits: {2: urgent}\n      doc: More.\n"
     path.write_text(path.read_text("utf-8").replace("    - relation_id:", f"{more}    - relation_id:"), "utf-8")
-    with generated_from(tmp_path / "spec", tmp_path / "out") as package:
+    with generate_from(tmp_path / "spec", tmp_path / "out") as package:
         module = package.v2
         row = module.TupleData(kinds=b"n", values=(None,))
         outside = module.Insert(relation_id=1, new=row)

@@ -46,7 +46,7 @@ CLASHES: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-def _edited(folder: Path, file: str, before: str, after: str) -> Path:
+def _write_edited(folder: Path, file: str, before: str, after: str) -> Path:
     spec = Path(shutil.copytree(ROOT / "spec", folder / "spec"))
     path = spec / "logicalrep" / file
     text = path.read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def _edited(folder: Path, file: str, before: str, after: str) -> Path:
 def test_a_column_that_stands_for_two_things_is_refused(name: str, tmp_path: Path) -> None:
     *edit, finding = CLASHES[name]
     with pytest.raises(SpecError) as raised:
-        emit_unformatted(load(_edited(tmp_path, *edit)))
+        emit_unformatted(load(_write_edited(tmp_path, *edit)))
     assert [str(found).removeprefix(f"{tmp_path}/spec/logicalrep/") for found in raised.value.findings] == [
         f"{finding}; give it another name with 'batch column'"
     ]
@@ -68,7 +68,7 @@ def test_a_column_that_stands_for_two_things_is_refused(name: str, tmp_path: Pat
 def test_a_column_with_a_name_of_its_own_leaves_the_others_alone(tmp_path: Path) -> None:
     other = "    - commit_timestamp: Int32 (TransactionId)\n      batch column: begin_time\n"
     before = emit_unformatted(load(ROOT / "spec"))[PLANS].splitlines()
-    after = emit_unformatted(load(_edited(tmp_path, "begin.yaml", TIMESTAMP, other)))[PLANS].splitlines()
+    after = emit_unformatted(load(_write_edited(tmp_path, "begin.yaml", TIMESTAMP, other)))[PLANS].splitlines()
     added = [line.strip() for line in after if line.strip() not in {line.strip() for line in before}]
     assert any("name='begin_time', kind='int', width=4" in line for line in added)
     assert sum("name='commit_timestamp'" in line for line in after) == sum(

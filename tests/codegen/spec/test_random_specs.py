@@ -119,7 +119,7 @@ def test_any_structure_beneath_the_names_of_layouts(small: Path, structure: obje
     _load(small, {"shop/row.yaml": yaml.safe_dump(structure, allow_unicode=True)}, FILES)
 
 
-def _damaged(draw: random.Random, text: str) -> str:
+def _damage(draw: random.Random, text: str) -> str:
     lines = text.splitlines(keepends=True)
     for _ in range(draw.randint(1, 3)):
         at, other = draw.randrange(len(lines)), draw.randrange(len(lines))
@@ -143,10 +143,10 @@ def _damaged(draw: random.Random, text: str) -> str:
 @settings(STEADY, max_examples=150)
 @given(files=st.lists(st.sampled_from(sorted(FILES)), min_size=1, max_size=2), draw=st.randoms(use_true_random=False))
 def test_a_damaged_small_spec(small: Path, files: list[str], draw: random.Random) -> None:
-    _load(small, {file: _damaged(draw, FILES[file]) for file in files}, FILES)
+    _load(small, {file: _damage(draw, FILES[file]) for file in files}, FILES)
 
 
 @settings(STEADY, max_examples=80)
 @given(files=st.lists(st.sampled_from(sorted(REAL)), min_size=1, max_size=2), draw=st.randoms(use_true_random=False))
 def test_a_damaged_real_spec(real: Path, files: list[str], draw: random.Random) -> None:
-    _load(real, {file: _damaged(draw, REAL[file]) for file in files}, REAL)
+    _load(real, {file: _damage(draw, REAL[file]) for file in files}, REAL)

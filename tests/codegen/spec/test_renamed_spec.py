@@ -18,7 +18,7 @@ from codegen.vectors.codec import write
 from codegen.vectors.samples import Samples
 from logicalrep_runtime.errors import DecodeError
 from logicalrep_runtime.layout_walk import walk
-from tests.codegen.spec.generation import KERNELS, generated_from, run_generated
+from tests.codegen.spec.generation import KERNELS, generate_from, run_generated
 from tests.conftest import ROOT
 
 _ROW = re.compile(r"^(\s+- )([a-z_]+)(: )", re.MULTILINE)
@@ -97,7 +97,7 @@ def test_nothing_has_the_name_or_the_number_that_it_had(spec: Path) -> None:
 
 
 def test_all_decoders_of_it_agree(spec: Path, tmp_path: Path) -> None:
-    with generated_from(spec, tmp_path) as package:
+    with generate_from(spec, tmp_path) as package:
         found = 0
         for now, message, facts, data in _samples(spec):
             module = getattr(package, now.module)

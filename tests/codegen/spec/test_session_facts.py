@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.codegen.spec.generation import generated_from
+from tests.codegen.spec.generation import generate_from
 from tests.conftest import ROOT
 
 FACTS = """\
@@ -44,7 +44,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
             assert old in text
             text = text.replace(old, new)
         path.write_text(text, encoding="utf-8")
-    with generated_from(folder / "spec", folder / "out") as generated:
+    with generate_from(folder / "spec", folder / "out") as generated:
         yield generated
 
 

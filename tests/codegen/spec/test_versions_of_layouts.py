@@ -13,7 +13,7 @@ import pytest
 from codegen.spec.reader import load
 from logicalrep_runtime.errors import DecodeError, EncodeError
 from logicalrep_runtime.layout_walk import walk
-from tests.codegen.spec.generation import KERNELS, generated_from, run_generated
+from tests.codegen.spec.generation import KERNELS, generate_from, run_generated
 from tests.codegen.spec.small_spec import FILES, write
 
 LATER = """\
@@ -158,7 +158,7 @@ def generate(tmp_path: Path) -> Iterator[Generate]:
     open_now: list[AbstractContextManager[ModuleType]] = []
 
     def make(*names: str) -> ModuleType:
-        open_now.append(generated_from(_spec(tmp_path, names), tmp_path / "out"))
+        open_now.append(generate_from(_spec(tmp_path, names), tmp_path / "out"))
         return open_now[-1].__enter__()
 
     yield make
