@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.postgres import replication_connection
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import SlotError
+from logicalrep.postgres.slots import SlotError, retry_until_free
 from logicalrep.tables.delta.place import Storage
 from logicalrep.tables.follow.watch import Catalog
 from logicalrep.tables.operate.resync import resync
@@ -147,7 +148,15 @@ def test_a_workload_of_every_kind_of_change_is_followed(db: Database, tmp_path: 
     assert find_differences(db.dsn, str(tmp_path), tables) == {}
 
 
-def test_a_second_process_says_so_and_harms_nothing(shop: Database, tmp_path: Path) -> None:
+def test_a_second_process_says_so_and_harms_nothing(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It waits for half a minute otherwise, as the first one may be ending.
+    monkeypatch.setattr(
+        replication_connection,
+        "retry_until_free",
+        lambda start, observer, slot, patience: retry_until_free(start, observer, slot, patience=2),
+    )
     with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         with pytest.raises(SlotError, match=r"\[SLOT_IN_USE\] replication slot '\w+' is in use by process \d+"):

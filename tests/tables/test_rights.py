@@ -131,11 +131,11 @@ class Hostile:
 
 
 @pytest.fixture
-def hostile(db16_and_18: Database) -> Iterator[Hostile]:
-    made = Hostile(db16_and_18)
+def hostile(db: Database) -> Iterator[Hostile]:
+    made = Hostile(db)
     yield made
     made.file.unlink(missing_ok=True)
-    db16_and_18.execute(f"DROP OWNED BY {made.role} CASCADE", f"DROP ROLE {made.role}")
+    db.execute(f"DROP OWNED BY {made.role} CASCADE", f"DROP ROLE {made.role}")
 
 
 VALUES = {
