@@ -211,11 +211,11 @@ def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Pa
     lsn = refused(tmp_path)
     (mark,) = ChangeBuffer(storage).pending_loads().values()
     assert mark.since is not None
-    ChangeBuffer(storage).mark(
+    ChangeBuffer(storage).save_pending_load(
         PendingLoad(mark.folder, mark.replaces, mark.reason, mark.refused, mark.since - 25 * 3600)
     )
     assert re.search("was refused 24 hours ago; its changes are not buffered", stopped(db, tmp_path))
-    with pytest.raises(SkipError, match="not kept any more"):
+    with pytest.raises(SkipError, match="not buffered any more"):
         skip(db.settings, storage, T, lsn)
     db.execute("DELETE FROM t WHERE id = 4")
     # It does not go on with a gap, whatever the table would take now.
