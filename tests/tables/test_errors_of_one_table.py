@@ -162,6 +162,8 @@ def test_a_table_that_loads_can_be_asked_for_again(
 ) -> None:
     prepare(db18)
     monkeypatch.setattr("logicalrep.tables.load.loading._RANGES", 1)
+    # Requests are taken when it looks at the server's catalog, every five seconds.
+    monkeypatch.setattr("logicalrep.tables.follow.watch._PAUSE", 0.2)
     begun: list[str] = []
 
     class Heard(Observer):
