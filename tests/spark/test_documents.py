@@ -41,9 +41,9 @@ def test_the_quick_start(spark: Any, db18: Database, tmp_path: Path) -> None:
         process = subprocess.Popen([sys.executable, "-c", program], stdout=out, stderr=out, start_new_session=True)
     made = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'spark'"
     try:
-        eventually(lambda: db18.value(made) == 1 or process.poll() is not None, seconds=200)
+        eventually(lambda: db18.value(made) == 1 or process.poll() is not None, seconds=600)
         db18.execute("INSERT INTO orders VALUES (1, 'a book')")
-        eventually(lambda: "{id -> 1, item -> a book}" in shown.read_text() or process.poll() is not None, seconds=200)
+        eventually(lambda: "{id -> 1, item -> a book}" in shown.read_text() or process.poll() is not None, seconds=600)
         assert process.poll() is None, shown.read_text()
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -245,7 +245,7 @@ def test_the_page_of_options_is_the_table_of_options() -> None:
 @pytest.mark.spark
 def test_the_demonstration_of_the_source_ends_with_equal_tables() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "logicalrep.spark.demo"], capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, "-m", "logicalrep.spark.demo"], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("The stream equals the server's tables.\n")
