@@ -134,7 +134,7 @@ def test_a_table_that_is_not_replicated_is_a_mistake(shop: Database, tmp_path: P
     path.write_text("tables:\n  ordres: {history: true}\n  bare: {}\n  gone: {optional: true}\n")
     command = [sys.executable, "-m", "logicalrep.cli.main", "replicate", "--once", "--to", str(tmp_path / "lake")]
     done = subprocess.run(
-        [*command, "--dsn", shop.dsn, "--config", str(path)], capture_output=True, text=True, check=False, timeout=60
+        [*command, "--dsn", shop.dsn, "--config", str(path)], capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 1
     assert done.stderr.split("error: ")[1].splitlines() == [

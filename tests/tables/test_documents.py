@@ -28,7 +28,7 @@ def test_the_tables_are_read_as_the_page_says(db18: Database, tmp_path: Path, mo
     assert "logicalrep.replicate(" in replicate
     program = "\n".join(reading)
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120,
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
     assert "public.orders following 5000 rows" in done.stdout
     assert done.stdout.count("customer_id") == 4
