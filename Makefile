@@ -80,10 +80,10 @@ test-all-servers: $(SPARK_READY) ## The part of test-all with servers and withou
 	$(PYTEST) -m "postgres and not spark"
 
 test-all-spark: $(SPARK_READY) ## The part of test-all with Spark, without replicated tables
-	$(PYTEST) -m spark --ignore tests/tables
+	$(PYTEST) -m spark --ignore tests/pipeline
 
 test-all-tables: $(SPARK_READY) ## The part of test-all with Spark and replicated tables
-	$(PYTEST) -m spark tests/tables
+	$(PYTEST) -m spark tests/pipeline
 
 test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1; make test has the newest
 	for version in 4.0 4.1; do \
@@ -94,13 +94,13 @@ test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1; make test ha
 	done
 
 soak: $(SPARK_READY) ## Kill streams 20 times a mode, and replicate KILLS times (25) with SEED; ten minutes each
-	KILLS=$(KILLS) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/tables/test_kills.py
+	KILLS=$(KILLS) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/pipeline/test_kills.py
 	LOGICALREP_SOAK=1 $(BIN)/pytest -q --durations=0 tests/spark/test_kills.py tests/spark/test_scale.py
 
 demo: regen $(SPARK_READY) ## Replicate a PostgreSQL 18 under load into Delta tables, and verify them
 	$(BIN)/logicalrep decode --summary $(CAPTURE)
 	@echo
-	$(BIN)/python -m logicalrep.tables.demo
+	$(BIN)/python -m logicalrep.pipeline.demo
 
 BENCH_READY := .venv/bench-ready
 

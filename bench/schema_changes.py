@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.writer import connect_writer
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import query_wal_head
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 
 _JSON = Path(__file__).parents[1] / "build" / "bench-schema-changes.json"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.tables.setting import Setting, bytes_written
+from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.state.state import Identity
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import newest_protocol, query_wal_head
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import Identity
-from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep_runtime.scalars import Lsn
 
 _NAMES = ("one", "two", "three")
@@ -85,8 +85,8 @@ def _spark_seconds() -> float:
     """Return the seconds that a local session takes to start and end, with a first task."""
     program = (
         "import threading\n"
-        "from logicalrep.tables.delta.place import Place\n"
-        "from logicalrep.tables.replicate.sessions import spark_tasks\n"
+        "from logicalrep.pipeline.storage.storage import Place\n"
+        "from logicalrep.pipeline.engines.spark_session import spark_tasks\n"
         "with spark_tasks(Storage('/tmp'), threading.Event()) as tasks: tasks.run(len, ['x'])\n"
     )
     began = time.monotonic()

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from bench.tables.setting import Setting, bytes_written
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.slots import query_wal_head
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
 from logicalrep_runtime.scalars import Lsn
 
 _RATE = 2000

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.tables.usage import Usage, Used
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import query_wal_head
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
 from logicalrep_runtime.scalars import Lsn
 
 _TABLE = "CREATE TABLE {} (aid int PRIMARY KEY, bid int, abalance int, filler char(84))"

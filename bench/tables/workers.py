@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench.tables.setting import Setting
+from tests.pipeline.storage.stores import start_object_store
 from tests.spark.cluster import cluster, submitted
-from tests.tables.stores import start_object_store
 
 _PROGRAM = """
 import json
@@ -17,7 +17,7 @@ import sys
 import psycopg
 
 import logicalrep
-from logicalrep.tables.report import Report
+from logicalrep.observe.observer import Report
 
 dsn, to = sys.argv[1:]
 

@@ -15,8 +15,8 @@ from logicalrep_runtime.errors import DecodeError, EncodeError, LogicalRepError
 from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 if TYPE_CHECKING:
+    from logicalrep.pipeline.run import replicate
     from logicalrep.postgres import stream
-    from logicalrep.tables.replicate.replicate import replicate
 
 __all__ = [
     "DecodeError",
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> object:
 
         return stream
     if name == "replicate":
-        from logicalrep.tables.replicate.replicate import replicate
+        from logicalrep.pipeline.run import replicate
 
         return replicate
     if name == "__version__":

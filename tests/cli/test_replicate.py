@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from tests.tables.comparison import find_differences
+from tests.pipeline.comparison import find_differences
 from tests.waiting import eventually
 
 pytest.importorskip("psycopg")

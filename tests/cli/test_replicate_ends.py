@@ -17,8 +17,8 @@ from tests.waiting import eventually
 pytest.importorskip("psycopg")
 pytest.importorskip("pyspark")
 from tests.cli.test_replicate import COMMAND
+from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
 
 
 @contextmanager

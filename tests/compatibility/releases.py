@@ -14,20 +14,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.config import Config, Entry
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.requests import pause, request_resync
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.spark import session
-from logicalrep.tables.config.config import Config, Entry
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.operate.resync import resync
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.replicate.requests import pause, request_resync
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.compatibility.server import CHANGES, advance, head, server
+from tests.pipeline.test_replicate import replicate_meanwhile
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_meanwhile
 from tests.waiting import eventually
 
 RELEASES = Path(__file__).parent / "releases"

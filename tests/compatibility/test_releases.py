@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.operate.status import query_status
-from logicalrep.tables.replicate.requests import PausedError, resume
+from logicalrep.pipeline.operate.status import query_status
+from logicalrep.pipeline.state.requests import PausedError, resume
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.compatibility.releases import QUERIES, RELEASES, query, replicate
 from tests.compatibility.server import CHANGES, LATER, advance, head, server
+from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
 
 pytestmark = pytest.mark.postgres
 

@@ -1,7 +1,7 @@
 """What may import what, and what each package can be used without.
 
-Imports point one way: logicalrep_runtime <- logicalrep_protocol <- values, transactions <- arrow <- postgres, captures
-<- observe <- spark <- tables; the command line stands beside them. The generator stands outside.
+Imports point one way: logicalrep_runtime <- logicalrep_protocol <- values, transactions <- arrow, options <- postgres, captures
+<- observe <- spark <- pipeline; the command line stands beside them. The generator stands outside.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ ABOVE = {
     "transactions": {"values"},
     "arrow": {"transactions"},
     "captures": {"arrow"},
-    "postgres": {"arrow"},
+    "options": {"transactions"},
+    "postgres": {"arrow", "options"},
     "observe": {"postgres"},
     "spark": {"captures", "observe"},
-    "tables": {"spark"},
+    "pipeline": {"spark"},
     "metrics": {"spark"},
-    "cli": {"captures", "arrow", "tables"},
-    "logicalrep": {"logicalrep_protocol", "tables"},
+    "cli": {"captures", "arrow", "pipeline"},
+    "logicalrep": {"logicalrep_protocol", "pipeline"},
     "error_codes": set(),
     "codegen": set(),
 }
@@ -46,10 +47,11 @@ FOREIGN = {
     "transactions": set(),
     "arrow": {"numba", "numpy", "pyarrow"},
     "captures": set(),
+    "options": set(),
     "postgres": {"psycopg", "pyarrow"},
-    "observe": {"prometheus_client"},
+    "observe": {"prometheus_client", "rich"},
     "spark": {"numpy", "prometheus_client", "psycopg", "pyarrow", "pyspark"},
-    "tables": {"deltalake", "numpy", "obstore", "psycopg", "pyarrow", "pyspark", "rich", "yaml"},
+    "pipeline": {"deltalake", "numpy", "obstore", "psycopg", "pyarrow", "pyspark", "yaml"},
     "metrics": set(),
     "cli": set(),
     "logicalrep": set(),
@@ -169,6 +171,12 @@ def test_no_folder_has_too_many_modules() -> None:
         if path.name not in ("__init__.py", "__main__.py"):
             counts[path.parent] = counts.get(path.parent, 0) + 1
     assert {str(folder): count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_the_guide_has_a_sentence_of_each_folder() -> None:
+    top = ROOT / "src" / "logicalrep"
+    folders = {path.parent.relative_to(top).as_posix() for path in top.rglob("__init__.py")} - {"."}
+    assert folders == set(re.findall(r"^\| `([\w/]+)/` \| \S", (top / "README.md").read_text("utf-8"), re.MULTILINE))
 
 
 _WITHOUT = """

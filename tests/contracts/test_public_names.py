@@ -19,7 +19,7 @@ PACKAGES = [
     "logicalrep.metrics",
     "logicalrep.postgres",
     "logicalrep.spark",
-    "logicalrep.tables",
+    "logicalrep.spark.frames",
     "logicalrep.transactions",
     "logicalrep.values",
     "logicalrep_protocol",

@@ -18,13 +18,13 @@ from logicalrep.cli.change_table import table_lines
 from logicalrep.cli.main import main
 from logicalrep.cli.terminal import TerminalStyle
 from logicalrep.cli.verify import _json, _lines
+from logicalrep.observe.logged import Logged
+from logicalrep.observe.observer import Observer
+from logicalrep.observe.terminal import Bars, LinePrinter
+from logicalrep.pipeline.config.nodes import ConfigError, refuse
+from logicalrep.pipeline.table_errors import reason_of
+from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.postgres.preflight.findings import Finding, PreflightError
-from logicalrep.tables.config.nodes import ConfigError, refuse
-from logicalrep.tables.observe.logged import Logged
-from logicalrep.tables.replicate.progress import Bars, LinePrinter
-from logicalrep.tables.report import Observer
-from logicalrep.tables.table_errors import reason_of
-from logicalrep.tables.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.logs import logger, warn
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
@@ -165,7 +165,7 @@ def test_the_lines_of_status_are_safe(
         **plain, is_running=True, lsn="0/1", slot=NAME, lost=NAME, oldest_transaction=NAME, oldest_transaction_since=None,
         tables={str(TABLE): table}, to_json=lambda: {"slot": NAME},
     )  # fmt: skip
-    monkeypatch.setattr("logicalrep.tables.operate.status.query_status", lambda connection, storage: found)
+    monkeypatch.setattr("logicalrep.pipeline.operate.status.query_status", lambda connection, storage: found)
     assert main(["status", "--dsn", "host=/nowhere", "--to", str(tmp_path), *arguments]) == 0
     lines = capsys.readouterr().out.split("\n")
     assert lines == [visible(line) for line in lines]

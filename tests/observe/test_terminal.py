@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from logicalrep.tables.replicate.progress import Bars, LinePrinter, show_progress
-from logicalrep.tables.report import Observer
+from logicalrep.observe.observer import Observer
+from logicalrep.observe.terminal import Bars, LinePrinter, show_progress
 from logicalrep.transactions.table_names import TableName
 from tests.terminals import Terminal
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from logicalrep.arrow.row_form import FEED_SCHEMA
-from logicalrep.tables.delta.replicated_table import TableSpec
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1

@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.operate.status import query_status
-from logicalrep.tables.verify.verifying import verify
+from logicalrep.pipeline.operate.status import query_status
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.verify.verifying import verify
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database, installation
 from tests.spark import workload
-from tests.tables.comparison import find_differences
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 OF_WORKLOAD = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme']

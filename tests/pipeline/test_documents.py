@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.tables.config.config import read_config
-from logicalrep.tables.table_settings import TableSettings
+from logicalrep.pipeline.config.config import read_config
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from tests.documents import examples
+from tests.pipeline.test_replicate import SHOP, replicate_once
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import SHOP, replicate_once
 
 pytestmark = pytest.mark.spark
 

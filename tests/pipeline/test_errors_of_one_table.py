@@ -11,19 +11,19 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.load.tries import MOST_TRIES, Tries
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.storage.storage import Storage, StorageError
+from logicalrep.pipeline.table_errors import is_of_one_table
 from logicalrep.postgres.connection import ConnectError
-from logicalrep.tables.delta.place import Storage, StorageError
-from logicalrep.tables.follow.tries import MOST_TRIES, Tries
-from logicalrep.tables.operate.resync import resync
-from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.table_errors import is_of_one_table
-from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database, create_database
-from tests.tables.comparison import find_differences
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.waiting import eventually
 
 BAD = TableName("public", "bad")
@@ -161,9 +161,9 @@ def test_a_table_that_loads_can_be_asked_for_again(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(db18)
-    monkeypatch.setattr("logicalrep.tables.load.loading._RANGES", 1)
+    monkeypatch.setattr("logicalrep.pipeline.load.loading._RANGES", 1)
     # Requests are taken when it looks at the server's catalog, every five seconds.
-    monkeypatch.setattr("logicalrep.tables.follow.watch._PAUSE", 0.2)
+    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog._PAUSE", 0.2)
     begun: list[str] = []
 
     class Heard(Observer):

@@ -20,12 +20,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.pipeline.catalog.test_random_schema_changes import SETUP, Application
+from tests.pipeline.catalog.test_random_schema_changes import TABLES as ALTERED
+from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload
 from tests.spark.test_kills import ROOT, Writer
-from tests.tables.comparison import find_differences
-from tests.tables.test_random_schema_changes import SETUP, Application
-from tests.tables.test_random_schema_changes import TABLES as ALTERED
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]

@@ -16,21 +16,21 @@ from deltalake import DeltaTable
 
 from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.arrow.slices import chosen, sliced
-from logicalrep.tables import tasks as tasks_module
-from logicalrep.tables.apply import applying
-from logicalrep.tables.apply.applying import _ApplyTask, _parts
-from logicalrep.tables.delta import data_files
-from logicalrep.tables.delta.data_files import write_rows
-from logicalrep.tables.delta.place import MalformedFileError, Storage
-from logicalrep.tables.follow import kept as buffered
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.replicate.split import by_table
-from logicalrep.tables.report import Observer
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import SparkTasks
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply.applying import _ApplyTask, _parts
+from logicalrep.pipeline.apply.splitting import by_table
+from logicalrep.pipeline.engines import tasks as tasks_module
+from logicalrep.pipeline.engines.tasks import SparkTasks
+from logicalrep.pipeline.load import change_buffer as buffered
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.storage import data_files
+from logicalrep.pipeline.storage.data_files import write_rows
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.test_replicate import settings
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import settings
 
 MIB = 1 << 20
 

@@ -24,23 +24,23 @@ import pytest
 import yaml
 
 from logicalrep.cli.main import main
+from logicalrep.observe.counts import Observed
 from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep.observe.metrics import METRICS
 from logicalrep.observe.metrics import page as metrics_page
+from logicalrep.observe.observer import Observer
+from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
+from logicalrep.options.listen_address import ListenError
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.state.state import StateError
 from logicalrep.postgres.slots import Slot
-from logicalrep.tables.follow.state import StateError
-from logicalrep.tables.observe.observed import Observed
-from logicalrep.tables.observe.page import page
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
 from logicalrep.transactions.table_names import TableName
-from logicalrep.values.listen_address import ListenError
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.observe.scraping import figures, got
+from tests.pipeline.test_replicate import replicate_meanwhile, settings, shop
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_meanwhile, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.postgres.publications import query_foreign_rows, query_listed_tables
 from logicalrep.postgres.slots import SlotError
-from logicalrep.tables.table_settings import TableSettings
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
-from tests.tables.test_replicate import replicate_once
 
 NONE = TableSettings(origin="none")
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from logicalrep.observe.counts import Observed, Sample
 from logicalrep.observe.figures import LoadProgress
+from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
-from logicalrep.tables.observe.observed import Observed, Sample
-from logicalrep.tables.observe.page import page
 from logicalrep_runtime.scalars import Lsn
 from tests.browsers import NEEDS_BROWSER, OVERFLOWS, running, show
-from tests.tables.test_observe import SCRIPT, SLOT, standing
+from tests.pipeline.test_observe import SCRIPT, SLOT, standing
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
 pytestmark = NEEDS_BROWSER

@@ -13,22 +13,22 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres import replication_connection
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import SlotError, retry_until_free
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.watch import Catalog
-from logicalrep.tables.operate.resync import resync
-from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload
-from tests.tables.comparison import find_differences
 from tests.waiting import eventually
 
 SHOP = """
@@ -71,8 +71,8 @@ def replicate_meanwhile(
     thread.start()
 
     def caught_up(seconds: float = 300) -> None:
-        from logicalrep.tables.delta.place import Storage
-        from logicalrep.tables.follow.state import State
+        from logicalrep.pipeline.state.state import State
+        from logicalrep.pipeline.storage.storage import Storage
         from logicalrep_runtime.scalars import Lsn
 
         target = Lsn(str(db.value("SELECT pg_current_wal_insert_lsn()")))

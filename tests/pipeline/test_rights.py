@@ -15,6 +15,9 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from logicalrep.pipeline.catalog.definitions import query_born_partitions, query_empty_tables
+from logicalrep.pipeline.state.state import Identity
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
@@ -22,13 +25,10 @@ from logicalrep.postgres.publications import query_published_relation
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.postgres.table_rows.reading import NotReadableError, copy_rows
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import Identity
-from logicalrep.tables.load.definitions import query_born_partitions, query_empty_tables
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.verify.test_verify import _raised, results, rewrite, verdicts
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_once
-from tests.tables.test_verify import _raised, results, rewrite, verdicts
 
 pytestmark = pytest.mark.postgres
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.tasks import LocalTasks
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import replicate_meanwhile
 from tests.postgres.servers import Database, connect_writer, installation
-from tests.tables.comparison import find_differences
-from tests.tables.test_replicate import replicate_meanwhile
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.catalog.publishing import PublicationNeededError
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.state.requests import pause, resume
+from logicalrep.pipeline.state.state import State, StateError, States
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import SlotError
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State, StateError, States
-from logicalrep.tables.load.publishing import PublicationNeededError
-from logicalrep.tables.operate.resync import resync
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.replicate.requests import pause, resume
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.tasks import LocalTasks
+from tests.pipeline.comparison import delta_rows, find_differences
+from tests.pipeline.test_replicate import SHOP, TABLES, replicate_meanwhile, replicate_once, settings, shop
 from tests.postgres.servers import Database, back_up, connect_writer, installation, start_standby_of, take_over
-from tests.tables.comparison import delta_rows, find_differences
-from tests.tables.test_replicate import SHOP, TABLES, replicate_meanwhile, replicate_once, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]

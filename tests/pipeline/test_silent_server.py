@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.comparison import find_differences
 from tests.postgres.proxy import Proxy, start_proxy_to
 from tests.postgres.servers import Database, create_database
-from tests.tables.comparison import find_differences
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres

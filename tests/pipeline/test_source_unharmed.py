@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.state.requests import pause
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError
 from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.replicate.requests import pause
-from logicalrep.tables.report import Observer
-from logicalrep.tables.tasks import LocalTasks
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings, shop
 from tests.postgres.servers import Database, connect_writer, installation
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]

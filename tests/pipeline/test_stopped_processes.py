@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State, StateError, States
+from logicalrep.pipeline.state.state import State, StateError, States
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
-from tests.tables.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -28,10 +28,10 @@ __all__ = ["shop"]
 PROGRAM = """
 import sys, threading
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Report
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.observe.observer import Report
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.engines.tasks import LocalTasks
 
 settings = ReplicateSettings(connection=ConnectionSettings(sys.argv[1]), to=sys.argv[2], every=0.0)
 replicate_with(settings, Report(), tasks=LocalTasks())

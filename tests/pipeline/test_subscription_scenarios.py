@@ -50,10 +50,10 @@ import pytest
 from deltalake import DeltaTable
 from psycopg import sql
 
+from tests.pipeline.comparison import delta_rows, query_rows
+from tests.pipeline.scenarios import COLLATIONS, IN_SCHEMA, OF_A_PUBLICATION, OF_ALL_TABLES, Scenario, statements
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database, create_database
-from tests.tables.comparison import delta_rows, query_rows
-from tests.tables.scenarios import COLLATIONS, IN_SCHEMA, OF_A_PUBLICATION, OF_ALL_TABLES, Scenario, statements
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 _OPTIONS = "-c TimeZone=UTC -c extra_float_digits=3 -c synchronize_seqscans=off"

@@ -13,13 +13,13 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.arrow.row_form import FEED_SCHEMA
-from logicalrep.tables.apply import applying
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta.data_files import write_rows
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import write_rows
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import ColumnValueError, TypeCatalog
 from logicalrep_protocol import v1

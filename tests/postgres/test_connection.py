@@ -10,6 +10,8 @@ import psycopg
 import pytest
 
 from logicalrep.cli.main import main
+from logicalrep.pipeline.state.state import Identity
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import (
     PARAMETERS,
     ConnectError,
@@ -20,8 +22,6 @@ from logicalrep.postgres.connection import (
 )
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import Identity
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 

@@ -11,6 +11,7 @@ from itertools import chain
 import pytest
 from psycopg import sql
 
+from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import start_copy
 from logicalrep.postgres.local_server import LocalServer
@@ -19,7 +20,6 @@ from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.silence import SilentServerError
 from logicalrep.postgres.slots import create_slot
-from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction

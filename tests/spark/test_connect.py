@@ -26,7 +26,7 @@ from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from logicalrep.metrics import listener
 from logicalrep.spark import acknowledge, register, snapshot, typed_table
-from logicalrep.tables import merged
+from logicalrep.spark.frames import merged
 
 dsn, folder = sys.argv[1:]
 options = {"dsn": dsn, "slot": "connect", "publication": "p"}

@@ -16,9 +16,9 @@ import pytest
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slots import create_slot
+from logicalrep.spark.frames import merged
 from logicalrep.spark.options import page
 from logicalrep.spark.schemas import TYPED_COLUMNS
-from logicalrep.tables import merged
 from logicalrep.transactions.change_feed import change_rows
 from tests.documents import DSN, ROOT, example
 from tests.postgres.servers import Database

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql.functions import lit
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
+from logicalrep.spark.frames import changed_rows, merged
+from logicalrep.spark.frames.events import column
 from logicalrep.spark.schemas import TYPED_COLUMNS
-from logicalrep.tables import changed_rows, merged
-from logicalrep.tables.events import column
 from tests.spark.failures import fails
 
 BIG, KEY = "big.`value`", "Ké. `y"

@@ -19,13 +19,13 @@ import pytest
 from logicalrep import Lsn
 from logicalrep.metrics import METRICS, listener
 from logicalrep.observe.serving import serve
+from logicalrep.options.listen_address import ListenError
 from logicalrep.spark import auto
 from logicalrep.spark.monitoring import monitor as monitoring
 from logicalrep.spark.monitoring.monitor import Monitor
 from logicalrep.spark.options import OptionError, read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.source import LogicalRepDataSource
-from logicalrep.values.listen_address import ListenError
 from tests.documents import example
 from tests.observe.scraping import figures, figures_of, got
 from tests.postgres.servers import Database

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.arrow.batching import Batching
-from logicalrep.arrow.placed_rows import PositionedRows, RowMaker, in_parts
+from logicalrep.arrow.positioned_rows import PositionedRows, RowMaker, in_parts
 from logicalrep.arrow.row_form import RowForm
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.transaction import Event

@@ -9,7 +9,7 @@ import pyarrow as pa
 from logicalrep.arrow.batching import Batching
 from logicalrep.arrow.committing import Committing, row_maker
 from logicalrep.arrow.message_batch import MessageBatch, message_batches_of
-from logicalrep.arrow.placed_rows import RowMaker, in_parts
+from logicalrep.arrow.positioned_rows import RowMaker, in_parts
 from logicalrep.arrow.row_form import RowForm, feed_form
 from logicalrep.arrow.transaction_index import UnsupportedError
 from logicalrep.transactions.assembler import Assembler

@@ -69,7 +69,7 @@ def add_operations(commands: Commands) -> None:
 
 def _print_status(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
-    from logicalrep.tables.operate.status import query_status
+    from logicalrep.pipeline.operate.status import query_status
 
     found = query_status(connection, storage)
     if options.json:
@@ -115,8 +115,8 @@ def _copied(progress: Mapping[str, Any]) -> str:
 
 def _pause(options: argparse.Namespace) -> int:
     _, storage = server_and_storage(options)
-    from logicalrep.tables.operate.status import read_identity
-    from logicalrep.tables.replicate.requests import pause
+    from logicalrep.pipeline.operate.status import read_identity
+    from logicalrep.pipeline.state.requests import pause
 
     read_identity(storage)
     print("paused" if pause(storage) else "was paused already")
@@ -125,8 +125,8 @@ def _pause(options: argparse.Namespace) -> int:
 
 def _resume(options: argparse.Namespace) -> int:
     _, storage = server_and_storage(options)
-    from logicalrep.tables.operate.status import read_identity
-    from logicalrep.tables.replicate.requests import resume
+    from logicalrep.pipeline.operate.status import read_identity
+    from logicalrep.pipeline.state.requests import resume
 
     read_identity(storage)
     print("goes on" if resume(storage) else "was not paused")
@@ -135,13 +135,13 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _resync(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
+    from logicalrep.observe.terminal import show_progress
+    from logicalrep.pipeline.config.config import Config
+    from logicalrep.pipeline.operate.resync import query_known_tables, read_known_settings, resync
+    from logicalrep.pipeline.run import replicate_with
+    from logicalrep.pipeline.settings import ReplicateSettings
     from logicalrep.postgres.publications import PublicationError
     from logicalrep.postgres.slots import UndecodableError
-    from logicalrep.tables.config.config import Config
-    from logicalrep.tables.operate.resync import query_known_tables, read_known_settings, resync
-    from logicalrep.tables.replicate.progress import show_progress
-    from logicalrep.tables.replicate.replicate import replicate_with
-    from logicalrep.tables.settings import ReplicateSettings
     from logicalrep.transactions.table_names import table_names
 
     if (options.table is None) != options.all:
@@ -177,7 +177,7 @@ def _resync(options: argparse.Namespace) -> int:
 
 def _skip(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
-    from logicalrep.tables.operate.skip import skip
+    from logicalrep.pipeline.operate.skip import skip
     from logicalrep.transactions.table_names import table_name
     from logicalrep_runtime.scalars import Lsn
 
@@ -195,7 +195,7 @@ def _skip(options: argparse.Namespace) -> int:
 
 def _drop(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
-    from logicalrep.tables.operate.dropping import drop
+    from logicalrep.pipeline.operate.dropping import drop
 
     if options.delete_tables and not options.yes:
         if not sys.stdin.isatty():

@@ -21,7 +21,7 @@ from logicalrep.cli.server_options import (
 from logicalrep.observe.log import log_to_standard_error
 
 if TYPE_CHECKING:
-    from logicalrep.tables.report import Observer
+    from logicalrep.observe.observer import Observer
 
 _EXIT_CODES = """exit codes:
   0    all that had committed at the start is in the tables (--once)
@@ -122,11 +122,11 @@ def _replicate(options: argparse.Namespace) -> int:
         signal.signal(number, end)
     connection, storage = server_and_storage(options)
     # Loaded late: the other commands need none of it.
-    from logicalrep.tables.load.publishing import PublicationNeededError
-    from logicalrep.tables.replicate.loop import TablesStoppedError
-    from logicalrep.tables.replicate.progress import show_progress
-    from logicalrep.tables.replicate.replicate import replicate
-    from logicalrep.tables.replicate.requests import PausedError
+    from logicalrep.observe.terminal import show_progress
+    from logicalrep.pipeline.catalog.publishing import PublicationNeededError
+    from logicalrep.pipeline.loop import TablesStoppedError
+    from logicalrep.pipeline.run import replicate
+    from logicalrep.pipeline.state.requests import PausedError
 
     try:
         with _log_to_stderr() if options.verbose else show_progress(quiet=options.quiet) as observer:
@@ -163,7 +163,7 @@ def _replicate(options: argparse.Namespace) -> int:
 @contextmanager
 def _log_to_stderr() -> Iterator[Observer]:
     """Let the log go to standard error, and yield a receiver that shows nothing else."""
-    from logicalrep.tables.report import Observer
+    from logicalrep.observe.observer import Observer
 
     log_to_standard_error(logging.getLogger("logicalrep"))
     yield Observer()

@@ -15,8 +15,8 @@ from logicalrep.cli.terminal import say
 from logicalrep_runtime.errors import LogicalRepError
 
 if TYPE_CHECKING:
+    from logicalrep.pipeline.storage.storage import Storage
     from logicalrep.postgres.connection import ConnectionSettings
-    from logicalrep.tables.delta.place import Storage
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The commands of a parser, to which each module adds its own."""
@@ -101,7 +101,7 @@ def server_of(options: argparse.Namespace) -> ConnectionSettings:
 def server_and_storage(options: argparse.Namespace) -> tuple[ConnectionSettings, Storage]:
     """Return the server and the destination of the arguments, once no secret is on the command line any more."""
     connection = server_of(options)
-    from logicalrep.tables.delta.place import Storage
+    from logicalrep.pipeline.storage.storage import Storage
 
     return connection, Storage(options.to, _storage_options_of(options))
 

@@ -13,7 +13,7 @@ from logicalrep.cli.terminal import TerminalStyle, say
 from logicalrep_runtime.visible import visible, visible_json
 
 if TYPE_CHECKING:
-    from logicalrep.tables.verify.verdicts import Difference, Verdict
+    from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 
 _EXIT_CODES = """exit codes:
   0    all tables are equal
@@ -51,7 +51,7 @@ def add_verify(commands: Commands) -> None:
 def _verify(options: argparse.Namespace) -> int:
     settings, storage = server_and_storage(options)
     # Loaded late: the other commands need none of it.
-    from logicalrep.tables.verify.verifying import verify
+    from logicalrep.pipeline.verify.verifying import verify
     from logicalrep.transactions.table_names import table_names
 
     tables = table_names(options.tables) if options.tables else []

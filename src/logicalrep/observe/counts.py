@@ -13,9 +13,9 @@ from typing import Protocol
 
 from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
 from logicalrep.observe.lag import WalHeads, lag_seconds
+from logicalrep.observe.observer import Observer
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Slot
-from logicalrep.tables.report import Observer
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.log import log_figures
-from logicalrep.tables.report import Observer, listed
+from logicalrep.observe.observer import Observer, listed
 from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName
 

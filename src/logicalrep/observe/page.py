@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
 
+from logicalrep.observe.counts import Observed, Sample
 from logicalrep.observe.figures import LoadProgress, TableFigures
-from logicalrep.tables.observe.observed import Observed, Sample
 from logicalrep_runtime.visible import visible
 
 _WIDTH, _HEIGHT = 600, 120

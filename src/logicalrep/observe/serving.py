@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from logicalrep.observe.figures import Figures
 from logicalrep.observe.metrics import registry
-from logicalrep.values.listen_address import ListenError, listen_address
+from logicalrep.options.listen_address import ListenError, listen_address
 
 _PATIENCE = 10.0
 """The seconds that a client has for its request, and for each part of the answer."""

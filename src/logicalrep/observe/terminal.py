@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from logicalrep.observe.figures import TableFigures
 from logicalrep.observe.lag import lag_seconds
-from logicalrep.tables.report import Observer, listed
+from logicalrep.observe.observer import Observer, listed
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.visible import visible
 

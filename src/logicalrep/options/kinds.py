@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from logicalrep.options.listen_address import ListenError, listen_address
 from logicalrep.transactions.table_names import TableName, TableNameError, table_names
-from logicalrep.values.listen_address import ListenError, listen_address
 from logicalrep_runtime.errors import LogicalRepError
 
 OptionTexts = Mapping[str, str]

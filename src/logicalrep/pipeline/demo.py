@@ -1,4 +1,4 @@
-"""A demonstration on one machine: `python -m logicalrep.tables.demo`.
+"""A demonstration on one machine: `python -m logicalrep.pipeline.demo`.
 
 It starts a PostgreSQL 18 under pgbench's load, replicates it into Delta tables meanwhile, and verifies that they are
 equal. It runs the commands that it prints.
@@ -15,11 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import Installation, LocalServer, find_installation
 from logicalrep.postgres.slots import Connection, query_wal_head
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
 
 _SCALE = 3
 """pgbench's scale: 100,000 accounts each."""

@@ -6,17 +6,17 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.apply.splitting import by_table
+from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.receiving import ChangeReceiver, Changes, last_commit
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.state.requests import read_paused_since, refuse_paused, take_requests
+from logicalrep.pipeline.state.state import State, States, TableState
+from logicalrep.pipeline.storage.patience import Patience
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables import TableManager
 from logicalrep.postgres.slots import query_sent_end
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.patience import Patience
-from logicalrep.tables.follow.replicated_tables import TableManager
-from logicalrep.tables.follow.state import State, States, TableState
-from logicalrep.tables.follow.watch import Catalog
-from logicalrep.tables.replicate.changes import ChangeReceiver, Changes, last_commit
-from logicalrep.tables.replicate.requests import read_paused_since, refuse_paused, take_requests
-from logicalrep.tables.replicate.split import by_table
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 

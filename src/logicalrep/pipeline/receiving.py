@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from logicalrep.arrow.committing import Committing
 from logicalrep.arrow.row_form import feed_form
+from logicalrep.pipeline.load.row_buffer import RowBuffer
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.replication import Replication, Traffic
 from logicalrep.postgres.retries import Waiting
 from logicalrep.postgres.timelines import Timeline
-from logicalrep.tables.row_buffer import RowBuffer
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn

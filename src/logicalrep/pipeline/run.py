@@ -15,34 +15,34 @@ from typing import Literal
 
 import psycopg
 
+from logicalrep.observe.counts import Observed, sampling
+from logicalrep.observe.logged import Logged
+from logicalrep.observe.observer import Observer, Observers
+from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
+from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.config.config import Config, read_config
+from logicalrep.pipeline.engines.spark_session import start_spark_tasks
+from logicalrep.pipeline.engines.tasks import JavaEndedError, Tasks, TimedTasks
+from logicalrep.pipeline.errors import Ended
+from logicalrep.pipeline.load.loader import Loader
+from logicalrep.pipeline.load.loading import Loading, waiter
+from logicalrep.pipeline.load.renewal import Renewal
+from logicalrep.pipeline.loop import Loop
+from logicalrep.pipeline.masks.guard import Guard
+from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.setup import prepare, slot_lost
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.requests import PausedError, refuse_paused
+from logicalrep.pipeline.state.state import State, States
+from logicalrep.pipeline.storage.patience import Patience
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.table_writer import TableWriter
+from logicalrep.pipeline.tables import TableManager
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.retries import Waiting
-from logicalrep.tables.config.config import Config, read_config
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.errors import Ended
-from logicalrep.tables.follow.guard import Guard
-from logicalrep.tables.follow.patience import Patience
-from logicalrep.tables.follow.replicated_tables import TableManager
-from logicalrep.tables.follow.state import State, States
-from logicalrep.tables.follow.watch import Catalog
-from logicalrep.tables.follow.writing import TableWriter
-from logicalrep.tables.load.loader import Loader
-from logicalrep.tables.load.loading import Loading, waiter
-from logicalrep.tables.load.renewal import Renewal
-from logicalrep.tables.masks.mask_key import MaskKey
-from logicalrep.tables.observe.logged import Logged
-from logicalrep.tables.observe.observed import Observed, sampling
-from logicalrep.tables.observe.page import page
-from logicalrep.tables.replicate.changes import ChangeReceiver
-from logicalrep.tables.replicate.loop import Loop
-from logicalrep.tables.replicate.requests import PausedError, refuse_paused
-from logicalrep.tables.replicate.sessions import start_spark_tasks
-from logicalrep.tables.replicate.setup import prepare, slot_lost
-from logicalrep.tables.report import Observer, Observers
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import JavaEndedError, Tasks, TimedTasks
 from logicalrep.transactions.table_names import table_names
 from logicalrep_runtime.errors import LogicalRepError
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from logicalrep.pipeline.config.config import Config
+from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.config.config import Config
-from logicalrep.tables.masks.mask_key import MaskKey
-from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 
 _PATIENCE_ONCE = 60.0

@@ -9,6 +9,13 @@ from dataclasses import dataclass
 
 import psycopg
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.catalog.definitions import query_description
+from logicalrep.pipeline.catalog.publishing import PublicationNeededError, Published, ensure_publication
+from logicalrep.pipeline.load.loading import waiter
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.state.state import Identity, State, StateError
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
@@ -27,13 +34,6 @@ from logicalrep.postgres.slots import (
     why_not_within_wal,
 )
 from logicalrep.postgres.snapshots import run_and_tell_waits
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import Identity, State, StateError
-from logicalrep.tables.load.definitions import query_description
-from logicalrep.tables.load.loading import waiter
-from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
 from logicalrep_runtime.scalars import Lsn
 
 _PATIENCE_FOR_LOCKS = "10s"

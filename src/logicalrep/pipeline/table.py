@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.replicated_table import Skipped
-from logicalrep.tables.follow.kept import ASKED_FOR, PendingLoad
-from logicalrep.tables.follow.state import TableState
-from logicalrep.tables.history.beside import Companion
-from logicalrep.tables.load.definitions import CatalogTable
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.history.companion import Companion
+from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.spec.table_spec import Skipped
+from logicalrep.pipeline.state.state import TableState
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import psycopg
 
 from logicalrep.arrow.feed.texts import TextError
+from logicalrep.pipeline.engines.tasks import TableFailedError, TasksError
+from logicalrep.pipeline.errors import RefusedCommit
+from logicalrep.pipeline.formats.delta.delta_log import WriterError
+from logicalrep.pipeline.masks.mask_key import MaskKeyError
+from logicalrep.pipeline.state.state import StateError
+from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.postgres.slots import SlotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
-from logicalrep.tables.delta.delta_log import WriterError
-from logicalrep.tables.delta.place import StorageError
-from logicalrep.tables.errors import RefusedCommit
-from logicalrep.tables.follow.state import StateError
-from logicalrep.tables.masks.mask_key import MaskKeyError
-from logicalrep.tables.tasks import TableFailedError, TasksError
 from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError

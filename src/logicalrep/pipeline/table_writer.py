@@ -16,20 +16,20 @@ import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.rare_rows import SentRelation, sent_relations
 from logicalrep.arrow.slices import chosen
-from logicalrep.postgres.timelines import Timeline
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta.delta_log import DeltaLog, ForeignTableError, application_id
-from logicalrep.tables.delta.maintenance import is_due, maintain
-from logicalrep.tables.delta.names import companion_folder
-from logicalrep.tables.delta.place import DamagedError, Storage
-from logicalrep.tables.delta.replicated_table import Skipped, TableSpec
-from logicalrep.tables.errors import NeedsResync, RefusedCommit
-from logicalrep.tables.follow.followed import Table
-from logicalrep.tables.follow.kept import ChangeBuffer, PendingLoad
-from logicalrep.tables.follow.load_counts import LoadCounts
-from logicalrep.tables.follow.patience import Patience
-from logicalrep.tables.follow.watch import Catalog
-from logicalrep.tables.history.beside import (
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.apply.renaming import Copied, move
+from logicalrep.pipeline.apply.reshaping import reshape
+from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.catalog.evolution import evolution
+from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
+from logicalrep.pipeline.catalog.proof import latest, proven
+from logicalrep.pipeline.catalog.runs import is_same_shape, runs
+from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, ForeignTableError, application_id
+from logicalrep.pipeline.formats.delta.upkeep import is_due, maintain
+from logicalrep.pipeline.history.companion import (
     Companion,
     CompanionDamagedError,
     add_marked_files,
@@ -38,16 +38,16 @@ from logicalrep.tables.history.beside import (
     replaced_companion,
     wanted,
 )
-from logicalrep.tables.load.definitions import CatalogTable
-from logicalrep.tables.load.loading import LoadedTable
-from logicalrep.tables.schema.evolution import evolution
-from logicalrep.tables.schema.labels import proven_labels, unknown_labels
-from logicalrep.tables.schema.proof import latest, proven
-from logicalrep.tables.schema.renaming import Copied, move
-from logicalrep.tables.schema.reshaping import reshape
-from logicalrep.tables.schema.runs import is_same_shape, runs
-from logicalrep.tables.table_errors import OF_CHANGES
-from logicalrep.tables.tasks import Tasks
+from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
+from logicalrep.pipeline.load.load_counts import LoadCounts
+from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.spec.names import companion_folder
+from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
+from logicalrep.pipeline.storage.patience import Patience
+from logicalrep.pipeline.storage.storage import DamagedError, Storage
+from logicalrep.pipeline.table import Table
+from logicalrep.pipeline.table_errors import OF_CHANGES
+from logicalrep.postgres.timelines import Timeline
 from logicalrep_runtime.scalars import Lsn
 
 _CATALOG_AGAIN = 0.1

@@ -14,29 +14,29 @@ import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.rare_rows import sent_relations
 from logicalrep.arrow.row_form import FEED_SCHEMA
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.maintenance import cannot_wait, is_due, needs_checkpoint
-from logicalrep.tables.delta.names import table_folder
-from logicalrep.tables.delta.place import DamagedError
-from logicalrep.tables.errors import NeedsResync, RefusedCommit
-from logicalrep.tables.follow.followed import Table
-from logicalrep.tables.follow.guard import Guard
-from logicalrep.tables.follow.kept import ASKED_FOR, PendingLoad
-from logicalrep.tables.follow.load_counts import LoadedTooOftenError
-from logicalrep.tables.follow.patience import Patience
-from logicalrep.tables.follow.state import State, TableState
-from logicalrep.tables.follow.tries import MOST_TRIES, Tries
-from logicalrep.tables.follow.watch import Catalog, ServerTable
-from logicalrep.tables.follow.writing import NotProvenYetError, TableWriter
-from logicalrep.tables.load.definitions import CatalogTable
-from logicalrep.tables.load.loader import Loader
-from logicalrep.tables.load.loading import LoadedTable, WantedLoad
-from logicalrep.tables.masks.masked_rows import Masking
-from logicalrep.tables.report import Observer
-from logicalrep.tables.schema.proof import latest, reason_to_load
-from logicalrep.tables.schema.renaming import Copied
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.table_errors import is_of_one_table, log_unforeseen, reason_of
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.apply.renaming import Copied
+from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.catalog.proof import latest, reason_to_load
+from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.delta.upkeep import cannot_wait, is_due, needs_checkpoint
+from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
+from logicalrep.pipeline.load.loader import Loader
+from logicalrep.pipeline.load.loading import LoadedTable, WantedLoad
+from logicalrep.pipeline.load.tries import MOST_TRIES, Tries
+from logicalrep.pipeline.masks.guard import Guard
+from logicalrep.pipeline.masks.masked_rows import Masking
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.names import table_folder
+from logicalrep.pipeline.state.state import State, TableState
+from logicalrep.pipeline.storage.patience import Patience
+from logicalrep.pipeline.storage.storage import DamagedError
+from logicalrep.pipeline.table import Table
+from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, reason_of
+from logicalrep.pipeline.table_writer import NotProvenYetError, TableWriter
 from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.scalars import Lsn
 

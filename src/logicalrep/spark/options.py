@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from logicalrep.options import kinds
+from logicalrep.options.kinds import Option, OptionError, OptionTexts, option
 from logicalrep.postgres.connection import PARAMETERS, ConnectionSettings, settings_from
 from logicalrep.postgres.plugin_options import PluginOptions, Streaming, most_streaming
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.snapshots import Snapshot
-from logicalrep.spark import option_kinds as kinds
-from logicalrep.spark.option_kinds import Option, OptionError, OptionTexts, option
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol.versions import PARSE

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.apply import applying
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta import data_files
-from logicalrep.tables.delta.data_files import write_rows
-from logicalrep.tables.delta.delta_log import DeltaLog, WriterError
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.tasks import Here, LocalTasks, SparkTasks
+from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.tasks import Here, LocalTasks, SparkTasks
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, WriterError
+from logicalrep.pipeline.storage import data_files
+from logicalrep.pipeline.storage.data_files import write_rows
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.tables.histories import History, Row, table
+from tests.pipeline.histories import History, Row, table
 
 APP = "logicalrep/1/1/x"
 KEYS = [("id",), ("b", "id"), None]

@@ -13,16 +13,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.apply import applying
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta import data_files
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage import data_files
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.tables.histories import NAMES, History, table
+from tests.pipeline.histories import NAMES, History, table
 
 APP = "logicalrep/1/1/x"
 KEYS = [("id",), ("b", "id"), None]

@@ -11,20 +11,20 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.arrow.row_form import FEED_SCHEMA
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.forms import ReservedColumnError
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.schema.evolution import Evolution
-from logicalrep.tables.schema.reshaping import reshape
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.apply.reshaping import reshape
+from logicalrep.pipeline.catalog.evolution import Evolution
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.spec.forms import ReservedColumnError
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_protocol import v1
 from logicalrep_runtime.scalars import Lsn, Oid
-from tests.tables.histories import History, table
-from tests.tables.test_ended_rows import APP, new_log
+from tests.pipeline.apply.test_ended_rows import APP, new_log
+from tests.pipeline.histories import History, table
 
 NEW = 9
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from logicalrep.tables.replicate.split import by_table
+from logicalrep.pipeline.apply.splitting import by_table
 
 
 def rows(start: int, oids: list[int | None]) -> pa.RecordBatch:

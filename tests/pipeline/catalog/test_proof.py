@@ -10,13 +10,13 @@ import pytest
 
 from logicalrep.arrow.feed.rare_rows import SentRelation
 from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.catalog.labels import unknown_labels
+from logicalrep.pipeline.catalog.proof import proven, reading, reason_to_load, unproven_partitions
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.spec.table_spec import Evidence, TableSpec, TypePart
 from logicalrep.postgres.visibility import Visibility
-from logicalrep.tables.delta.replicated_table import Evidence, TableSpec, TypePart
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.load.definitions import CatalogTable
-from logicalrep.tables.schema.labels import unknown_labels
-from logicalrep.tables.schema.proof import proven, reading, reason_to_load, unproven_partitions
-from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from logicalrep.pipeline.catalog.publishing import PublicationNeededError, Published, ensure_publication
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_tables
-from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
 from logicalrep.transactions.table_names import TableName, table_names
 from tests.postgres.servers import Database
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from logicalrep.tables.table_settings import TableSettings
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once
-from tests.tables.test_schema_changes import KEPT, kept_differences
 
 pytestmark = pytest.mark.usefixtures("loads_without_bound")
 

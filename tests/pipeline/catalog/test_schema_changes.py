@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.load.publishing import Published, ensure_publication
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.comparison import delta_rows, find_differences
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
-from tests.tables.comparison import delta_rows, find_differences
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.waiting import eventually
 
 TABLES = """
@@ -387,7 +387,7 @@ def test_a_table_that_is_renamed_during_a_look_is_followed(
             db18.execute(statements.pop())
         return published
 
-    monkeypatch.setattr("logicalrep.tables.follow.watch.ensure_publication", ensured)
+    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.ensure_publication", ensured)
     with replicate_meanwhile(db18, tmp_path, loading, publication="p") as caught_up:
         caught_up()
         statements.append("ALTER TABLE plain RENAME TO later")

@@ -10,16 +10,14 @@ from typing import Any
 
 import pytest
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.tasks import LocalTasks
-from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
-from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_once, settings
-from tests.tables.test_schema_changes import (
+from tests.pipeline.catalog.test_schema_changes import (
     FOLLOWED,
     SETTINGS,
     STATEMENTS,
@@ -28,6 +26,8 @@ from tests.tables.test_schema_changes import (
     TYPES,
     kept_differences,
 )
+from tests.pipeline.test_replicate import replicate_once, settings
+from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.usefixtures("loads_without_bound")
 

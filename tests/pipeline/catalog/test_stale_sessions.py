@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
+from logicalrep.pipeline.load import renewal
+from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.publications import has_stale_sessions, loses_new_tables
 from logicalrep.postgres.slots import create_slot, query_wal_head
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.load import renewal
-from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 from tests.postgres.minors import start_server_of
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
-from tests.tables.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]

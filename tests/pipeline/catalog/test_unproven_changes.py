@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.slots import Connection, query_wal_head
 from logicalrep.postgres.visibility import Visibility, query_visibility
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.operate.resync import resync
-from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once, settings
-from tests.tables.test_schema_changes import KEPT, kept_differences
 from tests.waiting import eventually
 
 _PLAIN = "CREATE TABLE {t} (id serial PRIMARY KEY, v int, w int); INSERT INTO {t} (v, w) SELECT i, -i FROM generate_series(1, 9) AS i"
@@ -362,7 +362,7 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_o
         found = query_visibility(connection)
         return Visibility(found.end, found.running | unseen)
 
-    monkeypatch.setattr("logicalrep.tables.follow.watch.query_visibility", seen)
+    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.query_visibility", seen)
     create_two_tables(db18)
     observer = Loaded()
     with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:

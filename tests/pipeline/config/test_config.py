@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.config.config import read_config
-from logicalrep.tables.config.nodes import ConfigError
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.verify.verifying import verify
+from logicalrep.pipeline.config.config import read_config
+from logicalrep.pipeline.config.nodes import ConfigError
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, shop
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]

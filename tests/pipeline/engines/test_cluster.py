@@ -13,11 +13,11 @@ from deltalake import DeltaTable
 
 pytest.importorskip("moto")
 
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.storage.stores import start_object_store
+from tests.pipeline.test_replicate import TABLES, shop
 from tests.postgres.servers import Database
 from tests.spark.cluster import cluster, submitted
-from tests.tables.comparison import find_differences
-from tests.tables.stores import start_object_store
-from tests.tables.test_replicate import TABLES, shop
 
 __all__ = ["shop"]
 

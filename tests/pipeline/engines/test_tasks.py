@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline import run as replicating
+from logicalrep.pipeline.engines.tasks import JavaEndedError, SparkTasks, TableFailedError
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.delta.place import DamagedError
-from logicalrep.tables.replicate import replicate as replicating
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.tasks import JavaEndedError, SparkTasks, TableFailedError
 
 
 def _doubled(number: int) -> int:

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.pipeline import table_writer
+from logicalrep.pipeline.history import matching
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.dropping import drop
+from logicalrep.pipeline.operate.resync import read_known_settings, resync
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow import writing
-from logicalrep.tables.history import matching
-from logicalrep.tables.operate.dropping import drop
-from logicalrep.tables.operate.resync import read_known_settings, resync
-from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_once
 
 ALL = TableSettings(deletes="soft", history=True, append=True)
 BIG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 500) AS i)"
@@ -51,7 +51,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     monkeypatch.setattr(matching, "_AT_ONCE", 1000)
     with monkeypatch.context() as killed:
         # Both companion tables have the batch, the table itself has not.
-        killed.setattr(writing, "apply", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr(table_writer, "apply", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             replicate_once(db18, tmp_path, **tables)
     assert rows(tmp_path, "t", "id", "_deleted") == [(i, False) for i in (1, 2, 3, 4)]

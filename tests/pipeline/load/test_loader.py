@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from logicalrep.tables.load.loader import Loader
-from logicalrep.tables.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
+from logicalrep.pipeline.load.loader import Loader
+from logicalrep.pipeline.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.transactions.table_names import TableName
 from tests.waiting import eventually
 

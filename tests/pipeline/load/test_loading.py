@@ -15,23 +15,23 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.load.copying import _limit_rate
+from logicalrep.pipeline.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_relation
 from logicalrep.postgres.snapshots import Snapshot, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.parts import query_parts
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.load.copying import _limit_rate
-from logicalrep.tables.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.comparison import delta_rows, find_differences
+from tests.pipeline.test_replicate import replicate_meanwhile, settings
 from tests.postgres.servers import Database
-from tests.tables.comparison import delta_rows, find_differences
-from tests.tables.test_replicate import replicate_meanwhile, settings
 from tests.waiting import eventually
 
 
@@ -427,7 +427,7 @@ def test_changes_during_a_load_are_there_once(
                 assert len(list(tmp_path.glob("_logicalrep/kept/**/*.parquet"))) >= 2
             yield snapshot
 
-    monkeypatch.setattr("logicalrep.tables.load.loading.temporary_snapshot", changed_around)
+    monkeypatch.setattr("logicalrep.pipeline.load.loading.temporary_snapshot", changed_around)
     with replicate_meanwhile(db18, tmp_path) as caught_up:
         assert are_made.wait(60)
         caught_up()
@@ -455,7 +455,7 @@ def test_many_batches_that_came_during_a_load_take_few_commits(
                 eventually(lambda: len(list(kept.rglob("*.parquet"))) >= number)  # noqa: B023
             yield snapshot
 
-    monkeypatch.setattr("logicalrep.tables.load.loading.temporary_snapshot", with_many_batches)
+    monkeypatch.setattr("logicalrep.pipeline.load.loading.temporary_snapshot", with_many_batches)
     with replicate_meanwhile(db18, tmp_path) as caught_up:
         eventually(lambda: len(list(kept.rglob("*.parquet"))) >= 10)
         caught_up()

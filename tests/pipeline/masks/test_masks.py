@@ -15,23 +15,23 @@ from deltalake import DeltaTable
 
 from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.cli.main import main
+from logicalrep.pipeline.config.config import Config, read_config
+from logicalrep.pipeline.config.nodes import ConfigError
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.load.row_buffer import RowBuffer
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.masks.mask_key import MaskKey, MaskKeyError
+from logicalrep.pipeline.masks.masked_rows import Masking
+from logicalrep.pipeline.operate.resync import read_known_settings, resync
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.state import State, StateError, TableState
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.config.config import Config, read_config
-from logicalrep.tables.config.nodes import ConfigError
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.follow.state import State, StateError, TableState
-from logicalrep.tables.masks.mask_key import MaskKey, MaskKeyError
-from logicalrep.tables.masks.masked_rows import Masking
-from logicalrep.tables.operate.resync import read_known_settings, resync
-from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.row_buffer import RowBuffer
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 NONE = TableState("", None, Lsn(0), None, 0)

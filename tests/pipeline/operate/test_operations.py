@@ -16,23 +16,23 @@ from deltalake import DeltaTable, write_deltalake
 
 from logicalrep.cli.main import main
 from logicalrep.observe.figures import LoadProgress
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.dropping import drop
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.operate.status import query_status
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.state.requests import pause, read_paused_since, resume
+from logicalrep.pipeline.state.state import Identity, State, StateError, States
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.slots import SlotError, drop_slot
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import Identity, State, StateError, States
-from logicalrep.tables.operate.dropping import drop
-from logicalrep.tables.operate.resync import resync
-from logicalrep.tables.operate.status import query_status
-from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.replicate.requests import pause, read_paused_since, resume
-from logicalrep.tables.report import Observer
-from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.comparison import delta_rows, find_differences
+from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, settings, shop
 from tests.postgres.servers import Database
-from tests.tables.comparison import delta_rows, find_differences
-from tests.tables.test_replicate import TABLES, replicate_meanwhile, replicate_once, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -74,7 +74,7 @@ def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path)
 def test_no_other_table_comes_to_those_that_are_loaded_again(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
+    monkeypatch.setattr("logicalrep.pipeline.run.spark_tasks", lambda *_: nullcontext(LocalTasks()))
     replicate_once(shop, tmp_path, tables=(ORDERS,))
     assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
     assert list(State.read(Storage(str(tmp_path))).tables) == ["public.orders"]
@@ -172,7 +172,7 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
 def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
+    monkeypatch.setattr("logicalrep.pipeline.run.spark_tasks", lambda *_: nullcontext(LocalTasks()))
     db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     replicate_once(db, tmp_path)
     identity = Identity.read(Storage(str(tmp_path)))
@@ -229,7 +229,7 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     assert not query_status(shop.settings, storage).is_running
     assert query_status(shop.settings, storage).tables["public.orders"]["progress"] is None
     # While the server is idle the time goes on.
-    monkeypatch.setattr("logicalrep.tables.replicate.loop._TIME_AGAIN", 0.0)
+    monkeypatch.setattr("logicalrep.pipeline.loop._TIME_AGAIN", 0.0)
     with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         first = State.read(storage)
@@ -247,7 +247,7 @@ def test_status_while_a_table_loads(
         "ANALYZE large",
     )
     # Parts of one small range each, at a rate that leaves time to look at them.
-    monkeypatch.setattr("logicalrep.tables.load.loading._RANGES", 1)
+    monkeypatch.setattr("logicalrep.pipeline.load.loading._RANGES", 1)
     where = ["--dsn", db18.dsn, "--to", str(tmp_path)]
     began = datetime.now(UTC)
     with replicate_meanwhile(db18, tmp_path, load_rate=40_000.0, load_sessions=1) as caught_up:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from logicalrep.cli.main import main
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.pipeline.engines.tasks import LocalTasks
 from tests.conftest import ROOT
 from tests.documents import examples
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import TABLES, shop
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
-from tests.tables.test_replicate import TABLES, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -26,7 +26,7 @@ def test_the_commands_of_the_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # The tasks run in this process in place of Spark.
-    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
+    monkeypatch.setattr("logicalrep.pipeline.run.spark_tasks", lambda *_: nullcontext(LocalTasks()))
     lines = [
         shlex.split(line, comments=True)
         for block in examples("docs/operations.md", "sh")
@@ -67,7 +67,7 @@ def test_the_commands_of_the_page(
     assert find_differences(shop.dsn, "lake", tables) == {}
     run(failover)
     assert shop.value("SELECT failover FROM pg_replication_slots WHERE database = current_database()")
-    # The server is the same one: tests/tables/test_servers.py has others.
+    # The server is the same one: tests/pipeline/test_servers.py has others.
     run(new_server)
     assert find_differences(shop.dsn, "lake", tables) == {}
     run(drop)
@@ -84,7 +84,7 @@ def test_the_commands_of_the_page(
 
 
 def test_the_page_says_what_to_do_for_each_error() -> None:
-    folders = [ROOT / "src/logicalrep" / folder for folder in ("tables", "postgres")]
+    folders = [ROOT / "src/logicalrep" / folder for folder in ("pipeline", "spark/frames", "postgres")]
     files = [file for folder in folders for file in folder.rglob("*.py")]
     raised = {code for file in files for code in re.findall(r'code ?= ?"([A-Z_]+)"', file.read_text("utf-8"))}
     page = (ROOT / "docs/operations.md").read_text("utf-8").partition("## Remedies by error")[2]

@@ -11,21 +11,21 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.cli.main import main
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.kept import ChangeBuffer, PendingLoad
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.operate.resync import resync
-from logicalrep.tables.operate.skip import SkipError, skip
-from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.replicate.requests import take_requests
-from logicalrep.tables.report import Observer
-from logicalrep.tables.table_settings import TableSettings
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.operate.skip import SkipError, skip
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.requests import take_requests
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.comparison import delta_rows, find_differences
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
-from tests.tables.comparison import delta_rows, find_differences
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 T = TableName("public", "t")

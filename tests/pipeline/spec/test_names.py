@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.names import column_names, table_folder
-from logicalrep.tables.delta.place import InvalidDestinationError, Storage
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.spec.names import column_names, table_folder
+from logicalrep.pipeline.storage.storage import InvalidDestinationError, Storage
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.tables.histories import History
-from tests.tables.test_applying import APP, new_log
+from tests.pipeline.apply.test_applying import APP, new_log
+from tests.pipeline.histories import History
 
 ODD = [
     'Odd.Table "q"',

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from logicalrep.tables.row_texts import row_texts
+from logicalrep.pipeline.spec.row_texts import row_texts
 
 POINT = pa.struct([("x", pa.float64()), ("y", pa.float64())])
 VALUES = {

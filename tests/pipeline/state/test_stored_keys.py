@@ -17,27 +17,27 @@ from deltalake import DeltaTable
 
 from logicalrep.cli.verify import _json
 from logicalrep.observe.figures import LoadProgress
+from logicalrep.pipeline.formats.delta.delta_log import application_id
+from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles
+from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
+from logicalrep.pipeline.load.load_counts import LoadCounts
+from logicalrep.pipeline.operate.status import Status
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.spec.table_spec import Evidence, Skipped, TableSpec, TypePart
+from logicalrep.pipeline.state.requests import pause, request_resync, request_skip, take_requests
+from logicalrep.pipeline.state.state import Identity, State, States, TableState
+from logicalrep.pipeline.state.stored_settings import StoredSettings
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
+from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.spark.offsets import offset_of, position_of
-from logicalrep.tables.delta.delta_log import application_id
-from logicalrep.tables.delta.place import MalformedFileError, Storage
-from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles
-from logicalrep.tables.delta.replicated_table import Evidence, Skipped, TableSpec, TypePart
-from logicalrep.tables.follow.kept import ChangeBuffer, PendingLoad
-from logicalrep.tables.follow.load_counts import LoadCounts
-from logicalrep.tables.follow.state import Identity, State, States, TableState
-from logicalrep.tables.follow.stored_settings import StoredSettings
-from logicalrep.tables.operate.status import Status
-from logicalrep.tables.replicate.requests import pause, request_resync, request_skip, take_requests
-from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import CatalogType, TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Lsn, Oid
-from tests.tables.test_applying import new_log
+from tests.pipeline.apply.test_applying import new_log
 
 SKIPPED = {"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}
 TABLE_STATE = TableState(

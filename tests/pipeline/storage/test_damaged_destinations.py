@@ -14,19 +14,19 @@ import pytest
 from deltalake import write_deltalake
 
 from logicalrep.cli.main import main
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.maintenance import maintain
-from logicalrep.tables.delta.place import MalformedFileError, Storage, below
-from logicalrep.tables.follow.kept import ChangeBuffer
-from logicalrep.tables.follow.state import Identity, State
-from logicalrep.tables.follow.stored_settings import StoredSettings
-from logicalrep.tables.replicate.requests import Request, read_paused_since, request_resync, request_skip, take_requests
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.delta.upkeep import maintain
+from logicalrep.pipeline.load.change_buffer import ChangeBuffer
+from logicalrep.pipeline.state.requests import Request, read_paused_since, request_resync, request_skip, take_requests
+from logicalrep.pipeline.state.state import Identity, State
+from logicalrep.pipeline.state.stored_settings import StoredSettings
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import new_log
+from tests.pipeline.test_replicate import replicate_once, shop
 from tests.postgres.servers import Database
-from tests.tables.test_applying import new_log
-from tests.tables.test_replicate import replicate_once, shop
 
 __all__ = ["shop"]
 

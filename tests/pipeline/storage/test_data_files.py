@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.delta.data_files import write_rows
-from logicalrep.tables.delta.place import Storage
+from logicalrep.pipeline.storage.data_files import write_rows
+from logicalrep.pipeline.storage.storage import Storage
 
 _DAYS = pa.array([-2_451_545, 5_000_000, None], pa.int32())
 

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta.maintenance import maintain
-from logicalrep.tables.delta.place import DamagedError, Storage, StorageError
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.report import Observer
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.formats.delta.upkeep import maintain
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import APP, new_log, rows_at
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.histories import History
+from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, shop
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
-from tests.tables.histories import History
-from tests.tables.test_applying import APP, new_log, rows_at
-from tests.tables.test_replicate import TABLES, replicate_meanwhile, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]

@@ -13,23 +13,23 @@ pytest.importorskip("moto")
 
 from deltalake import DeltaTable
 
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta import maintenance
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.maintenance import maintain
-from logicalrep.tables.delta.names import table_folder
-from logicalrep.tables.delta.place import DamagedError, InvalidDestinationError, Storage, StorageError
-from logicalrep.tables.tasks import LocalTasks
-from logicalrep.tables.verify.verifying import verify
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.formats.delta import upkeep
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.delta.upkeep import maintain
+from logicalrep.pipeline.spec.names import table_folder
+from logicalrep.pipeline.storage.storage import DamagedError, InvalidDestinationError, Storage, StorageError
+from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import APP, new_log, rows_at
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.histories import History
+from tests.pipeline.spec.test_names import ODD
+from tests.pipeline.storage.stores import Store, Trouble, start_object_store
+from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
-from tests.tables.histories import History
-from tests.tables.stores import Store, Trouble, start_object_store
-from tests.tables.test_applying import APP, new_log, rows_at
-from tests.tables.test_names import ODD
-from tests.tables.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 
 __all__ = ["shop"]
 
@@ -62,7 +62,7 @@ def test_a_place_reads_what_it_wrote(store: Store) -> None:
 
 
 def test_a_large_file_is_read_in_ranges(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.tables.delta.place._READ_WHOLE", 1)
+    monkeypatch.setattr("logicalrep.pipeline.storage.storage._READ_WHOLE", 1)
     where = Storage("s3://lake/shop", store.options)
     data = random.Random(1).randbytes(100_000)
     where.write("f", data)
@@ -127,8 +127,8 @@ class Troubles:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.tables.delta.place._RETRIES", {"max_retries": 1})
-    monkeypatch.setattr(maintenance, "CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr("logicalrep.pipeline.storage.storage._RETRIES", {"max_retries": 1})
+    monkeypatch.setattr(upkeep, "CHECKPOINT_EVERY", 5)
     where = Storage("s3://lake/shop", store.options)
     log = new_log(where, ("id",))
     history = History(("id",), random.Random(seed))
@@ -157,7 +157,7 @@ def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, m
 
 
 def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.tables.delta.place._RETRIES", {"max_retries": 0})
+    monkeypatch.setattr("logicalrep.pipeline.storage.storage._RETRIES", {"max_retries": 0})
     where = Storage("s3://lake/shop", store.options)
     log = new_log(where, ("id",))
     history = History(("id",), random.Random(1))
@@ -176,7 +176,7 @@ def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, monk
 
 
 def test_a_load_whose_answer_is_lost_is_there(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.tables.delta.place._RETRIES", {"max_retries": 0})
+    monkeypatch.setattr("logicalrep.pipeline.storage.storage._RETRIES", {"max_retries": 0})
     where = Storage("s3://lake/shop", store.options)
     store.trouble = lambda method, path: "lose" if method == "PUT" and path.endswith(".json") else None
     with pytest.raises(StorageError):
@@ -187,7 +187,7 @@ def test_a_load_whose_answer_is_lost_is_there(store: Store, monkeypatch: pytest.
 
 
 def test_a_store_that_is_away_is_one_sentence(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.tables.delta.place._RETRIES", {"max_retries": 0})
+    monkeypatch.setattr("logicalrep.pipeline.storage.storage._RETRIES", {"max_retries": 0})
     away = Storage("s3://lake/x", store.options | {"aws_endpoint": "http://127.0.0.1:1", "timeout": "1s"})
     with pytest.raises(StorageError) as error:
         away.read("a")

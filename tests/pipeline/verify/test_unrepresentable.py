@@ -10,21 +10,21 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.config.config import Config
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.resync import read_known_settings
+from logicalrep.pipeline.spec.table_settings import TableSettings, TableSettingsError
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.config.config import Config
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.operate.resync import read_known_settings
-from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.table_settings import TableSettings, TableSettingsError
-from logicalrep.tables.tasks import LocalTasks
-from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError, column_type
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.test_types import APP, described, made, rows
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import replicate_once
-from tests.tables.test_types import APP, described, made, rows
 from tests.values.value_literals import LITERALS
 
 NUMERIC_10_2 = (10 << 16 | 2) + 4

@@ -15,25 +15,25 @@ import pytest
 
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.cli.main import main
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.state.state import State, StateError
+from logicalrep.pipeline.storage.data_files import read_rows, write_rows
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.verify import comparison
+from logicalrep.pipeline.verify.verdicts import Verdict
+from logicalrep.pipeline.verify.verifying import VerifyError, verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_relation
-from logicalrep.tables.delta.data_files import read_rows, write_rows
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State, StateError
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.tasks import LocalTasks
-from logicalrep.tables.verify import comparison
-from logicalrep.tables.verify.verdicts import Verdict
-from logicalrep.tables.verify.verifying import VerifyError, verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError, TypeCatalog, arrow_value
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, shop
 from tests.postgres.servers import Database
 from tests.spark.workload import every_type
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once, shop
 
 __all__ = ["shop"]
 

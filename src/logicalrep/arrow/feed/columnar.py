@@ -19,7 +19,7 @@ from logicalrep.arrow.feed.texts import TextError, Texts
 from logicalrep.arrow.kernels.rows import FeedColumns, Messages, TableArrays, Transactions, fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
-from logicalrep.arrow.placed_rows import PositionedRows
+from logicalrep.arrow.positioned_rows import PositionedRows
 from logicalrep.arrow.row_form import UNREADABLE, RowForm
 from logicalrep.arrow.table_numbers import TableNumbers
 from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex

@@ -24,8 +24,8 @@ from logicalrep.arrow.kernels.digits import (
 )
 from logicalrep.arrow.kernels.finding import Places
 from logicalrep.arrow.kernels.lines import BYTES, STRING
-from logicalrep.arrow.kernels.moments import parse_date, parse_timestamp, parse_timestamptz
 from logicalrep.arrow.kernels.texts import from_hexadecimal, is_bytes, is_number, is_text, is_uuid, lanes_between
+from logicalrep.arrow.kernels.timestamps import parse_date, parse_timestamp, parse_timestamptz
 from logicalrep.transactions.tags import BINARY, TEXT
 from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, Record, Records
 from logicalrep_runtime.columnar.memory import (

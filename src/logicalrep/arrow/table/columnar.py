@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.message_batch import MessageBatch
-from logicalrep.arrow.placed_rows import PositionedRows
+from logicalrep.arrow.positioned_rows import PositionedRows
 from logicalrep.arrow.row_form import RowForm
 from logicalrep.arrow.table.rows import ColumnCheck
 from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder

@@ -16,17 +16,17 @@ from logicalrep.arrow.row_form import UNREADABLE
 from logicalrep.arrow.slices import in_parts, packed, unpacked
 from logicalrep.arrow.table.feed_decoder import FeedDecoder
 from logicalrep.arrow.table.rows import SchemaMismatchError
-from logicalrep.tables.apply.ending import Ending, may_be_there, reduced_to
-from logicalrep.tables.apply.events import Positions, events_of
-from logicalrep.tables.apply.reduction import Reduced, reduced
-from logicalrep.tables.apply.rewriting import Rewriting, Rewritten, end_all, rewrite
-from logicalrep.tables.delta.data_files import DataFile, write_rows
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.forms import END, Form
-from logicalrep.tables.delta.place import Storage, below
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.errors import NeedsResync, OtherShape
-from logicalrep.tables.tasks import MOST_SENT, Here, LocalTasks, Shared, Tasks
+from logicalrep.pipeline.apply.ending import Ending, may_be_there, reduced_to
+from logicalrep.pipeline.apply.events import Positions, events_of
+from logicalrep.pipeline.apply.reduction import Reduced, reduced
+from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite
+from logicalrep.pipeline.engines.tasks import MOST_SENT, Here, LocalTasks, Shared, Tasks
+from logicalrep.pipeline.errors import NeedsResync, OtherShape
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.spec.forms import END, Form
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, write_rows
+from logicalrep.pipeline.storage.storage import Storage, below
 from logicalrep_runtime.scalars import Lsn
 
 _OF_ONE_TASK = 32 << 20

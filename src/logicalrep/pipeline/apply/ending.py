@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep.tables.apply.events import Events, Positions
-from logicalrep.tables.apply.reduction import Reduced, by_count, chains_of, filled
-from logicalrep.tables.delta.data_files import DataFile, open_data_file
-from logicalrep.tables.delta.forms import END, MORE, Form
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
+from logicalrep.pipeline.apply.events import Events, Positions
+from logicalrep.pipeline.apply.reduction import Reduced, by_count, chains_of, filled
+from logicalrep.pipeline.spec.forms import END, MORE, Form
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, open_data_file
+from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
 _Bools = NDArray[np.bool_]

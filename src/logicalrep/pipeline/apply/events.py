@@ -15,10 +15,10 @@ from logicalrep.arrow.table.columns import RowReader
 from logicalrep.arrow.table.feed_decoder import FeedDecoder
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, TRUNCATE
-from logicalrep.tables.apply.keys import row_keys
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.table_settings import KeyNotSentError
-from logicalrep.tables.written_values import written_values
+from logicalrep.pipeline.apply.keys import row_keys
+from logicalrep.pipeline.spec.table_settings import KeyNotSentError
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.spec.written_values import written_values
 
 _Ints = NDArray[np.int64]
 _Bools = NDArray[np.bool_]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.row_texts import row_texts
+from logicalrep.pipeline.spec.row_texts import row_texts
+from logicalrep.pipeline.spec.table_spec import TableSpec
 
 
 def row_keys(table: TableSpec, rows: pa.Table) -> pa.Array:

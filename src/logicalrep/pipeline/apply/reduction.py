@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.tables.apply.events import Events
-from logicalrep.tables.errors import NeedsResync
+from logicalrep.pipeline.apply.events import Events
+from logicalrep.pipeline.errors import NeedsResync
 
 _Ints = NDArray[np.int64]
 

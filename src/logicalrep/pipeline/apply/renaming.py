@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from logicalrep.tables.delta.data_files import DataFile
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.replicated_table import TableSpec
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.tables.apply.ending import are_there
-from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.forms import END, MORE
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.delta.statistics import Statistics, statistics_columns
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.schema.evolution import Evolution
-from logicalrep.tables.tasks import Tasks
+from logicalrep.pipeline.apply.ending import are_there
+from logicalrep.pipeline.catalog.evolution import Evolution
+from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.spec.forms import END, MORE
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
+from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.values import arrow_array_or_text
 
 

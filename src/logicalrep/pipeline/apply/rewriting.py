@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep.tables.apply.ending import Ending, are_there, changed_files
-from logicalrep.tables.apply.keys import row_keys
-from logicalrep.tables.apply.reduction import Reduced
-from logicalrep.tables.delta.data_files import DataFile, open_data_file, write_rows
-from logicalrep.tables.delta.forms import END
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.tasks import Shared
+from logicalrep.pipeline.apply.ending import Ending, are_there, changed_files
+from logicalrep.pipeline.apply.keys import row_keys
+from logicalrep.pipeline.apply.reduction import Reduced
+from logicalrep.pipeline.engines.tasks import Shared
+from logicalrep.pipeline.spec.forms import END
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, write_rows
+from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
 

@@ -1,1 +1,1 @@
-"""Tables whose columns, keys or files change on the server: what differs, and copies that follow without a load."""
+"""The server's tables: what is published, what differs from the specs, and whether a copy can follow."""

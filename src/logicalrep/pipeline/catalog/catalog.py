@@ -12,23 +12,23 @@ from typing import Self, TypeVar
 import psycopg
 
 from logicalrep.observe.lag import WalHeads
-from logicalrep.postgres.preflight.synchronous import refuse_synchronous
-from logicalrep.postgres.retries import Waiting, retry
-from logicalrep.postgres.slots import Connection, Slot, query_server_time, query_slot, query_wal_head
-from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of
-from logicalrep.postgres.visibility import Visibility, query_visibility
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.load.definitions import (
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.catalog.definitions import (
     CatalogTable,
     one_state,
     query_born_partitions,
     query_catalog_tables,
     query_empty_tables,
 )
-from logicalrep.tables.load.publishing import ensure_publication
-from logicalrep.tables.report import Observer
-from logicalrep.tables.schema.proof import new_partitions, unproven_partitions
-from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.pipeline.catalog.proof import new_partitions, unproven_partitions
+from logicalrep.pipeline.catalog.publishing import ensure_publication
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.postgres.preflight.synchronous import refuse_synchronous
+from logicalrep.postgres.retries import Waiting, retry
+from logicalrep.postgres.slots import Connection, Slot, query_server_time, query_slot, query_wal_head
+from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of
+from logicalrep.postgres.visibility import Visibility, query_visibility
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

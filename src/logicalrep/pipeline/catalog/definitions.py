@@ -16,12 +16,12 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.spec.table_spec import Evidence, TableSpec, TypePart
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
 from logicalrep.postgres.slots import Connection, query_scalar, server_major
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import UnsafeTableError, check_functions, lock_table
-from logicalrep.tables.delta.replicated_table import Evidence, TableSpec, TypePart
-from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import TypeCatalog

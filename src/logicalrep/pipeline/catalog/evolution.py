@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from logicalrep.tables.delta.replicated_table import TableSpec, WrittenColumn
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.load.definitions import CatalogTable
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.spec.table_spec import TableSpec, WrittenColumn
 
 _TEXTS = {25, 1043}
 """The types `text` and `varchar`, whose values are the same texts."""

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.tables.delta.replicated_table import TableSpec, TypePart
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.load.definitions import CatalogTable
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.spec.table_spec import TableSpec, TypePart
 
 _BOUNDS = re.compile(r"^(\[-?\d+:-?\d+\])+=")
 _DELIMITERS = re.compile(r"[{}()\[\],]+")

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from logicalrep.arrow.feed.rare_rows import SentRelation
-from logicalrep.tables.delta.replicated_table import TableSpec, TypePart
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.load.definitions import CatalogTable
-from logicalrep.tables.schema.labels import has_new_label_that_rows_hide
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.catalog.labels import has_new_label_that_rows_hide
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.spec.table_spec import TableSpec, TypePart
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity

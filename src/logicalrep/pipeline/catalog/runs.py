@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.feed.rare_rows import SentRelation
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.errors import NeedsResync
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.spec.table_spec import TableSpec
 
 
 def runs(

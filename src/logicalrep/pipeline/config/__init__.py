@@ -1,1 +1,1 @@
-"""The settings of tables that have some of their own, read from a file."""
+"""The settings by table, read from a file, with the line of each mistake."""

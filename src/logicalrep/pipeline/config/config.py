@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import yaml
 
-from logicalrep.tables.config.nodes import Document, nearest, refuse
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.masks.mask_key import MaskKey
-from logicalrep.tables.table_settings import OwnKeyError, TableSettings, TableSettingsError
+from logicalrep.pipeline.config.nodes import Document, nearest, refuse
+from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.spec.table_settings import OwnKeyError, TableSettings, TableSettingsError
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.transactions.table_names import TableName, TableNameError, table_name
 
 _CHOICES = {"unrepresentable": ("error", "null", "text"), "deletes": ("hard", "soft")}

@@ -1,1 +1,1 @@
-"""`logicalrep replicate`: a database's tables kept as Delta tables."""
+"""The engines that do the work: this process, or tasks of Spark's executors."""

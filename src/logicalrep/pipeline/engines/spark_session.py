@@ -9,10 +9,10 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.errors import Ended
-from logicalrep.tables.follow.state import StateError
-from logicalrep.tables.tasks import JavaEndedError, SparkTasks, Tasks, TasksError, spark_errors
+from logicalrep.pipeline.engines.tasks import JavaEndedError, SparkTasks, Tasks, TasksError, spark_errors
+from logicalrep.pipeline.errors import Ended
+from logicalrep.pipeline.state.state import StateError
+from logicalrep.pipeline.storage.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

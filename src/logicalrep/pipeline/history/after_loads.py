@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.tables.apply.ending import are_there, begun, ended
-from logicalrep.tables.apply.events import Positions
-from logicalrep.tables.apply.rewriting import write_versions
-from logicalrep.tables.delta.data_files import DataFile, read_rows
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.history.matching import Matching, are_carried, converted, matched
-from logicalrep.tables.tasks import Tasks
+from logicalrep.pipeline.apply.ending import are_there, begun, ended
+from logicalrep.pipeline.apply.events import Positions
+from logicalrep.pipeline.apply.rewriting import write_versions
+from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.history.matching import Matching, are_carried, converted, matched
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows
+from logicalrep.pipeline.storage.storage import Storage
 
 
 def write_marked_files(

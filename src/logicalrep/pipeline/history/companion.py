@@ -13,18 +13,18 @@ import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.rare_rows import sent_relations
 from logicalrep.arrow.row_form import UNREADABLE
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.apply.events import Positions
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.forms import CompanionDamagedError
-from logicalrep.tables.delta.names import companion_folder
-from logicalrep.tables.delta.place import DamagedError, Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.history.after_loads import write_change_files, write_marked_files, write_version_files
-from logicalrep.tables.load.loading import LoadedTable
-from logicalrep.tables.schema.proof import has_same_columns
-from logicalrep.tables.tasks import Tasks
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.apply.events import Positions
+from logicalrep.pipeline.catalog.proof import has_same_columns
+from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
+from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.spec.forms import CompanionDamagedError
+from logicalrep.pipeline.spec.names import companion_folder
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep_runtime.scalars import Lsn
 
 Companion = Literal["history", "changes"]

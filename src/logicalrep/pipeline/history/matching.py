@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep.tables.apply.ending import are_there
-from logicalrep.tables.apply.keys import row_keys
-from logicalrep.tables.apply.rewriting import hits_of
-from logicalrep.tables.delta.data_files import DataFile, read_rows
-from logicalrep.tables.delta.forms import MORE
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.row_texts import row_texts
-from logicalrep.tables.schema.reshaping import renamed_in_changes
-from logicalrep.tables.tasks import Tasks
+from logicalrep.pipeline.apply.ending import are_there
+from logicalrep.pipeline.apply.keys import row_keys
+from logicalrep.pipeline.apply.reshaping import renamed_in_changes
+from logicalrep.pipeline.apply.rewriting import hits_of
+from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.spec.forms import MORE
+from logicalrep.pipeline.spec.row_texts import row_texts
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows
+from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
 _AT_ONCE = 128 << 20

@@ -1,1 +1,1 @@
-"""The choice of the tables that are replicated, and the loading of the rows that they have."""
+"""The copies of whole tables under snapshots, and the buffer of changes that arrive meanwhile."""

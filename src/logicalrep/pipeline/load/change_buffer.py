@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from logicalrep.arrow.slices import chosen, in_parts
-from logicalrep.tables.delta.place import MalformedFileError, Storage, below
-from logicalrep.tables.follow.state import FOLDER
-from logicalrep.tables.row_buffer import RowBuffer
-from logicalrep.tables.stored_keys import StoredKeys
+from logicalrep.pipeline.load.row_buffer import RowBuffer
+from logicalrep.pipeline.spec.stored_keys import StoredKeys
+from logicalrep.pipeline.state.state import FOLDER
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
 from logicalrep_runtime.scalars import Lsn
 
 _LOADS = f"{FOLDER}/loads"

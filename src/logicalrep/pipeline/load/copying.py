@@ -14,16 +14,16 @@ from logicalrep.arrow.copy_rows import inserts
 from logicalrep.arrow.message_batch import message_batches_of
 from logicalrep.arrow.synthetic_messages import preamble
 from logicalrep.arrow.table.table_decoder import TableDecoder
+from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.spec.forms import as_loaded
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.spec.written_values import written_values
+from logicalrep.pipeline.storage.data_files import DataFile, write_batches
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, check_columns, hold, hold_tables
 from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, copy_rows, readable
-from logicalrep.tables.delta.data_files import DataFile, write_batches
-from logicalrep.tables.delta.forms import as_loaded
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.masks.mask_key import MaskKey
-from logicalrep.tables.written_values import written_values
 from logicalrep_protocol.columnar import Session
 from logicalrep_runtime.scalars import Lsn
 

@@ -7,8 +7,8 @@ import re
 import time
 from typing import Any
 
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import FOLDER
+from logicalrep.pipeline.state.state import FOLDER
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
 
 MOST_LOADS = 2

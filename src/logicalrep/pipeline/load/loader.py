@@ -9,7 +9,7 @@ from functools import partial
 from typing import Self
 
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.tables.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
+from logicalrep.pipeline.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.transactions.table_names import TableName
 
 _THREADS = 2

@@ -17,19 +17,19 @@ from dataclasses import dataclass, field, replace
 import psycopg
 
 from logicalrep.observe.figures import LoadProgress
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.catalog.definitions import query_catalog_tables
+from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.errors import Ended
+from logicalrep.pipeline.load.copying import CopyTask, copy
+from logicalrep.pipeline.load.renewal import Renewal
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.storage import Storage, StorageError
+from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.parts import query_parts
-from logicalrep.tables.delta.data_files import DataFile
-from logicalrep.tables.delta.place import Storage, StorageError
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.errors import Ended
-from logicalrep.tables.load.copying import CopyTask, copy
-from logicalrep.tables.load.definitions import query_catalog_tables
-from logicalrep.tables.load.renewal import Renewal
-from logicalrep.tables.report import Observer
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
-from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import StateError
-from logicalrep.tables.follow.stored_settings import StoredSettings
-from logicalrep.tables.settings import ReplicateSettings
-from logicalrep.tables.table_settings import TableSettings
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.state import StateError
+from logicalrep.pipeline.state.stored_settings import StoredSettings
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
 
 

@@ -10,7 +10,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from logicalrep.tables.table_settings import TableSettings
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep_runtime.errors import LogicalRepError
 
 VARIABLE = "LOGICALREP_MASK_KEY"

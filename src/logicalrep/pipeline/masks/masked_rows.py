@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep.tables.errors import NeedsResync
-from logicalrep.tables.masks.mask_key import MaskKey
-from logicalrep.tables.table_settings import TableSettings
+from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.spec.table_settings import TableSettings
 
 _Ints = NDArray[np.int64]
 

@@ -1,1 +1,1 @@
-"""Commands for a destination: look at it, load tables again, end it."""
+"""The commands for people: status, pause, resync, skip, drop."""

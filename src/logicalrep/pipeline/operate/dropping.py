@@ -7,16 +7,16 @@ from collections.abc import Mapping
 import psycopg
 from psycopg import sql
 
+from logicalrep.pipeline.catalog.publishing import is_ours
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.history.companion import COMPANIONS
+from logicalrep.pipeline.operate.status import read_identity
+from logicalrep.pipeline.spec.names import companion_folder
+from logicalrep.pipeline.state.state import FOLDER, State, TableState
+from logicalrep.pipeline.storage.data_files import DATA_FILE
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import check_free, drop_slot, find_slot
-from logicalrep.tables.delta.data_files import DATA_FILE
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.names import companion_folder
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import FOLDER, State, TableState
-from logicalrep.tables.history.beside import COMPANIONS
-from logicalrep.tables.load.publishing import is_ours
-from logicalrep.tables.operate.status import read_identity
 from logicalrep_runtime.errors import LogicalRepError
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from logicalrep.pipeline.catalog.publishing import exists
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.load.change_buffer import ASKED_FOR, ChangeBuffer, PendingLoad
+from logicalrep.pipeline.operate.status import read_identity
+from logicalrep.pipeline.state.requests import request_resync
+from logicalrep.pipeline.state.state import State, StateError, States
+from logicalrep.pipeline.state.stored_settings import StoredSettings
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_tables
 from logicalrep.postgres.slots import drop_slot, find_slot, query_server_identity, why_not_within_wal
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.kept import ASKED_FOR, ChangeBuffer, PendingLoad
-from logicalrep.tables.follow.state import State, StateError, States
-from logicalrep.tables.follow.stored_settings import StoredSettings
-from logicalrep.tables.load.publishing import exists
-from logicalrep.tables.operate.status import read_identity
-from logicalrep.tables.replicate.requests import request_resync
 from logicalrep.transactions.table_names import TableName, table_name
 
 

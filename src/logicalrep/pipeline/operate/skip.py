@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from logicalrep.pipeline.operate.status import read_identity
+from logicalrep.pipeline.state.requests import request_skip
+from logicalrep.pipeline.state.state import State, StateError
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import find_slot, query_server_identity
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State, StateError
-from logicalrep.tables.operate.status import read_identity
-from logicalrep.tables.replicate.requests import request_skip
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from logicalrep.observe.lag import lag_seconds
+from logicalrep.pipeline.state.requests import read_paused_since
+from logicalrep.pipeline.state.state import Identity, State, StateError
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import find_slot, query_oldest_load, query_oldest_writer
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import Identity, State, StateError
-from logicalrep.tables.replicate.requests import read_paused_since
 
 
 @dataclass(frozen=True, slots=True)

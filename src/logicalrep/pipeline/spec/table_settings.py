@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from logicalrep.tables.stored_keys import StoredKeys
+from logicalrep.pipeline.spec.stored_keys import StoredKeys
 from logicalrep_runtime.errors import LogicalRepError
 
 Mask = Literal["hashed", "nulled"]

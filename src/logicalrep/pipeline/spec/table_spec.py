@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, Self
 import pyarrow as pa
 
 from logicalrep.arrow.feed.texts import Texts
-from logicalrep.tables.delta.forms import Form, with_more
-from logicalrep.tables.delta.names import column_names, text_names
-from logicalrep.tables.stored_keys import StoredKeys
-from logicalrep.tables.table_settings import OwnKeyError, ProtectedColumnError, TableSettings
+from logicalrep.pipeline.spec.forms import Form, with_more
+from logicalrep.pipeline.spec.names import column_names, text_names
+from logicalrep.pipeline.spec.stored_keys import StoredKeys
+from logicalrep.pipeline.spec.table_settings import OwnKeyError, ProtectedColumnError, TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import CatalogType, Column, TypeCatalog
 from logicalrep_protocol import v1

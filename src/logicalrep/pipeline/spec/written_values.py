@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.table.columns import Rows
 from logicalrep.arrow.table.typed_rows import refuse_kept
-from logicalrep.tables.delta.replicated_table import TableSpec, WrittenColumn
+from logicalrep.pipeline.spec.table_spec import TableSpec, WrittenColumn
 
 _WAY_OUT = "--unrepresentable null or text takes such values"
 _WAY_OUT_OF_KEY = "the column is of the key, which has to have a value: change it in the database"

@@ -1,1 +1,1 @@
-"""The tables that are followed: what becomes of each, and what is written into its Delta tables."""
+"""The stored state of a destination: checkpoints, settings, and requests of people."""

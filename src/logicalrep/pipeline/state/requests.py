@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import FOLDER
+from logicalrep.pipeline.state.state import FOLDER
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from logicalrep.observe.figures import LoadProgress, TableFigures
+from logicalrep.pipeline.spec.stored_keys import StoredKeys
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
 from logicalrep.postgres.timelines import Timeline, WalPosition
-from logicalrep.tables.delta.place import MalformedFileError, Storage, below
-from logicalrep.tables.stored_keys import StoredKeys
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 

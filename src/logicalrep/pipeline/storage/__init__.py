@@ -1,1 +1,1 @@
-"""Metrics of `logicalrep replicate`, and the page that shows them."""
+"""Folders and object stores: files read and written whole, Parquet files, and their statistics."""

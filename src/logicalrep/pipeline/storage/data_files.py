@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from logicalrep.arrow.slices import sliced
-from logicalrep.tables.delta.place import DamagedError, Storage, below
-from logicalrep.tables.delta.statistics import Statistics, statistics_of
+from logicalrep.pipeline.storage.statistics import Statistics, statistics_of
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 MOST_ROWS = 1 << 20
 """The most rows of a data file."""

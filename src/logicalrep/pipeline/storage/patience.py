@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from logicalrep.tables.delta.place import StorageError
-from logicalrep.tables.report import Observer
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.storage.storage import StorageError
 
 _Result = TypeVar("_Result")
 

@@ -82,7 +82,7 @@ def below(*parts: str) -> str:
         'public/orders/part-1.parquet'
         >>> below("public/orders", "../../../etc/passwd")
         Traceback (most recent call last):
-        logicalrep.tables.delta.place.MalformedFileError: [DESTINATION_DAMAGED] '../../../etc/passwd' is not …
+        logicalrep.pipeline.storage.storage.MalformedFileError: [DESTINATION_DAMAGED] '../../../etc/passwd' is not …
     """
     for part in parts:
         if not {"", ".", ".."}.isdisjoint(part.split("/")) or "\0" in part:

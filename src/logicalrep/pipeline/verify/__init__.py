@@ -1,1 +1,1 @@
-"""The comparison of a destination's tables with those of the server, row by row."""
+"""The comparison of a destination's tables with the server's, row by row."""

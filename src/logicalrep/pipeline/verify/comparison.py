@@ -25,8 +25,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.verify.digests import (
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.verify.destination_rows import DestinationRows
+from logicalrep.pipeline.verify.digests import (
     BUCKETS,
     Digests,
     Fingerprints,
@@ -36,11 +37,10 @@ from logicalrep.tables.verify.digests import (
     digests_of,
     key_hashes,
 )
-from logicalrep.tables.verify.key_texts import key_texts
-from logicalrep.tables.verify.passing import Passing, UnsettledError
-from logicalrep.tables.verify.place_rows import DestinationRows
-from logicalrep.tables.verify.server_rows import ServerRows
-from logicalrep.tables.verify.verdicts import Difference, Verdict
+from logicalrep.pipeline.verify.key_texts import key_texts
+from logicalrep.pipeline.verify.passing import Passing, UnsettledError
+from logicalrep.pipeline.verify.server_rows import ServerRows
+from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

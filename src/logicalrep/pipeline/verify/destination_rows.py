@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.tables.apply.ending import are_there
-from logicalrep.tables.delta.data_files import DataFile, read_rows
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.forms import END
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
-from logicalrep.tables.verify.passing import UnsettledError
+from logicalrep.pipeline.apply.ending import are_there
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.spec.forms import END
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
+from logicalrep.pipeline.verify.passing import UnsettledError
 
 _PART = 1 << 16
 """The most rows that are hashed at once."""

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.row_texts import row_texts
+from logicalrep.pipeline.spec.row_texts import row_texts
+from logicalrep.pipeline.spec.table_spec import TableSpec
 
 Hashes = NDArray[np.uint64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from logicalrep.tables.delta.replicated_table import TableSpec
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.values import Column
 from logicalrep.values.types.temporal import ExtendedDate, ExtendedTimestamp
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from itertools import count
 
+from logicalrep.pipeline.state.state import Identity, State, TableState
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, query_scalar
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import Identity, State, TableState
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError

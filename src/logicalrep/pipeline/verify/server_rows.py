@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from psycopg import sql
 
+from logicalrep.pipeline.load.copying import typed
+from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.verify.digests import Fingerprints, Hashes, digests_of
+from logicalrep.pipeline.verify.key_texts import key_texts
+from logicalrep.pipeline.verify.passing import end_of_wal
 from logicalrep.postgres.copy_stream import receive_rows, send
 from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.slots import Connection, query_scalar
 from logicalrep.postgres.table_rows.parts import query_columns, query_parts
 from logicalrep.postgres.table_rows.reading import FileRows, check_functions, copy_rows, lock_table, readable
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.load.copying import typed
-from logicalrep.tables.masks.mask_key import MaskKey
-from logicalrep.tables.verify.digests import Fingerprints, Hashes, digests_of
-from logicalrep.tables.verify.key_texts import key_texts
-from logicalrep.tables.verify.passing import end_of_wal
 from logicalrep_protocol import v1
 from logicalrep_runtime.scalars import Lsn, Oid
 

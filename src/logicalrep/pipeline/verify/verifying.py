@@ -8,20 +8,20 @@ from contextlib import closing
 
 import psycopg
 
+from logicalrep.pipeline.catalog.definitions import query_description
+from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.state.state import Identity, State
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.table_errors import is_of_one_table, reason_of
+from logicalrep.pipeline.verify.comparison import Comparison
+from logicalrep.pipeline.verify.destination_rows import DestinationRows
+from logicalrep.pipeline.verify.passing import Passing, UnsettledError
+from logicalrep.pipeline.verify.server_rows import ServerRows
+from logicalrep.pipeline.verify.verdicts import Verdict
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import Connection, query_server_identity
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import Identity, State
-from logicalrep.tables.load.definitions import query_description
-from logicalrep.tables.masks.mask_key import MaskKey
-from logicalrep.tables.table_errors import is_of_one_table, reason_of
-from logicalrep.tables.verify.comparison import Comparison
-from logicalrep.tables.verify.passing import Passing, UnsettledError
-from logicalrep.tables.verify.place_rows import DestinationRows
-from logicalrep.tables.verify.server_rows import ServerRows
-from logicalrep.tables.verify.verdicts import Verdict
 from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.errors import LogicalRepError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logicalrep.tables.fitting import MergeError
-from logicalrep.tables.merging import changed_rows, merged
+from logicalrep.spark.frames.fitting import MergeError
+from logicalrep.spark.frames.merging import changed_rows, merged
 
 __all__ = ["MergeError", "changed_rows", "merged"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
+from logicalrep.spark.frames.events import column
 from logicalrep.spark.schemas import TYPED_COLUMNS
-from logicalrep.tables.events import column
 from logicalrep_runtime.errors import LogicalRepError
 
 

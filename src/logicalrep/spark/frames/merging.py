@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, concat, concat_ws, expr, lit, max_by, raise_error, size, struct, when
 
-from logicalrep.tables.events import IS_GONE, ORDER, POSITION, column
-from logicalrep.tables.fitting import MergeError, fitted
-from logicalrep.tables.unchanged import with_unchanged
+from logicalrep.spark.frames.events import IS_GONE, ORDER, POSITION, column
+from logicalrep.spark.frames.fitting import MergeError, fitted
+from logicalrep.spark.frames.unchanged import with_unchanged
 
 
 def changed_rows(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:

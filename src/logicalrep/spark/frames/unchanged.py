@@ -26,7 +26,7 @@ from pyspark.sql.functions import (
     xxhash64,
 )
 
-from logicalrep.tables.events import IS_GONE, ORDER, POSITION, column
+from logicalrep.spark.frames.events import IS_GONE, ORDER, POSITION, column
 
 _KNOWN, _MOVED, _NOWHERE = 0, 1, 2
 """The kinds of a column's state: its value is known; it is the preimage's value; it is unknown.

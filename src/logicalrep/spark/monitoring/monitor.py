@@ -20,12 +20,12 @@ from urllib.request import ProxyHandler, Request, build_opener
 from logicalrep.observe.figures import Figures
 from logicalrep.observe.lag import WalHeads, lag_seconds
 from logicalrep.observe.serving import serve
+from logicalrep.options.listen_address import ListenError
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Connection, Slot, find_slot
 from logicalrep.spark.monitoring.statistics import Counts
 from logicalrep.transactions.logs import logger
-from logicalrep.values.listen_address import ListenError
 from logicalrep_runtime.scalars import Lsn
 
 _log = logger("logicalrep")

@@ -20,7 +20,7 @@ from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Teller
 from logicalrep.spark.monitoring.statistics import Counts
 from logicalrep.spark.options import SourceOptions
-from logicalrep.spark.peek.given import YieldedRows
+from logicalrep.spark.peek.last_position import YieldedRows
 from logicalrep.spark.schemas import row_form
 from logicalrep.spark.server_connection import log
 from logicalrep.spark.typed_tables.table_schema import with_catalog

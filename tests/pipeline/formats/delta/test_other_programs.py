@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.delta.delta_log import DeltaLog, LogDamagedError
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.follow.state import State
-from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.report import Observer
-from logicalrep.tables.table_settings import TableSettings
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, LogDamagedError
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
-from tests.tables.test_replicate import replicate_meanwhile, replicate_once
 from tests.waiting import eventually
 
 HISTORY = TableSettings(history=True, append=True)

@@ -11,21 +11,22 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.tables.apply import applying
-from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta import data_files, delta_log, maintenance
-from logicalrep.tables.delta.data_files import write_rows
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.maintenance import is_due, maintain, needs_checkpoint
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.replicate.changes import ChangeReceiver
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.formats.delta import delta_log, upkeep
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.delta.upkeep import is_due, maintain, needs_checkpoint
+from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.storage import data_files
+from logicalrep.pipeline.storage.data_files import write_rows
+from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import APP, new_log, rows_at
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.histories import History, table
+from tests.pipeline.test_replicate import replicate_meanwhile
 from tests.postgres.servers import Database
-from tests.tables.comparison import find_differences
-from tests.tables.histories import History, table
-from tests.tables.test_applying import APP, new_log, rows_at
-from tests.tables.test_replicate import replicate_meanwhile
 from tests.waiting import eventually
 
 
@@ -34,7 +35,7 @@ def size_of(folder: Path) -> int:
 
 
 def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "_LEAST_RETAINED", 0)
+    monkeypatch.setattr(upkeep, "_LEAST_RETAINED", 0)
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
@@ -49,7 +50,7 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
             opened = old.to_pyarrow_table()
     assert rows_at(storage) == history.truth()
     there = sum(file.size for file in log.files.values())
-    assert size_of(tmp_path) <= (maintenance.MOST_RETAINED + 2) * there
+    assert size_of(tmp_path) <= (upkeep.MOST_RETAINED + 2) * there
     assert opened.num_rows == rows_then
     reopened = DeltaLog.open(storage, "public/t")
     assert reopened is not None
@@ -60,8 +61,8 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
 def test_old_files_go_while_there_are_always_changes(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "_LEAST_RETAINED", 0)
-    monkeypatch.setattr(maintenance, "MOST_RETAINED", 3)
+    monkeypatch.setattr(upkeep, "_LEAST_RETAINED", 0)
+    monkeypatch.setattr(upkeep, "MOST_RETAINED", 3)
     monkeypatch.setattr(ChangeReceiver, "has_changes", property(lambda receiver: True))
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 20000) AS i")
@@ -180,7 +181,7 @@ def reopened(storage: Storage) -> DeltaLog:
 def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr(upkeep, "CHECKPOINT_EVERY", 5)
     storage = Storage(str(tmp_path))
     new_log(storage, ("id",))
     history = History(("id",), random.Random(1))

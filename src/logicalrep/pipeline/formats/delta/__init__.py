@@ -1,1 +1,1 @@
-"""Delta tables: their destination, names, data files and commits."""
+"""Delta tables: their log, their removed files, the commits of other programs, and their upkeep."""

@@ -20,12 +20,12 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from logicalrep.tables.delta.data_files import DataFile, count_rows, is_own_name
-from logicalrep.tables.delta.others import OthersCommit
-from logicalrep.tables.delta.place import DamagedError, Storage, StorageError, below, first_line
-from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles, commit_path
-from logicalrep.tables.delta.replicated_table import Skipped, TableSpec
-from logicalrep.tables.delta.statistics import Statistics, statistics_properties
+from logicalrep.pipeline.formats.delta.foreign_commits import OthersCommit
+from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles, commit_path
+from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, count_rows, is_own_name
+from logicalrep.pipeline.storage.statistics import Statistics, statistics_properties
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError, below, first_line
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from logicalrep.tables.delta.place import Storage, below
+from logicalrep.pipeline.storage.storage import Storage, below
 
 _LIST = "_removed.json"
 """The file with the list of them in the table's folder: checkpoints of earlier versions had them for an hour only."""

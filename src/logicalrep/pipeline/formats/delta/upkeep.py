@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from logicalrep.tables.delta import data_files
-from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
-from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.forms import END
-from logicalrep.tables.delta.place import Storage
-from logicalrep.tables.delta.replicated_table import TableSpec
-from logicalrep.tables.tasks import Tasks
+from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.spec.forms import END
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage import data_files
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
+from logicalrep.pipeline.storage.storage import Storage
 
 CHECKPOINT_EVERY = 50
 """The number of commits after which the log gets a checkpoint."""

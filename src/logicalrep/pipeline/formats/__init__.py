@@ -1,0 +1,1 @@
+"""The formats of tables, each with all that is its own."""
