@@ -237,13 +237,3 @@ def test_a_part_is_importable_without_what_it_does_not_need(module: str, without
 def test_importing_the_package_is_light() -> None:
     code = "import logicalrep, sys; print([name for name in ('numpy', 'pyarrow', 'numba', 'psycopg') if name in sys.modules])"
     assert _run(code) == "[]"
-
-
-@pytest.mark.parametrize(
-    "page",
-    ["README.md", "CONTRIBUTING.md", "src/logicalrep/README.md", "docs/spark.md", "docs/structs.md", "docs/types.md"],
-)
-def test_what_a_page_links_to_is_there(page: str) -> None:
-    path = ROOT / page
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text("utf-8"))
-    assert [link for link in links if not (path.parent / link).exists()] == []

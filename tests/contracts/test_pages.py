@@ -1,0 +1,56 @@
+"""The pages that people read: their links lead somewhere, and each can be found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/**/*.md", "spec/*.md", "native/*.md", "examples/*.md", "src/**/*.md", "tests/**/*.md")
+    for path in ROOT.glob(pattern)
+)
+
+
+def _prose(path: Path) -> str:
+    """Return a page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", path.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def _links(path: Path) -> list[tuple[str, str]]:
+    """Return the links within the repository: the file, empty for the page itself, and the heading."""
+    found = re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)", _prose(path))
+    return [(file, anchor) for file, anchor in found if file or anchor]
+
+
+def _anchors(path: Path) -> set[str]:
+    """Return the anchors that a page's headings have on GitHub."""
+    headings = re.findall(r"^#+ (.*)$", _prose(path), re.MULTILINE)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)|`", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_links_to_is_there(page: str) -> None:
+    path = ROOT / page
+    for file, anchor in _links(path):
+        there = path.parent / file if file else path
+        assert there.exists(), f"{page} links to {file}"
+        assert not anchor or anchor in _anchors(there), f"{page} links to {file}#{anchor}"
+
+
+def test_each_page_of_docs_is_found_from_the_readme() -> None:
+    start = ROOT / "README.md"
+    found, left = {start}, [start]
+    while left:
+        path = left.pop()
+        for file, _ in _links(path):
+            there = (path.parent / file).resolve()
+            if there.suffix == ".md" and there.is_file() and there not in found:
+                found.add(there)
+                left.append(there)
+    assert {path.resolve() for path in (ROOT / "docs").rglob("*.md")} - found == set()
