@@ -34,13 +34,13 @@ def add_verify(commands: Commands) -> None:
         _verify,
         "compare the tables of a destination with the server's, row by row",
         "Compare every table of a destination with the server's, row by row, as far as it is published. Both may "
-        "go on changing: rows that differ are looked at again, until they are equal, or proven to differ.",
+        "go on changing: rows that differ are read again, until they are equal, or proven to differ.",
         _EXIT_CODES,
     )
     parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")
     parser.add_argument(
         "--patience", metavar="SECONDS", type=not_negative, default=60.0,
-        help="the time within which rows that differ at first have to come to rest (default: 60)",
+        help="the time after which rows that still differ, without a proof, are undecided (default: 60)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object for each table, and one for all")
     parser.add_argument(

@@ -91,12 +91,12 @@ def test_rows_that_are_missing_surplus_and_changed(shop: Database, tmp_path: Pat
     assert (customer.differing, customer.is_least) == (3, False)
     shown = {(each.kind, each.key["id"]) for each in customer.examples}
     assert shown == {("missing", "1"), ("surplus", "5000"), ("changed", "7")}
-    assert all(each.server is None and each.storage is None for each in customer.examples)
+    assert all(each.server is None and each.destination is None for each in customer.examples)
     with_values = verdicts(shop, tmp_path, "customer", with_values=True)["customer"].examples
     by_key = {each.key["id"]: each for each in with_values}
     assert by_key["7"].server == {"id": "7", "name": "name 7", "city": None}
-    assert by_key["7"].storage == {"id": "7", "name": "wrong", "city": None}
-    assert by_key["1"].storage is None
+    assert by_key["7"].destination == {"id": "7", "name": "wrong", "city": None}
+    assert by_key["1"].destination is None
     assert by_key["5000"].server is None
 
 
@@ -111,7 +111,7 @@ def test_many_differing_rows_are_counted_as_far_as_they_are_looked_at(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparison, "_MOST_HELD", 700)
-    monkeypatch.setattr(comparison, "_MOST_LOOKED_UP", 50)
+    monkeypatch.setattr(comparison, "_MOST_READ_AGAIN", 50)
     replicate_once(shop, tmp_path)
     rewrite(tmp_path, "orders", lambda rows: rows.slice(0, 10))
     orders = verdicts(shop, tmp_path, "orders")["orders"]

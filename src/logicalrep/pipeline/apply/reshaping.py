@@ -78,7 +78,7 @@ def _restated(log: DeltaLog, evolution: Evolution) -> Sequence[DataFile]:
 
 
 def _defaults(evolution: Evolution) -> dict[str, pa.Scalar]:
-    """Return the values that old rows have in new columns, and in those beside them."""
+    """Return the values that old rows have in new columns, and in the columns of their texts."""
     table, found = evolution.table, {}
     for written in table.written:
         column, default = table.columns[written.ordinal], evolution.defaults.get(table.attnums[written.ordinal])

@@ -1,14 +1,13 @@
 """The comparison of one table: sums of whole buckets of rows first, then the rows of those that differ.
 
-Both sides go on changing meanwhile. A bucket or a key that was equal once is settled. What differs is looked at again:
+Both sides go on changing meanwhile. A bucket or a key that was equal once is settled. Keys that differ are read again:
 the server's rows, then the destination's once it has all that the server had, then the server's again. A key differs
-for sure if the destination's row is another one between two looks at the same version of the server's row, which no
-transaction has
-touched: a commit is sent before other sessions can see it. Where the server has no row, or a table has no key, the same
-version does not tell that nothing happened in between. There it is sure if no transaction has run, and taken for sure
-after several pairs of looks, once all transactions have ended that ran at the first.
+for sure if the destination's row is another one between two readings of the same version of the server's row, which no
+transaction has touched: a commit is sent before other sessions can see it. Where the server has no row, or a table has
+no key, the same version does not tell that nothing happened in between. There the difference is sure if no transaction
+has run. It is taken for sure after several pairs of readings, once all transactions have ended that ran at the first.
 
-A row that changes all the time is equal if the destination has it as it was at the server at any of many looks
+A row that changes all the time is equal if the destination has it as the server had it at any of many readings
 meanwhile.
 """
 
@@ -47,11 +46,11 @@ from logicalrep_runtime.scalars import Lsn
 _MOST_HELD = 1_000_000
 """The most rows of both sides that are held at once, unless a bucket has more."""
 _MOST_READ_AGAIN = 20_000
-"""The most keys that are looked at again at once."""
+"""The most keys that are read again at once."""
 _ENOUGH_READINGS = 5
-"""The number of pairs of looks after which a difference counts as proven."""
+"""The number of pairs of readings after which a difference counts as proven."""
 _FEW = 200
-"""The number of keys up to which the server is looked at all the time, once they have not come to rest."""
+"""The number of keys up to which the server's rows are read all the time, once they differ at the second reading."""
 _MOST_EXAMPLES = 10
 
 
@@ -68,7 +67,7 @@ class Comparison:
         patience: float,
         with_values: bool,
     ) -> None:
-        """Take both sides; `patience` is the time in seconds for rows to come to rest."""
+        """Take both sides; `patience` is the time in seconds after which rows that still differ are undecided."""
         self._name = name
         self._server = server
         self._destination = destination
@@ -99,7 +98,7 @@ class Comparison:
                 is_least = unsettled > 0 or number + 1 < len(groups) or of_group[2]
                 return Verdict(self._name, "different", self._rows, proven, is_least, tuple(self._examples))
         if unsettled:
-            reason = f"{unsettled:,} rows have not come to rest in {self._patience:g} s"
+            reason = f"{unsettled:,} rows still differ after {self._patience:g} s, and may be equal later"
             return Verdict(self._name, "undecided", self._rows, reason=reason)
         return Verdict(self._name, "equal", self._rows)
 

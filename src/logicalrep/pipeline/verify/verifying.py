@@ -50,7 +50,7 @@ def verify(
         settings: the server.
         storage: the destination, which may be replicated meanwhile.
         tables: the tables to compare; none for all of the destination.
-        patience: the seconds within which rows that differ at first have to come to rest.
+        patience: the seconds after which rows that still differ, without a proof, are undecided.
         with_values: whether examples of differing rows have the values of all columns.
         warn: the receiver of what a person should know.
 
