@@ -86,8 +86,8 @@ def _spark_seconds() -> float:
     program = (
         "import threading\n"
         "from logicalrep.pipeline.storage.storage import Place\n"
-        "from logicalrep.pipeline.engines.spark_session import spark_tasks\n"
-        "with spark_tasks(Storage('/tmp'), threading.Event()) as tasks: tasks.run(len, ['x'])\n"
+        "from logicalrep.pipeline.engines.spark import start_spark\n"
+        "with start_spark(Storage('/tmp'), threading.Event()) as engine: engine.run(len, ['x'])\n"
     )
     began = time.monotonic()
     subprocess.run([sys.executable, "-c", program], check=True, stderr=subprocess.DEVNULL)

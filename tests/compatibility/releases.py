@@ -16,7 +16,7 @@ from typing import Any
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.config import Config, Entry
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings
@@ -55,7 +55,7 @@ def replicate(database: Database, storage: Path) -> None:
         once=True,
         config=CONFIG,
     )
-    replicate_with(settings, Observer(), tasks=LocalTasks())
+    replicate_with(settings, Observer(), engine=SequentialEngine())
 
 
 def query(spark: Any, database: Database, name: str, folder: Path) -> list[Any]:

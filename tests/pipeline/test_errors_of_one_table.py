@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.load.tries import MOST_TRIES, Tries
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
@@ -29,12 +29,14 @@ from tests.waiting import eventually
 BAD = TableName("public", "bad")
 
 
-def stops(db: Database, storage: Path, reason: str, tasks: LocalTasks | None = None, *, is_kept: bool = False) -> None:
+def stops(
+    db: Database, storage: Path, reason: str, engine: SequentialEngine | None = None, *, is_kept: bool = False
+) -> None:
     """Replicate twice: `bad` alone is stopped, `good` has what came meanwhile."""
     for number in range(2):
         db.execute(f"INSERT INTO good VALUES ({1000 + number})")
         with pytest.raises(TablesStoppedError, match=reason) as raised:
-            replicate_with(settings(db, storage, once=True), Observer(), tasks=tasks or LocalTasks())
+            replicate_with(settings(db, storage, once=True), Observer(), engine=engine or SequentialEngine())
         assert "public.good" not in str(raised.value)
         changes = "its changes from that commit on are buffered" if is_kept else "its changes are not buffered"
         assert changes in str(raised.value)
@@ -112,7 +114,7 @@ def test_a_folder_of_another_program_stops_its_table_alone(db18: Database, tmp_p
     goes_on(db18, tmp_path)
 
 
-class Failing(LocalTasks):
+class Failing(SequentialEngine):
     """Fails for one table, as nobody foresaw."""
 
     def __init__(self, kind: str) -> None:
@@ -150,7 +152,7 @@ def test_a_table_without_columns_keeps_nobody_waiting(db18: Database, tmp_path: 
 
     prepare(db18)
     db18.execute("CREATE TABLE empty ()", "ALTER TABLE empty REPLICA IDENTITY FULL", "INSERT INTO empty DEFAULT VALUES")
-    replicate_with(settings(db18, tmp_path, once=True), Warned(), tasks=LocalTasks())
+    replicate_with(settings(db18, tmp_path, once=True), Warned(), engine=SequentialEngine())
     assert any(text.startswith("public.empty is not replicated, as it has no columns") for text in warned)
     db18.execute("ALTER TABLE empty ADD COLUMN v int DEFAULT 7")
     replicate_once(db18, tmp_path)

@@ -20,8 +20,8 @@ from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import _ApplyTask, _parts
 from logicalrep.pipeline.apply.splitting import by_table
-from logicalrep.pipeline.engines import tasks as tasks_module
-from logicalrep.pipeline.engines.tasks import SparkTasks
+from logicalrep.pipeline.engines import spark as spark_module
+from logicalrep.pipeline.engines.spark import SparkEngine
 from logicalrep.pipeline.load import change_buffer as buffered
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.spec.table_settings import TableSettings
@@ -135,12 +135,12 @@ def _size(item: bytes) -> int:
 
 
 def test_items_are_sent_while_java_has_room_for_them(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks_module, "_MOST_AT_ONCE", 1000)
-    monkeypatch.setattr(tasks_module, "MOST_SENT", 900)
-    tasks, job = SparkTasks(spark), SparkTasks._job
+    monkeypatch.setattr(spark_module, "_MOST_AT_ONCE", 1000)
+    monkeypatch.setattr(spark_module, "MOST_SENT", 900)
+    engine, job = SparkEngine(spark), SparkEngine._job
     lock, sizes, most = threading.Lock(), [0], [0]
 
-    def counted(self: SparkTasks, function: Any, items: Any, parts: int) -> Any:
+    def counted(self: SparkEngine, function: Any, items: Any, parts: int) -> Any:
         size = sum(map(len, items))
         with lock:
             sizes[0] += size
@@ -151,10 +151,10 @@ def test_items_are_sent_while_java_has_room_for_them(spark: Any, monkeypatch: py
             with lock:
                 sizes[0] -= size
 
-    monkeypatch.setattr(SparkTasks, "_job", counted)
+    monkeypatch.setattr(SparkEngine, "_job", counted)
     with ThreadPoolExecutor(8) as pool:
         items = [bytes(400)] * 6 + [bytes(5000)]
-        assert list(pool.map(lambda item: tasks.run_together(_size, item, len(item)), items)) == list(map(len, items))
+        assert list(pool.map(lambda item: engine.run_together(_size, item, len(item)), items)) == list(map(len, items))
     # The last one is too large to be sent.
     assert 400 <= most[0] <= 1000
 

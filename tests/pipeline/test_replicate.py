@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.catalog import Catalog
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run import replicate_with
@@ -49,7 +49,7 @@ def settings(db: Database, storage: Path | str, **options: Any) -> ReplicateSett
 
 
 def replicate_once(db: Database, storage: Path | str, **options: Any) -> None:
-    replicate_with(settings(db, storage, once=True, **options), Observer(), tasks=LocalTasks())
+    replicate_with(settings(db, storage, once=True, **options), Observer(), engine=SequentialEngine())
 
 
 @contextmanager
@@ -62,7 +62,10 @@ def replicate_meanwhile(
     def run() -> None:
         try:
             replicate_with(
-                settings(db, storage, every=0.0, **options), observer or Observer(), tasks=LocalTasks(), stop=stop
+                settings(db, storage, every=0.0, **options),
+                observer or Observer(),
+                engine=SequentialEngine(),
+                stop=stop,
             )
         except BaseException as error:
             errors.append(error)

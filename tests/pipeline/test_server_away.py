@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings
@@ -65,4 +65,4 @@ def test_once_waits_for_as_long_as_it_is_told(tmp_path: Path) -> None:
     nobody = ConnectionSettings(f"host={tmp_path} dbname=d user=u")
     settings = ReplicateSettings(connection=nobody, to=str(tmp_path / "lake"), once=True, retry_timeout=0.2)
     with pytest.raises(ConnectError, match=r"\[SERVER_AWAY\].*; tried for 0\."):
-        replicate_with(settings, Observer(), tasks=LocalTasks(), stop=threading.Event())
+        replicate_with(settings, Observer(), engine=SequentialEngine(), stop=threading.Event())

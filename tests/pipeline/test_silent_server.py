@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import State
@@ -61,7 +61,7 @@ def _fails(db: Database, proxy: Proxy, lake: Path, phase: int, failure: dict[str
 
     def run() -> None:
         try:
-            replicate_with(settings, Observer(), tasks=LocalTasks(), stop=stop)
+            replicate_with(settings, Observer(), engine=SequentialEngine(), stop=stop)
         except BaseException as error:
             errors.append(error)
 

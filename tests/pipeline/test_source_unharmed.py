@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.state.requests import pause
 from logicalrep.pipeline.storage.storage import Storage
@@ -85,9 +85,9 @@ def test_no_commit_waits_for_it(tmp_path: Path) -> None:
         for is_paused in (False, True):
             db.execute(*remedy.groups())
             eventually(lambda: db.value("SHOW synchronous_standby_names") == "")
-            stop, tasks = threading.Event(), LocalTasks()
+            stop, engine = threading.Event(), SequentialEngine()
             with closing(connect_writer(local.dsn)) as application, ThreadPoolExecutor(2) as pool:
-                ended = pool.submit(replicate_with, settings(db, tmp_path), Observer(), stop=stop, tasks=tasks)
+                ended = pool.submit(replicate_with, settings(db, tmp_path), Observer(), stop=stop, engine=engine)
                 try:
                     eventually(lambda: db.value("SELECT count(*) FROM pg_stat_replication") == 1)
                     if is_paused:

@@ -31,10 +31,10 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.observe.observer import Report
 from logicalrep.pipeline.settings import ReplicateSettings
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 
 settings = ReplicateSettings(connection=ConnectionSettings(sys.argv[1]), to=sys.argv[2], every=0.0)
-replicate_with(settings, Report(), tasks=LocalTasks())
+replicate_with(settings, Report(), engine=SequentialEngine())
 """
 
 

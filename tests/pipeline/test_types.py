@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
@@ -114,10 +114,10 @@ def test_keys_of_every_type_are_found_again(tmp_path: Path, kind: str) -> None:
     storage, key = Storage(str(tmp_path)), ("k",)
     log = made(storage, described({"k": (oid, modifier), "v": (25, -1)}, key))
     inserts = [("insert", None, {"k": text, "v": f"old {text}"}) for text in texts]
-    apply(log, rows(inserts, 10, key), Lsn(10), APP, LocalTasks())
+    apply(log, rows(inserts, 10, key), Lsn(10), APP, SequentialEngine())
     updates = [("update", None, {"k": text, "v": f"new {text}"}) for text in texts[1:]]
     deletes: list[tuple[str, Any, Any]] = [("delete", {"k": texts[0]}, None)]
-    apply(reopened(storage), rows(updates + deletes, 20, key), Lsn(20), APP, LocalTasks())
+    apply(reopened(storage), rows(updates + deletes, 20, key), Lsn(20), APP, SequentialEngine())
     assert counted(storage, "v") == Counter(f"new {text}" for text in texts[1:])
 
 
@@ -128,9 +128,9 @@ def test_rows_without_a_key_are_counted_by_values_of_every_type(tmp_path: Path, 
     log = made(storage, described({"k": (oid, modifier), "v": (25, -1)}, None))
     values: list[str | None] = [*texts, None]
     inserts = [("insert", None, {"k": text, "v": str(text)}) for text in values for _ in range(3)]
-    apply(log, rows(inserts, 10, None), Lsn(10), APP, LocalTasks())
+    apply(log, rows(inserts, 10, None), Lsn(10), APP, SequentialEngine())
     deletes = [("delete", {"k": text, "v": str(text)}, None) for text in values[1:]]
-    apply(log, rows(deletes, 20, None), Lsn(20), APP, LocalTasks())
+    apply(log, rows(deletes, 20, None), Lsn(20), APP, SequentialEngine())
     assert counted(storage, "v") == Counter({str(text): 2 for text in values[1:]} | {str(values[0]): 3})
 
 
@@ -142,7 +142,7 @@ def test_statistics_leave_no_row_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for number in range(7):
         row = {"id": str(number)}
         row |= {f"c{storage}": texts[number % len(texts)] for storage, (_, _, texts) in enumerate(TYPES.values())}
-        apply(log, rows([("insert", None, row)], 10 + number, key), Lsn(10 + number), APP, LocalTasks())
+        apply(log, rows([("insert", None, row)], 10 + number, key), Lsn(10 + number), APP, SequentialEngine())
     log = reopened(storage)
     log.write_checkpoint()
     table = DeltaTable(storage.uri_of("public/t"))
@@ -182,7 +182,7 @@ def test_1600_columns(tmp_path: Path) -> None:
         rows([("insert", None, first), ("insert", None, second)], 10, key),
         Lsn(10),
         APP,
-        LocalTasks(),
+        SequentialEngine(),
     )
     changed = second | {names[-1]: "changed"}
     apply(
@@ -190,7 +190,7 @@ def test_1600_columns(tmp_path: Path) -> None:
         rows([("update", None, changed), ("delete", {names[0]: names[0]}, None)], 20, key),
         Lsn(20),
         APP,
-        LocalTasks(),
+        SequentialEngine(),
     )
     (row,) = DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().to_pylist()
     assert list(row.values()) == list(changed.values())
@@ -201,8 +201,8 @@ def test_a_column_whose_name_begins_with_anothers_and_a_dot(tmp_path: Path) -> N
     storage, key = Storage(str(tmp_path)), ("a",)
     log = made(storage, described({"a": (25, -1), "a.b": (25, -1), "a.b.list.element": (25, -1)}, key))
     row = {"a": "1", "a.b": "2", "a.b.list.element": "3"}
-    apply(log, rows([("insert", None, row)], 10, key), Lsn(10), APP, LocalTasks())
-    apply(log, rows([("update", None, row | {"a.b": "4"})], 20, key), Lsn(20), APP, LocalTasks())
+    apply(log, rows([("insert", None, row)], 10, key), Lsn(10), APP, SequentialEngine())
+    apply(log, rows([("update", None, row | {"a.b": "4"})], 20, key), Lsn(20), APP, SequentialEngine())
     assert DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().to_pylist() == [row | {"a.b": "4"}]
 
 
@@ -211,5 +211,5 @@ def test_a_value_that_its_type_cannot_hold_is_an_error_and_no_commit(tmp_path: P
     log = made(storage, described({"id": (23, -1), "at": (1114, -1)}, key))
     changes = rows([("insert", None, {"id": "1", "at": "infinity"})], 10, key)
     with pytest.raises(ColumnValueError, match="infinity"):
-        apply(log, changes, Lsn(10), APP, LocalTasks())
+        apply(log, changes, Lsn(10), APP, SequentialEngine())
     assert (log.version, list(tmp_path.rglob("part-*"))) == (0, [])

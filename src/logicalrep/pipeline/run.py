@@ -22,8 +22,9 @@ from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.config.config import Config, read_config
-from logicalrep.pipeline.engines.spark_session import start_spark_tasks
-from logicalrep.pipeline.engines.tasks import JavaEndedError, Tasks, TimedTasks
+from logicalrep.pipeline.engines.engine import Engine, EngineEndedError
+from logicalrep.pipeline.engines.spark import start_spark
+from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import Loading, waiter
@@ -153,14 +154,18 @@ def replicate(
 
 
 def replicate_with(
-    settings: ReplicateSettings, observer: Observer, *, stop: threading.Event | None = None, tasks: Tasks | None = None
+    settings: ReplicateSettings,
+    observer: Observer,
+    *,
+    stop: threading.Event | None = None,
+    engine: Engine | None = None,
 ) -> None:
-    """Do what `replicate` does, with settings; `tasks` runs the work in place of Spark."""
+    """Do what `replicate` does, with settings; `engine` runs the work in place of Spark."""
     logged = Logged()
     stop = stop or threading.Event()
     observer = Observers(observer, logged)
     try:
-        _replicate(settings, observer, logged, stop, tasks)
+        _replicate(settings, observer, logged, stop, engine)
     except Ended:
         pass
     except Exception as error:
@@ -173,7 +178,7 @@ def replicate_with(
 
 
 def _replicate(
-    settings: ReplicateSettings, observer: Observer, logged: Logged, stop: threading.Event, tasks: Tasks | None
+    settings: ReplicateSettings, observer: Observer, logged: Logged, stop: threading.Event, engine: Engine | None
 ) -> None:
     storage = Storage(settings.to, settings.storage_options)
     by_table = [entry.settings for entry in settings.config.entries.values()]
@@ -191,9 +196,9 @@ def _replicate(
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
         while True:
             try:
-                _follow(settings, storage, observer, logged, observed, stop, tasks)
+                _follow(settings, storage, observer, logged, observed, stop, engine)
                 return
-            except JavaEndedError as error:
+            except EngineEndedError as error:
                 ended.append(time.monotonic())
                 if stop.is_set() or (len(ended) == _MOST_STARTS and ended[-1] - ended[0] < _STARTS_WITHIN):
                     raise
@@ -207,7 +212,7 @@ def _follow(
     logged: Logged,
     observed: Observed | None,
     stop: threading.Event,
-    tasks: Tasks | None,
+    engine: Engine | None,
 ) -> None:
     """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
     guard = Guard(storage, settings)
@@ -236,7 +241,7 @@ def _follow(
         states = States(storage)
         states.write(states.last.without_progress)
         guard.store()
-        tasks = timed = TimedTasks(tasks or stack.enter_context(start_spark_tasks(storage, stop)))
+        engine = timed = TimedEngine(engine or stack.enter_context(start_spark(storage, stop)))
         said = prepared.published.warnings
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if observed is not None:
@@ -245,11 +250,11 @@ def _follow(
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
         renewal = Renewal(settings.connection, receiver, waiter(observer, ending))
-        loading = Loading(settings, storage, publications, tasks, observer, ending, renewal)
+        loading = Loading(settings, storage, publications, engine, observer, ending, renewal)
         loader = stack.enter_context(Loader(loading, ending))
         patience = Patience(observer, stop, catalog.describe_retained)
         writer = TableWriter(
-            storage, identity.system_identifier, settings.keep, tasks, catalog, patience, check=states.check
+            storage, identity.system_identifier, settings.keep, engine, catalog, patience, check=states.check
         )
         tables = TableManager(states.last, settings, observer, catalog, loader, writer, guard, patience, pool)
         # The first to be called at the end, so that no thread waits for the server any more.

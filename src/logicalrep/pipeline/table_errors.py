@@ -9,7 +9,8 @@ from __future__ import annotations
 import psycopg
 
 from logicalrep.arrow.feed.texts import TextError
-from logicalrep.pipeline.engines.tasks import TableFailedError, TasksError
+from logicalrep.pipeline.engines.engine import EngineError
+from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.errors import RefusedCommit
 from logicalrep.pipeline.formats.delta.delta_log import WriterError
 from logicalrep.pipeline.masks.mask_key import MaskKeyError
@@ -32,7 +33,7 @@ _OF_ALL = (
     StorageError,
     SlotError,
     StateError,
-    TasksError,
+    EngineError,
     WriterError,
     OSError,
     MemoryError,

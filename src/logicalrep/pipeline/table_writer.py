@@ -25,7 +25,7 @@ from logicalrep.pipeline.catalog.evolution import evolution
 from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
 from logicalrep.pipeline.catalog.proof import latest, proven
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
-from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, ForeignTableError, application_id
 from logicalrep.pipeline.formats.delta.upkeep import is_due, maintain
@@ -74,7 +74,7 @@ class TableWriter:
         storage: Storage,
         system_identifier: int,
         keep_hours: float,
-        tasks: Tasks,
+        engine: Engine,
         catalog: Catalog,
         patience: Patience,
         *,
@@ -88,7 +88,7 @@ class TableWriter:
         self._storage = storage
         self._system = system_identifier
         self._keep_hours = keep_hours
-        self._tasks = tasks
+        self._engine = engine
         self._catalog = catalog
         self._patience = patience
         self._buffer = ChangeBuffer(storage, check)
@@ -169,7 +169,7 @@ class TableWriter:
 
     def maintain(self, log: DeltaLog) -> None:
         """Do what is due for a Delta table's upkeep."""
-        self._run(log, lambda: maintain(log, self._keep_hours, self._tasks))
+        self._run(log, lambda: maintain(log, self._keep_hours, self._engine))
 
     def write_stopped(self, table: Table) -> None:
         """Write into a table's properties why it is stopped."""
@@ -230,8 +230,8 @@ class TableWriter:
         assert table.application is not None
         log, application = table.log, table.application
         for companion in table.companions.values():
-            self._run(companion, partial(apply_companion, companion, changes, upto, application, self._tasks))
-        self._run(log, lambda: apply(log, changes, upto, application, self._tasks))
+            self._run(companion, partial(apply_companion, companion, changes, upto, application, self._engine))
+        self._run(log, lambda: apply(log, changes, upto, application, self._engine))
 
     def _apply_in_turn(self, table: Table, changes: pa.Table) -> None:
         """Apply as many commits as can be, as one value fails all that goes with it. Raises RefusedCommit."""
@@ -359,7 +359,7 @@ class TableWriter:
         evolutions = [evolution(log.table, after, now) for log in table.logs]
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
         for log, each in reversed([*zip(table.logs, evolutions, strict=True)]):
-            self._run(log, partial(reshape, log, each, self._tasks))
+            self._run(log, partial(reshape, log, each, self._engine))
 
     def move(self, table: Table, copied: Sequence[Copied]) -> None:
         """Go on with the rows of other Delta tables, `Table.logs` of another name, under a table's name."""
@@ -411,13 +411,13 @@ class TableWriter:
                     each,
                     loaded,
                     application,
-                    self._tasks,
+                    self._engine,
                     self._keep_hours,
                     buffered=(rows for _, rows in self._buffer.changes(table.folder)),
                     before_application=before,
                 )
             )
-        loaded = self._patience.run(partial(add_marked_files, loaded, table.log, self._tasks))
+        loaded = self._patience.run(partial(add_marked_files, loaded, table.log, self._engine))
         table.companions = companions
         table.log = self._patience.run(
             lambda: DeltaLog.replace(

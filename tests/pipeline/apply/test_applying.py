@@ -16,7 +16,8 @@ from deltalake import DeltaTable
 
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
-from logicalrep.pipeline.engines.tasks import Here, LocalTasks, SparkTasks
+from logicalrep.pipeline.engines.engine import Here, SequentialEngine
+from logicalrep.pipeline.engines.spark import SparkEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, WriterError
 from logicalrep.pipeline.storage import data_files
@@ -110,7 +111,7 @@ def test_many_files_are_rewritten_in_many_tasks(
     for _ in range(20):
         for _ in range(40):
             history.step()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
         most = max(most, len(log.files))
         assert rows_at(storage) == history.truth()
     assert most > 3
@@ -122,9 +123,9 @@ def test_a_row_moves_many_times_and_keeps_its_large_value(tmp_path: Path) -> Non
     history = History(("id",), random.Random(1))
     history.rows.append(("1", "a", None, "the large value"))
     history._change("insert", None, history.rows[0], ())
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     history.move(2000)
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     assert rows_at(storage) == Counter([("1001999", "a", None, "the large value")])
 
 
@@ -135,9 +136,9 @@ def test_changes_that_the_table_has_make_no_commit(tmp_path: Path) -> None:
     for _ in range(20):
         history.step()
     changes = history.take()
-    assert apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks()) is not None
+    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is not None
     version = log.version
-    assert apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks()) is None
+    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is None
     assert log.version == version
     # LSNs of another load, server or timeline are not this table's.
     assert log.applied("logicalrep/2/1/x") is None
@@ -149,7 +150,7 @@ def test_a_row_that_must_be_there_and_is_not_needs_a_resync(tmp_path: Path) -> N
     history._change("delete", ("5", "a", None, None), None, ())
     version = log.version
     with pytest.raises(NeedsResync, match="1 of 1 rows"):
-        apply(log, history.take(), Lsn(history.lsn), APP, LocalTasks())
+        apply(log, history.take(), Lsn(history.lsn), APP, SequentialEngine())
     assert log.version == version
 
 
@@ -163,11 +164,11 @@ def test_files_of_a_kill_before_the_commit_are_in_no_version(tmp_path: Path, mon
     with monkeypatch.context() as killed:
         killed.setattr(DeltaLog, "commit", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+            apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
     assert len(list((tmp_path / "public" / "t").glob("*.parquet"))) == 1
     again = DeltaLog.open(storage, "public/t")
     assert again is not None
-    apply(again, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    apply(again, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
     assert rows_at(storage) == history.truth()
 
 
@@ -187,7 +188,7 @@ def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: 
     history = History(("id",), random.Random(3))
     for _ in range(30):
         history.insert()
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     version = log.version
     rows = pa.table({"id": [1], "b": ["new"], "v": [None], "big": [None]}, schema=log.table.schema)
     files = write_rows(storage, "public/t", rows)
@@ -216,7 +217,7 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
         assert len(parts) > 2
         assert pa.concat_tables(parts) == changes
         version = log.version
-        apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
         assert log.version == version + 1
         assert rows_at(storage) == history.truth()
     # Files between the parts are in no version, and gone.
@@ -234,7 +235,7 @@ def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: 
             history.step()
         kept.append(history.take())
         monkeypatch.setattr(applying, "_MOST_BYTES", kept[-1].nbytes // 3)
-        apply(log, pa.concat_tables(kept), Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, pa.concat_tables(kept), Lsn(history.lsn - 1), APP, SequentialEngine())
         assert rows_at(storage) == history.truth()
 
 
@@ -250,6 +251,6 @@ def test_executors_rewrite_many_files_of_one_table(tmp_path: Path, spark: Any, m
         for _ in range(60):
             history.step()
         # Executors have modules of their own: the first batch makes the files.
-        tasks = LocalTasks() if number == 0 else SparkTasks(spark)
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, tasks)
+        engine = SequentialEngine() if number == 0 else SparkEngine(spark)
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, engine)
         assert rows_at(storage) == history.truth()

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -109,7 +109,7 @@ def applied_randomly(
             history.truncate()
         batches.append(taken(history))
         again = pa.concat_tables(batches[-chance.randrange(1, 4) :])
-        apply(log, again, Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, again, Lsn(history.lsn - 1), APP, SequentialEngine())
         if chance.random() < 0.3:
             reopened = DeltaLog.open(storage, "public/t")
             assert reopened is not None

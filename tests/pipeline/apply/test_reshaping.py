@@ -14,7 +14,7 @@ from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.reshaping import reshape
 from logicalrep.pipeline.catalog.evolution import Evolution
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.spec.forms import ReservedColumnError
@@ -55,7 +55,7 @@ def changed(log: DeltaLog) -> None:
     ):
         history._change(op, old, new, unchanged)
 
-    apply(log, pa.Table.from_pylist(history.feed, FEED_SCHEMA), Lsn(1000), APP, LocalTasks())
+    apply(log, pa.Table.from_pylist(history.feed, FEED_SCHEMA), Lsn(1000), APP, SequentialEngine())
 
 
 def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:
@@ -71,7 +71,7 @@ def log_of(tmp_path: Path, settings: TableSettings, companion: Literal["history"
 
 def test_a_version_of_the_past_never_had_a_new_column(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(history=True), "history")
-    reshape(log, evolved(log.table, "7"), LocalTasks())
+    reshape(log, evolved(log.table, "7"), SequentialEngine())
     assert rows(tmp_path, "id", "b", "large", "new", "_is_current") == [
         (1, "b", "big", None, False),
         (1, "c", "big", 7, True),
@@ -81,13 +81,13 @@ def test_a_version_of_the_past_never_had_a_new_column(tmp_path: Path) -> None:
 
 def test_a_marked_row_never_had_a_new_column(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(deletes="soft"))
-    reshape(log, evolved(log.table, "7"), LocalTasks())
+    reshape(log, evolved(log.table, "7"), SequentialEngine())
     assert rows(tmp_path, "id", "large", "new", "_deleted") == [(1, "big", 7, False), (2, "big", None, True)]
 
 
 def test_earlier_changes_name_a_column_as_it_is_called_now(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(append=True), "changes")
-    reshape(log, evolved(log.table, "7"), LocalTasks())
+    reshape(log, evolved(log.table, "7"), SequentialEngine())
     assert rows(tmp_path, "_ordinal", "_change_type", "large", "new", "_unchanged") == [
         (0, "insert", "big", None, []),
         (1, "insert", "big", None, []),
@@ -100,9 +100,9 @@ def test_earlier_changes_name_a_column_as_it_is_called_now(tmp_path: Path) -> No
 def test_a_change_whose_answer_was_lost_is_made_once(tmp_path: Path, default: str | None) -> None:
     log = log_of(tmp_path, TableSettings())
     later = evolved(log.table, default)
-    reshape(log, later, LocalTasks())
+    reshape(log, later, SequentialEngine())
     version = log.version
-    reshape(log, later, LocalTasks())
+    reshape(log, later, SequentialEngine())
     assert (log.version, len(rows(tmp_path, "id", "large", "new"))) == (version, 1)
 
 
@@ -113,14 +113,14 @@ def test_a_default_that_the_type_cannot_hold(
     tmp_path: Path, unrepresentable: Literal["null", "text"], expected: dict[str, Any]
 ) -> None:
     log = log_of(tmp_path, TableSettings(unrepresentable=unrepresentable))
-    reshape(log, evolved(log.table, "infinity", type_id=1114), LocalTasks())
+    reshape(log, evolved(log.table, "infinity", type_id=1114), SequentialEngine())
     assert rows(tmp_path, *expected) == [tuple(expected.values())]
     other = log_of(tmp_path / "other", TableSettings())
     with pytest.raises(NeedsResync, match="cannot hold its default"):
-        reshape(other, evolved(other.table, "infinity", type_id=1114), LocalTasks())
+        reshape(other, evolved(other.table, "infinity", type_id=1114), SequentialEngine())
 
 
 def test_a_name_that_is_taken(tmp_path: Path) -> None:
     log = log_of(tmp_path, TableSettings(deletes="soft"))
     with pytest.raises(ReservedColumnError):
-        reshape(log, evolved(log.table, None, name="_deleted"), LocalTasks())
+        reshape(log, evolved(log.table, None, name="_deleted"), SequentialEngine())

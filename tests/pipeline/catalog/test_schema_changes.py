@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
@@ -152,10 +152,10 @@ def test_a_type_changes_and_no_row_does(db18: Database, tmp_path: Path, statemen
         db18.execute(each)
     db18.execute("CREATE TYPE mood2 AS ENUM ('one', 'two')")
     observer = Loads()
-    replicate_with(settings(db18, tmp_path, once=True), observer, tasks=LocalTasks())
+    replicate_with(settings(db18, tmp_path, once=True), observer, engine=SequentialEngine())
     for each in statements.split("; "):
         db18.execute(each)
-    replicate_with(settings(db18, tmp_path, once=True), observer, tasks=LocalTasks())
+    replicate_with(settings(db18, tmp_path, once=True), observer, engine=SequentialEngine())
     assert find_differences(db18.dsn, str(tmp_path), ["public.typed"]) == {}
     assert observer.loads == 1 + loads
 
@@ -360,7 +360,7 @@ def test_a_renamed_table_is_followed_under_its_new_name(
             run()
     else:
         run()
-    replicate_with(settings(db18, tmp_path, once=True, **options), loading, tasks=LocalTasks())
+    replicate_with(settings(db18, tmp_path, once=True, **options), loading, engine=SequentialEngine())
     tables = [f"{schema}.{name}" for schema, name in db18.rows(
         "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = 'p'"
     )]  # fmt: skip
@@ -394,7 +394,7 @@ def test_a_table_that_is_renamed_during_a_look_is_followed(
         eventually(lambda: not statements)
         db18.execute("INSERT INTO later VALUES (2)")
         caught_up()
-    replicate_with(settings(db18, tmp_path, once=True, publication="p"), loading, tasks=LocalTasks())
+    replicate_with(settings(db18, tmp_path, once=True, publication="p"), loading, engine=SequentialEngine())
     assert kept_differences(db18, tmp_path, ["public.later"], TableSettings()) == {}
     assert loading.loads == 0
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
@@ -167,7 +167,7 @@ def test_it_is_followed(
         for write in accumulate(count(1)):
             kills.at(write)
             try:
-                replicate_with(settings(db18, tmp_path, **options), observer, tasks=LocalTasks())
+                replicate_with(settings(db18, tmp_path, **options), observer, engine=SequentialEngine())
                 break
             except Killed:
                 continue

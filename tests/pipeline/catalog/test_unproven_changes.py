@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run import replicate_with
@@ -273,7 +273,7 @@ def test_what_is_not_proven_is_loaded_again(
             caught_up()
     else:
         change()
-    replicate_with(settings(db, tmp_path, once=True, **options), observer, tasks=LocalTasks())
+    replicate_with(settings(db, tmp_path, once=True, **options), observer, engine=SequentialEngine())
     copies = [f"public.{table}" for table in cases]
     found = kept_differences(db, tmp_path, copies, KEPT if is_all_kept else settings(db, tmp_path).table_settings,
                              counts_versions=False)  # fmt: skip
@@ -296,7 +296,7 @@ class Needed(Loaded):
 
 def run(db: Database, storage: Path, **options: Any) -> Needed:
     observer = Needed()
-    replicate_with(settings(db, storage, once=True, **options), observer, tasks=LocalTasks())
+    replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine())
     return observer
 
 

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.load.copying import _limit_rate
 from logicalrep.pipeline.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.pipeline.run import replicate_with
@@ -49,7 +49,7 @@ class Heard(Observer):
         self.waits.append(text)
 
 
-class Before(LocalTasks):
+class Before(SequentialEngine):
     """Does something once before the first part is copied."""
 
     def __init__(self, action: Callable[[], object]) -> None:
@@ -63,7 +63,7 @@ class Before(LocalTasks):
 
 
 def loading(
-    db: Database, storage: Path, *, dsn: str = "", tasks: LocalTasks | None = None, observer: Observer | None = None,
+    db: Database, storage: Path, *, dsn: str = "", engine: SequentialEngine | None = None, observer: Observer | None = None,
     stop: threading.Event | None = None, **options: Any,
 ) -> Loading:  # fmt: skip
     given = ReplicateSettings(connection=ConnectionSettings(dsn or db.dsn), to=str(storage), **options)
@@ -71,7 +71,7 @@ def loading(
         given,
         Storage(str(storage), {}),
         ("p",),
-        tasks or LocalTasks(),
+        engine or SequentialEngine(),
         observer or Observer(),
         stop or threading.Event(),
     )
@@ -225,7 +225,7 @@ def test_a_table_that_is_changed_meanwhile_is_loaded_again(db18: Database, tmp_p
     heard = Heard()
     results = {
         result.name.name: result
-        for result in load(db18, tmp_path, "t", "other", tasks=Before(change), observer=heard, load_sessions=1)
+        for result in load(db18, tmp_path, "t", "other", engine=Before(change), observer=heard, load_sessions=1)
     }
     changed = results["t"]
     assert isinstance(changed, NotLoaded), changed
@@ -266,7 +266,7 @@ def test_a_killed_session_is_no_error(db18: Database, tmp_path: Path) -> None:
         "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots "
         "WHERE slot_name LIKE 'logicalrep_load_%' AND database = current_database()"
     )
-    (result,) = load(db18, tmp_path, "t", tasks=Before(lambda: db18.execute(kill)))
+    (result,) = load(db18, tmp_path, "t", engine=Before(lambda: db18.execute(kill)))
     assert isinstance(result, NotLoaded)
     assert result.again
 
@@ -343,7 +343,7 @@ def test_a_transaction_that_keeps_the_first_slot_waiting_is_named_too(
     try:
         with db18.writer() as writer, writer.transaction():
             writer.execute("INSERT INTO t VALUES (1)")
-            thread = threading.Thread(target=lambda: replicate_with(given, heard, tasks=LocalTasks(), stop=stop))
+            thread = threading.Thread(target=lambda: replicate_with(given, heard, engine=SequentialEngine(), stop=stop))
             thread.start()
             said = f"a new slot waits for the transaction of process {writer.info.backend_pid}"
             eventually(lambda: any(said in text for text in heard.waits))

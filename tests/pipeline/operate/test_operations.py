@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from logicalrep.cli.main import main
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import resync
@@ -74,7 +74,7 @@ def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path)
 def test_no_other_table_comes_to_those_that_are_loaded_again(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.run.spark_tasks", lambda *_: nullcontext(LocalTasks()))
+    monkeypatch.setattr("logicalrep.pipeline.run.start_spark", lambda *_: nullcontext(SequentialEngine()))
     replicate_once(shop, tmp_path, tables=(ORDERS,))
     assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
     assert list(State.read(Storage(str(tmp_path))).tables) == ["public.orders"]
@@ -88,7 +88,7 @@ def test_no_warning_tells_of_defaults_that_are_filled_in(db18: Database, tmp_pat
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     replicate_once(db18, tmp_path)
     db18.execute("ALTER TABLE t ADD v int DEFAULT 7")
-    replicate_with(settings(db18, tmp_path, once=True), Warned(), tasks=LocalTasks())
+    replicate_with(settings(db18, tmp_path, once=True), Warned(), engine=SequentialEngine())
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
@@ -108,7 +108,7 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
             settings(db18, tmp_path, once=True, publication="p"),
             connection=ConnectionSettings(db18.server.dsn_as(role, db18.name)),
         )
-        replicate_with(as_role, Observer(), tasks=LocalTasks())
+        replicate_with(as_role, Observer(), engine=SequentialEngine())
         with db18.writer() as other, other.transaction():
             other.execute("INSERT INTO t VALUES (2)")
             found = query_status(as_role.connection, Storage(str(tmp_path)))
@@ -122,10 +122,10 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
             "ALTER TABLE t ATTACH PARTITION t_2 FOR VALUES FROM (10) TO (20)",
         )
         with pytest.raises(TablesStoppedError, match=r"denied for table t_2: let the owner run GRANT SELECT .* resync"):
-            replicate_with(as_role, Observer(), tasks=LocalTasks())
+            replicate_with(as_role, Observer(), engine=SequentialEngine())
         db18.execute(f"GRANT SELECT ON t_2 TO {role}")
         resync(as_role.connection, Storage(str(tmp_path)), [TableName("public", "t")])
-        replicate_with(as_role, Observer(), tasks=LocalTasks())
+        replicate_with(as_role, Observer(), engine=SequentialEngine())
         assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
         # The publication is its owner's.
         *_, stays, deleted = drop(as_role.connection, Storage(str(tmp_path)), deletes_tables=True)
@@ -172,7 +172,7 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
 def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.run.spark_tasks", lambda *_: nullcontext(LocalTasks()))
+    monkeypatch.setattr("logicalrep.pipeline.run.start_spark", lambda *_: nullcontext(SequentialEngine()))
     db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     replicate_once(db, tmp_path)
     identity = Identity.read(Storage(str(tmp_path)))

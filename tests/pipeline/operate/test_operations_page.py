@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.cli.main import main
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from tests.conftest import ROOT
 from tests.documents import examples
 from tests.pipeline.comparison import find_differences
@@ -26,7 +26,7 @@ def test_the_commands_of_the_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # The tasks run in this process in place of Spark.
-    monkeypatch.setattr("logicalrep.pipeline.run.spark_tasks", lambda *_: nullcontext(LocalTasks()))
+    monkeypatch.setattr("logicalrep.pipeline.run.start_spark", lambda *_: nullcontext(SequentialEngine()))
     lines = [
         shlex.split(line, comments=True)
         for block in examples("docs/operations.md", "sh")

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.pipeline.apply.applying import apply
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.spec.names import column_names, table_folder
 from logicalrep.pipeline.storage.storage import InvalidDestinationError, Storage
@@ -64,7 +64,7 @@ def test_tables_with_odd_names_are_read_back(tmp_path: Path, name: str) -> None:
     history = History(("id",), random.Random(1))
     for _ in range(4):
         history.insert()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     log.write_checkpoint()
     found = DeltaLog.open(storage, folder)
     assert found is not None

@@ -14,7 +14,7 @@ pytest.importorskip("moto")
 from deltalake import DeltaTable
 
 from logicalrep.pipeline.apply.applying import apply
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta import upkeep
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.upkeep import maintain
@@ -83,7 +83,7 @@ def test_odd_names_are_one_key_to_all(store: Store, root: str) -> None:
         log = new_log(storage, ("id",), folder)
         history = History(("id",), random.Random(1))
         history.insert()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
         found = DeltaLog.open(storage, folder)
         assert found is not None, name
         assert found.files.keys() == log.files.keys()
@@ -103,7 +103,7 @@ def test_odd_names_are_read_by_others(store: Store, name: str) -> None:
     log = new_log(storage, ("id",), folder)
     history = History(("id",), random.Random(1))
     history.insert()
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     uri = "s3://lake/shop/" + quote(folder)
     assert DeltaTable(uri, storage_options=store.options).to_pyarrow_table().num_rows == 1
 
@@ -140,8 +140,8 @@ def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, m
         changes = history.take()
         for _ in range(50):
             try:
-                apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
-                maintain(log, 24, LocalTasks())
+                apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+                maintain(log, 24, SequentialEngine())
                 break
             except StorageError:
                 errors += 1
@@ -166,11 +166,11 @@ def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, monk
     changes = history.take()
     store.trouble = lambda method, path: "lose" if method == "PUT" and path.endswith(".json") else None
     with pytest.raises(StorageError):
-        apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
     store.trouble = lambda method, path: None
     with pytest.raises(StorageError, match="was lost"):
-        apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
-    assert apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks()) is None
+        apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is None
     assert rows_at(where) == history.truth()
     log.commit([], [], APP, Lsn(history.lsn))
 

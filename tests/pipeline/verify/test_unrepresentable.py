@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.config.config import Config
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import read_known_settings
 from logicalrep.pipeline.spec.table_settings import TableSettings, TableSettingsError
@@ -62,7 +62,7 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
     log = made(storage, table)
     odd = {"id": "1", "at": "infinity", "n": "NaN", "a": "{{1},{2}}", "at_text": "own"}
     even = {"id": "2", "at": "2026-01-01 00:00:00", "n": "19.90", "a": "{1}", "at_text": None}
-    apply(log, rows([("insert", None, odd), ("insert", None, even)], 10, key), Lsn(10), APP, LocalTasks())
+    apply(log, rows([("insert", None, odd), ("insert", None, even)], 10, key), Lsn(10), APP, SequentialEngine())
     first, second = there(storage)
     assert (first["at"], first["n"], first["a"], first["at_text"]) == (None, None, None, "own")
     assert (str(second["n"]), second["a"]) == ("19.90", [1])
@@ -77,7 +77,7 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
     updates = [("update", odd, new_odd), ("update", even, new_even), ("delete", new_even, None)]
     if key is not None:
         updates = [("update", None, new_odd), ("update", None, new_even), ("delete", {"id": "2"}, None)]
-    apply(log, rows(updates, 20, key), Lsn(20), APP, LocalTasks())
+    apply(log, rows(updates, 20, key), Lsn(20), APP, SequentialEngine())
     (left,) = there(storage)
     assert left == second | {"id": 1}
 
@@ -89,7 +89,7 @@ def test_a_value_of_the_key_is_an_error_in_any_case(tmp_path: Path) -> None:
     assert log.table.names == ("at", "on", "on_text")
     insert = rows([("insert", None, {"at": "infinity", "on": "infinity"})], 10, key)
     with pytest.raises(ColumnValueError, match="of the key"):
-        apply(log, insert, Lsn(10), APP, LocalTasks())
+        apply(log, insert, Lsn(10), APP, SequentialEngine())
     assert (log.version, list(tmp_path.rglob("part-*"))) == (0, [])
 
 

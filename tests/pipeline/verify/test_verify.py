@@ -16,7 +16,7 @@ import pytest
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings
@@ -362,7 +362,7 @@ def test_a_password_in_a_file_is_in_nothing_that_is_written(
     settings = ReplicateSettings(
         connection=ConnectionSettings(f"{shop.dsn} password=s3cretword"), to=str(lake), once=True
     )
-    replicate_with(settings, Observer(), tasks=LocalTasks())
+    replicate_with(settings, Observer(), engine=SequentialEngine())
     file.write_text(f"{shop.dsn} password=s3cretword\n")
     monkeypatch.setenv("PGPASSWORD", "other-s3cretword")
     assert main(["verify", "--dsn-file", str(file), "--to", str(lake), "--json"]) == 0

@@ -20,7 +20,7 @@ from logicalrep.pipeline.apply.ending import Ending, may_be_there, reduced_to
 from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite
-from logicalrep.pipeline.engines.tasks import MOST_SENT, Here, LocalTasks, Shared, Tasks
+from logicalrep.pipeline.engines.engine import MOST_SENT, Engine, Here, SequentialEngine, Shared
 from logicalrep.pipeline.errors import NeedsResync, OtherShape
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.spec.forms import END, Form
@@ -48,7 +48,7 @@ class Applied:
     bytes_written: int
 
 
-def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: Tasks) -> Applied | None:
+def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, engine: Engine) -> Applied | None:
     """Apply changes to a table in one commit; None, and no commit, if the table has them all.
 
     Args:
@@ -56,7 +56,7 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
         changes: rows of the change feed, all of this table, whole transactions in the order of their commits.
         upto: the table has all commits up to this LSN then.
         application: the application id, whose LSN tells which commits the table has already.
-        tasks: the runner of the work.
+        engine: the runner of the work.
 
     Raises:
         OtherShape: the changes have other columns, or another replica identity.
@@ -72,7 +72,7 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
     count = written = 0
     for part in _apart(_parts(changes, -1 if applied is None else int(applied)), log.table.form):
         # A part finds the files of those before it, which are in no version of the table.
-        done = _apply_part(_ApplyTask(log.storage, log.folder, log.table, tuple(files.values()), part), tasks)
+        done = _apply_part(_ApplyTask(log.storage, log.folder, log.table, tuple(files.values()), part), engine)
         for file in done.removed:
             del files[file.path]
             if file.path not in log.files:
@@ -118,19 +118,19 @@ def _apart(parts: Iterator[pa.Table], form: Form) -> Iterator[pa.Table]:
         yield from (part.slice(start, end - start) for start, end in pairwise(bounds))
 
 
-def _apply_part(work: _ApplyTask, tasks: Tasks) -> Rewritten:
+def _apply_part(work: _ApplyTask, engine: Engine) -> Rewritten:
     if work.table.form in END and work.changes["op"][0].as_py() == "truncate":
-        return _end_all_rows(work, tasks)
-    done = tasks.run_together(_reduce_and_rewrite, work, work.changes.nbytes)
-    return _in_parts(work, done, tasks) if isinstance(done, Reduced) else done
+        return _end_all_rows(work, engine)
+    done = engine.run_together(_reduce_and_rewrite, work, work.changes.nbytes)
+    return _in_parts(work, done, engine) if isinstance(done, Reduced) else done
 
 
-def _end_all_rows(work: _ApplyTask, tasks: Tasks) -> Rewritten:
+def _end_all_rows(work: _ApplyTask, engine: Engine) -> Rewritten:
     files = sorted(work.files, key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
     position = Positions.of(work.changes)
     endings = [Ending(work.storage, work.folder, work.table, files[number::count], position) for number in range(count)]
-    done = tasks.run(end_all, endings)
+    done = engine.run(end_all, endings)
     return Rewritten(
         [file for each in done for file in each.added], [file for each in done for file in each.removed], 0
     )
@@ -180,13 +180,13 @@ def _change_files(work: _ApplyTask) -> list[DataFile]:
     return write_rows(work.storage, work.folder, pa.Table.from_batches(batches, stored))
 
 
-def _in_parts(work: _ApplyTask, effect: Reduced, tasks: Tasks) -> Rewritten:
+def _in_parts(work: _ApplyTask, effect: Reduced, engine: Engine) -> Rewritten:
     """Rewrite many files in tasks, each with a part of about the same size."""
     files = sorted(_candidates(work, effect), key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
     parts = [files[number::count] for number in range(count)]
     # Large rows stay in this process.
-    runner = LocalTasks() if effect.rows.nbytes > MOST_SENT else tasks
+    runner = SequentialEngine() if effect.rows.nbytes > MOST_SENT else engine
     with runner.share(effect) as shared:
         rewritings = [
             _rewriting(work, effect, shared, part, files, writes_new=not number) for number, part in enumerate(parts)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from logicalrep.pipeline.apply.ending import are_there
 from logicalrep.pipeline.catalog.evolution import Evolution
-from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.spec.forms import END, MORE
@@ -25,7 +25,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.values import arrow_array_or_text
 
 
-def reshape(log: DeltaLog, evolution: Evolution, tasks: Tasks) -> None:
+def reshape(log: DeltaLog, evolution: Evolution, engine: Engine) -> None:
     """Give a table, or a companion table of it, other columns, or another key, in one commit.
 
     Rows that are gone, which are marked or versions of the past, never had a new column: they have NULL in it, and so
@@ -46,7 +46,7 @@ def reshape(log: DeltaLog, evolution: Evolution, tasks: Tasks) -> None:
     table = replace(evolution.table, left=())
     files = list(log.files.values())
     work = [_Reshaping(log.storage, log.folder, log.table, table, evolution.sources, defaults, file) for file in files]
-    log.describe(table, [file for done in tasks.run(_reshape_file, work) for file in done], files)
+    log.describe(table, [file for done in engine.run(_reshape_file, work) for file in done], files)
 
 
 def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from logicalrep.pipeline.apply.ending import Ending, are_there, changed_files
 from logicalrep.pipeline.apply.keys import row_keys
 from logicalrep.pipeline.apply.reduction import Reduced
-from logicalrep.pipeline.engines.tasks import Shared
+from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.spec.forms import END
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, write_rows

@@ -1,1 +1,1 @@
-"""The engines that do the work: this process, or tasks of Spark's executors."""
+"""The engines that do the work: an interface, Spark's executors, and processes of this machine."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logicalrep.pipeline.apply.ending import are_there, begun, ended
 from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.apply.rewriting import write_versions
-from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.history.matching import Matching, are_carried, converted, matched
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -21,7 +21,7 @@ from logicalrep.pipeline.storage.storage import Storage
 
 
 def write_marked_files(
-    before: DeltaLog, table: TableSpec, loaded: Sequence[DataFile], position: Positions, tasks: Tasks
+    before: DeltaLog, table: TableSpec, loaded: Sequence[DataFile], position: Positions, engine: Engine
 ) -> list[DataFile]:
     """Return files with the rows from before that are not among the loaded ones: they are marked now, or were already.
 
@@ -32,15 +32,15 @@ def write_marked_files(
         table: the table as it was loaded.
         loaded: the files of the load.
         position: the position of the load.
-        tasks: the runner of the work.
+        engine: the runner of the work.
     """
     if before.table.key != table.key or not are_carried(before.table, table, table.key_names):
         return []
     old = list(before.files.values())
     work = Matching(before.storage, before.folder, before.table, old, before.folder, table, loaded)
-    rows = matched(work, tasks).old
+    rows = matched(work, engine).old
     items = [_Old(work, file, these, position) for file, these in zip(old, rows, strict=True) if len(these)]
-    return [file for files in tasks.run(_write_marked, items) for file in files]
+    return [file for files in engine.run(_write_marked, items) for file in files]
 
 
 def write_version_files(
@@ -51,13 +51,13 @@ def write_version_files(
     table: TableSpec,
     loaded: Sequence[DataFile],
     position: Positions,
-    tasks: Tasks,
+    engine: Engine,
 ) -> list[DataFile]:
     """Return the files of a history after a load: what differs is closed at its position, and its rows begin there."""
     old = [] if before is None else list(before.files.values())
     before_table = table if before is None else before.table
     work = Matching(storage, folder, before_table, old, loaded_folder, table, loaded)
-    found = matched(work, tasks)
+    found = matched(work, engine)
     is_other = not _has_same_columns(before_table, table)
     changing = [
         _Old(work, file, rows, position) for file, rows in zip(old, found.old, strict=True) if len(rows) or is_other
@@ -66,12 +66,12 @@ def write_version_files(
     changed = {item.file.path for item in changing}
     return [
         *(file for file in old if file.path not in changed),
-        *(file for files in tasks.run(_write_closed, changing) for file in files),
-        *(file for files in tasks.run(_write_begun, beginning) for file in files),
+        *(file for files in engine.run(_write_closed, changing) for file in files),
+        *(file for files in engine.run(_write_begun, beginning) for file in files),
     ]
 
 
-def write_change_files(before: DeltaLog, table: TableSpec, tasks: Tasks) -> list[DataFile]:
+def write_change_files(before: DeltaLog, table: TableSpec, engine: Engine) -> list[DataFile]:
     """Return the files of a table's changes after a load, in the columns that it has now."""
     old = list(before.files.values())
     if _has_same_columns(before.table, table):
@@ -79,7 +79,7 @@ def write_change_files(before: DeltaLog, table: TableSpec, tasks: Tasks) -> list
     work = Matching(before.storage, before.folder, before.table, old, before.folder, table, ())
     nowhere = Positions(*(np.zeros(1, np.int64) for _ in range(3)))
     items = [_Old(work, file, np.zeros(0, np.int64), nowhere) for file in old]
-    return [file for files in tasks.run(_write_converted, items) for file in files]
+    return [file for files in engine.run(_write_converted, items) for file in files]
 
 
 @dataclass(frozen=True)

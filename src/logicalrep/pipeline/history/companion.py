@@ -16,7 +16,7 @@ from logicalrep.arrow.row_form import UNREADABLE
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.catalog.proof import has_same_columns
-from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
@@ -58,10 +58,10 @@ def opened_companions(storage: Storage, log: DeltaLog, known: Mapping[str, int])
     return found
 
 
-def apply_companion(log: DeltaLog, changes: pa.Table, upto: Lsn, app: str, tasks: Tasks) -> None:
+def apply_companion(log: DeltaLog, changes: pa.Table, upto: Lsn, app: str, engine: Engine) -> None:
     """Apply changes of a table to a companion table of it. Arguments and errors are those of `apply`."""
     try:
-        apply(log, changes, upto, app, tasks)
+        apply(log, changes, upto, app, engine)
     except DamagedError as error:
         raise _damaged(log.folder, error) from None
 
@@ -72,7 +72,7 @@ def replaced_companion(
     companion: Companion,
     loaded: LoadedTable,
     application: str,
-    tasks: Tasks,
+    engine: Engine,
     keep_hours: float,
     *,
     buffered: Iterable[pa.Table],
@@ -86,7 +86,7 @@ def replaced_companion(
         companion: the kind of table.
         loaded: the load, whose rows are in no version of the table yet.
         application: the application id of the commits after it.
-        tasks: the runner of the work.
+        engine: the runner of the work.
         keep_hours: the hours for which old versions can be read.
         buffered: the changes that came while it was loaded.
         before_application: the application id of the commits before it; None if there are none.
@@ -98,15 +98,15 @@ def replaced_companion(
     try:
         if companion == "history":
             position = position_of(loaded)
-            files = write_version_files(storage, own, before, folder, table, loaded.files, position, tasks)
+            files = write_version_files(storage, own, before, folder, table, loaded.files, position, engine)
         elif before is not None:
             was_applied = before_application is not None and before.applied(before_application) is not None
             # With other columns it is not known which change had which: those until the load are not in the table.
             if was_applied and has_same_columns(before.table, loaded.table):
                 assert before_application is not None
                 for rows in buffered:
-                    _add(before, rows, loaded.position, before_application, tasks)
-            files = write_change_files(before, table, tasks)
+                    _add(before, rows, loaded.position, before_application, engine)
+            files = write_change_files(before, table, engine)
         else:
             files = []
     except DamagedError as error:
@@ -117,20 +117,20 @@ def replaced_companion(
     )
 
 
-def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, tasks: Tasks) -> None:
+def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, engine: Engine) -> None:
     """Add the buffered changes before the load, which the table itself does not need, as far as they fit."""
     _, rows = sent_relations(rows.filter(pc.less(rows["commit_lsn"], pa.scalar(int(end), pa.int64()))))
     rows = rows.filter(pc.not_equal(rows["op"], UNREADABLE))
     if rows.num_rows:
         with suppress(NeedsResync):
-            apply(log, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, tasks)
+            apply(log, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, engine)
 
 
-def add_marked_files(loaded: LoadedTable, before: DeltaLog | None, tasks: Tasks) -> LoadedTable:
+def add_marked_files(loaded: LoadedTable, before: DeltaLog | None, engine: Engine) -> LoadedTable:
     """Return a load with the rows that it does not have any more, marked as deleted where the settings say so."""
     if before is None or loaded.table.form != "marked":
         return loaded
-    files = write_marked_files(before, loaded.table, loaded.files, position_of(loaded), tasks)
+    files = write_marked_files(before, loaded.table, loaded.files, position_of(loaded), engine)
     return replace(loaded, files=[*loaded.files, *files])
 
 

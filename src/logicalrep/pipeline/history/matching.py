@@ -15,7 +15,7 @@ from logicalrep.pipeline.apply.ending import are_there
 from logicalrep.pipeline.apply.keys import row_keys
 from logicalrep.pipeline.apply.reshaping import renamed_in_changes
 from logicalrep.pipeline.apply.rewriting import hits_of
-from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.spec.forms import MORE
 from logicalrep.pipeline.spec.row_texts import row_texts
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -49,14 +49,14 @@ class Matched:
     new: list[_Ints]
 
 
-def matched(work: Matching, tasks: Tasks) -> Matched:
+def matched(work: Matching, engine: Engine) -> Matched:
     """Return the rows from before that are not among the loaded ones, and the loaded ones that were not there.
 
     Rows to be marked are compared by their keys, and versions by all of their values. Of equal rows as many count.
     """
     size = sum(file.size for file in (*work.old, *work.new))
     count = size // _AT_ONCE + 1
-    parts = tasks.run(_match_part, [_MatchTask(work, number, count) for number in range(count)])
+    parts = engine.run(_match_part, [_MatchTask(work, number, count) for number in range(count)])
     return Matched(
         *(
             [np.sort(np.concatenate(of_file)) for of_file in zip(*sides, strict=True)]

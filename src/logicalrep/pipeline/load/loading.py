@@ -19,7 +19,7 @@ import psycopg
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import query_catalog_tables
-from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.load.copying import CopyTask, copy
 from logicalrep.pipeline.load.renewal import Renewal
@@ -123,7 +123,7 @@ class Loading:
         settings: ReplicateSettings,
         storage: Storage,
         publications: tuple[str, ...],
-        tasks: Tasks,
+        engine: Engine,
         observer: Observer,
         stop: threading.Event,
         renewal: Renewal | None = None,
@@ -135,7 +135,7 @@ class Loading:
         self._settings = settings
         self._storage = storage
         self._publications = publications
-        self._tasks = tasks
+        self._engine = engine
         self._observer = observer
         self._stop = stop
         self._renewal = renewal
@@ -265,7 +265,7 @@ class Loading:
         return _Copy(name, table, parts, began, len(parts))
 
     def _copy(self, part: CopyTask) -> list[DataFile]:
-        return self._tasks.run(copy, [part])[0]
+        return self._engine.run(copy, [part])[0]
 
     def _finish_copy(self, snapshot: Snapshot, copy: _Copy) -> LoadedTable:
         self._said.pop(copy.name, None)

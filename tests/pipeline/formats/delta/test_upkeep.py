@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
-from logicalrep.pipeline.engines.tasks import LocalTasks
+from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta import delta_log, upkeep
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.upkeep import is_due, maintain, needs_checkpoint
@@ -42,9 +42,9 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
     for number in range(500):
         history.step()
         history.update()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
         if is_due(log, 24):
-            maintain(log, 24, LocalTasks())
+            maintain(log, 24, SequentialEngine())
         if number == 250:
             old, rows_then = DeltaTable(storage.uri_of("public/t")), len(history.rows)
             opened = old.to_pyarrow_table()
@@ -84,9 +84,9 @@ def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     history = History(("id",), random.Random(2))
     while len(log.files) < 12:
         history.insert()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     applied = log.applied(APP)
-    maintain(log, 24, LocalTasks())
+    maintain(log, 24, SequentialEngine())
     assert len(log.files) == 2
     assert log.applied(APP) == applied
     assert rows_at(storage) == history.truth()
@@ -125,14 +125,14 @@ def test_merging_comes_to_rest(
     there = sum(file.size for file in first)
     steps = 0
     while is_due(log, 24):
-        maintain(log, 24, LocalTasks())
+        maintain(log, 24, SequentialEngine())
         steps += 1
         assert steps <= len(first)
     # A row is written about twice at most.
     assert size_of(tmp_path) <= 3 * there + 100_000
     assert DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().num_rows == files * rows
     again = reopened(storage)
-    maintain(again, 24, LocalTasks())
+    maintain(again, 24, SequentialEngine())
     assert again.files.keys() == log.files.keys()
 
 
@@ -160,8 +160,8 @@ def test_without_keeping_old_files_go_at_once(tmp_path: Path) -> None:
     history = History(("id",), random.Random(2))
     for _ in range(5):
         history.insert()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
-    maintain(log, 0, LocalTasks())
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+    maintain(log, 0, SequentialEngine())
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
 
 
@@ -169,7 +169,7 @@ def make_commits(storage: Storage, log: DeltaLog, history: History, number: int)
     for _ in range(number):
         history.insert()
         history.update()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
 
 
 def reopened(storage: Storage) -> DeltaLog:
@@ -190,7 +190,7 @@ def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
         log = reopened(storage)
         make_commits(storage, log, history, 3)
         if needs_checkpoint(log):
-            maintain(log, 24, LocalTasks())
+            maintain(log, 24, SequentialEngine())
             checkpoints.add(log.checkpoint)
     assert len(checkpoints) == 4
     # All old versions can be read, also those whose files the last checkpoint knows nothing of.
@@ -198,9 +198,9 @@ def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
         DeltaTable(storage.uri_of("public/t"), version=version).to_pyarrow_table()
     log = reopened(storage)
     assert not log.removed.is_complete
-    maintain(log, 24, LocalTasks())
+    maintain(log, 24, SequentialEngine())
     assert len(log.removed) + len(log.files) == len(list(tmp_path.rglob("part-*.parquet"))) > 5
-    maintain(log, 0, LocalTasks())
+    maintain(log, 0, SequentialEngine())
     assert len(log.removed) == 0
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
     assert rows_at(storage) == history.truth()
@@ -217,7 +217,7 @@ def test_files_of_commits_that_were_never_made_go_once_they_are_old(tmp_path: Pa
         os.utime(tmp_path / "public" / "t" / name, (at, at))
     for path in log.files:
         os.utime(tmp_path / "public" / "t" / path, (1, 1))
-    maintain(reopened(storage), 24, LocalTasks())
+    maintain(reopened(storage), 24, SequentialEngine())
     names = {path.name for path in (tmp_path / "public" / "t").iterdir()}
     assert "part-new.parquet" in names
     assert not names & {"part-old.parquet", ".part-old.parquet.1.2"}
@@ -228,7 +228,7 @@ def test_a_table_that_stands_still_loses_its_old_files_too(tmp_path: Path) -> No
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     make_commits(storage, log, History(("id",), random.Random(1)), 3)
-    maintain(log, 24, LocalTasks())
+    maintain(log, 24, SequentialEngine())
     assert not is_due(log, 24)
     assert is_due(log, 0)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from logicalrep.pipeline.engines.tasks import Tasks
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.spec.forms import END
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -65,17 +65,17 @@ def needs_checkpoint(log: DeltaLog) -> bool:
     return log.version - log.checkpoint >= CHECKPOINT_EVERY
 
 
-def maintain(log: DeltaLog, keep_hours: float, tasks: Tasks) -> None:
+def maintain(log: DeltaLog, keep_hours: float, engine: Engine) -> None:
     """Do what is due for a table, one step of each kind.
 
     Args:
         log: the table.
         keep_hours: the hours for which old versions can be read, as far as `MOST_RETAINED` allows.
-        tasks: the runner of the merging.
+        engine: the runner of the merging.
     """
     small = _small(log)
     if len(small) >= _MERGED.start:
-        (done,) = tasks.run(_merge, [_Merge(log.storage, log.folder, log.table, tuple(small[: _MERGED.stop - 1]))])
+        (done,) = engine.run(_merge, [_Merge(log.storage, log.folder, log.table, tuple(small[: _MERGED.stop - 1]))])
         log.commit_merged(done.added, done.removed)
     if not log.removed.is_complete:
         log.removed.recall(log.version, log.files, keep_hours)

@@ -11,7 +11,9 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline import run as replicating
-from logicalrep.pipeline.engines.tasks import JavaEndedError, SparkTasks, TableFailedError
+from logicalrep.pipeline.engines.engine import EngineEndedError
+from logicalrep.pipeline.engines.outcomes import TableFailedError
+from logicalrep.pipeline.engines.spark import SparkEngine
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.postgres.connection import ConnectionSettings
@@ -29,10 +31,10 @@ def _broken(number: int) -> int:
 
 
 def test_items_of_many_threads_are_few_jobs(spark: Any) -> None:
-    tracker, tasks = spark.sparkContext.statusTracker(), SparkTasks(spark)
+    tracker, engine = spark.sparkContext.statusTracker(), SparkEngine(spark)
     before = len(tracker.getJobIdsForGroup())
     with ThreadPoolExecutor(40) as pool:
-        futures = [pool.submit(tasks.run_together, _doubled, number, 1000) for number in range(80)]
+        futures = [pool.submit(engine.run_together, _doubled, number, 1000) for number in range(80)]
         errors = {number: future.exception() for number, future in enumerate(futures)}
     assert {number for number, error in errors.items() if error is not None} == {13}
     assert isinstance(errors[13], DamagedError)
@@ -43,20 +45,20 @@ def test_items_of_many_threads_are_few_jobs(spark: Any) -> None:
 
 
 def test_items_that_are_large_together_do_not_share_a_job(spark: Any) -> None:
-    tracker, tasks = spark.sparkContext.statusTracker(), SparkTasks(spark)
+    tracker, engine = spark.sparkContext.statusTracker(), SparkEngine(spark)
     before = len(tracker.getJobIdsForGroup())
     with ThreadPoolExecutor(12) as pool:
-        assert list(pool.map(lambda number: tasks.run_together(_doubled, number, 50 << 20), range(12))) == [
+        assert list(pool.map(lambda number: engine.run_together(_doubled, number, 50 << 20), range(12))) == [
             2 * number for number in range(12)
         ]
     assert len(tracker.getJobIdsForGroup()) - before == 12
 
 
 def test_a_task_that_fails_is_the_error_of_its_item_alone(spark: Any) -> None:
-    tasks = SparkTasks(spark)
+    engine = SparkEngine(spark)
     with pytest.raises(TableFailedError, match="ZeroDivisionError"):
-        tasks.run_together(_broken, 0, 1)
-    assert tasks.run_together(_doubled, 4, 1) == 8
+        engine.run_together(_broken, 0, 1)
+    assert engine.run_together(_doubled, 4, 1) == 8
 
 
 def test_a_java_that_ends_again_and_again_ends_the_command(
@@ -70,10 +72,10 @@ def test_a_java_that_ends_again_and_again_ends_the_command(
         starts += 1
         # The first one ends long before the others.
         clock[0] += 4000 if starts == 2 else 100
-        raise JavaEndedError("its Java has ended")
+        raise EngineEndedError("its Java has ended")
 
     monkeypatch.setattr(replicating, "_follow", follow)
     settings = ReplicateSettings(connection=ConnectionSettings("dbname=x"), to=str(tmp_path))
-    with pytest.raises(JavaEndedError, match=r"\[JAVA_ENDED\]"):
+    with pytest.raises(EngineEndedError, match=r"\[JAVA_ENDED\]"):
         replicating.replicate_with(settings, Observer())
     assert starts == 5

@@ -1,0 +1,55 @@
+"""The outcome of a function in another process: its result, or the error that it raised."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any, Self
+
+import psycopg
+
+from logicalrep_runtime.errors import LogicalRepError
+
+Outcome = tuple[Exception | None, Any]
+"""An error, or a result."""
+
+
+class TableFailedError(LogicalRepError, RuntimeError):
+    """An error of the work on one table that nobody foresaw, or of the server."""
+
+    code = "TABLE_FAILED"
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """Return an unforeseen error in words; a note has its traceback."""
+        made = cls(f"an error that was not foreseen, {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        made.add_note("".join(traceback.format_exception(error)))
+        return made
+
+
+class Caught:
+    """A function that returns errors: of a raised one Spark would pass on the text alone, after some more tries."""
+
+    def __init__(self, function: Callable[[Any], object]) -> None:
+        """Take the function."""
+        self._function = function
+
+    def __call__(self, item: object) -> Outcome:
+        """Return the outcome for an item. Raises OSError and MemoryError: another try may have room."""
+        try:
+            return None, self._function(item)
+        except (LogicalRepError, psycopg.Error) as error:
+            return error, None
+        except (OSError, MemoryError):
+            # Another machine may have room, or a file that this one lacks.
+            raise
+        except Exception as error:
+            return TableFailedError.of(error), None
+
+
+def result_of(outcome: Outcome) -> Any:
+    """Return the result. Raises the error."""
+    raised, result = outcome
+    if raised is not None:
+        raise raised
+    return result
