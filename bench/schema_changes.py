@@ -25,7 +25,7 @@ from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
-from logicalrep.postgres.slots import query_wal_head
+from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 
 _JSON = Path(__file__).parents[1] / "build" / "bench-schema-changes.json"

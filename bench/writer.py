@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.server import Connection
 
 
 def connect_writer(dsn: str) -> Connection:

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.spark.live import MODES, Query, Server, a_server, of_batches, rounded, warm_up
 from bench.spark.session import start_quiet_session
-from logicalrep.postgres.slots import query_slot
+from logicalrep.postgres.slots.slot import query_slot
 
 MIB = 1 << 20
 _BEHIND = (0, 100 * MIB, 1024 * MIB)

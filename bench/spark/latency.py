@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.spark.live import MODES, Query, Server, Writer, a_server, rounded, run_under_load, warm_up
 from bench.spark.session import start_quiet_session
-from logicalrep.postgres.slots import query_slot
+from logicalrep.postgres.slots.slot import query_slot
 
 _RATES = (1, 100, 2000)
 _WARM_UP = 15.0

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
-from logicalrep.postgres.slots import Connection, create_slot
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.creating import create_slot
 
 MODES = ("auto", "peek")
 

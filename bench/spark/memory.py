@@ -24,7 +24,8 @@ from typing import Any
 from bench.spark.session import start_quiet_session
 from bench.writer import connect_writer as open_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
-from logicalrep.postgres.slots import create_slot, query_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 
 MIB = 1 << 20
 EVERY = 3.0

@@ -14,7 +14,7 @@ from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import newest_protocol, query_wal_head
+from logicalrep.postgres.server import newest_protocol, query_wal_head
 from logicalrep_runtime.scalars import Lsn
 
 _NAMES = ("one", "two", "three")

@@ -14,7 +14,7 @@ import numpy as np
 from bench.tables.setting import Setting, bytes_written
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.postgres.slots import query_wal_head
+from logicalrep.postgres.server import query_wal_head
 from logicalrep_runtime.scalars import Lsn
 
 _RATE = 2000

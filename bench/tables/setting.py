@@ -16,7 +16,7 @@ from bench.tables.usage import Usage, Used
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import query_wal_head
+from logicalrep.postgres.server import query_wal_head
 from logicalrep_runtime.scalars import Lsn
 
 _TABLE = "CREATE TABLE {} (aid int PRIMARY KEY, bid int, abalance int, filler char(84))"

@@ -14,7 +14,7 @@ from tests.waiting import eventually
 pytest.importorskip("psycopg")
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication_connection import Walsender
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.server import Connection
 from tests.postgres.servers import Database
 
 
@@ -98,7 +98,7 @@ def test_an_error_of_the_server_is_one_line(
     def refused(connection: Connection, name: str, **options: bool) -> None:
         connection.execute("DO $$ BEGIN RAISE 'not today' USING DETAIL = 'one line', HINT = 'another'; END $$")
 
-    monkeypatch.setattr("logicalrep.postgres.slots.create_slot", refused)
+    monkeypatch.setattr("logicalrep.postgres.slots.creating.create_slot", refused)
     assert main(["slot", "create", "s", "--dsn", db18.dsn]) == 1
     said = capsys.readouterr().err
     assert said.startswith("error: [SERVER_ERROR] not today DETAIL: one line HINT: another")

@@ -226,7 +226,7 @@ import logicalrep.cli.main
         ("logicalrep.postgres.replication", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
         ("logicalrep.postgres.preflight", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
         ("logicalrep.postgres.peek", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
-        ("logicalrep.postgres.slot_copies", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
+        ("logicalrep.postgres.slots.copies", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
         ("logicalrep.postgres.snapshots", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
     ],
 )

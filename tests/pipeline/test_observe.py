@@ -34,7 +34,7 @@ from logicalrep.observe.serving import serve
 from logicalrep.options.listen_address import ListenError
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.state.state import StateError
-from logicalrep.postgres.slots import Slot
+from logicalrep.postgres.slots.slot import Slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.postgres.publications import query_foreign_rows, query_listed_tables
-from logicalrep.postgres.slots import SlotError
+from logicalrep.postgres.slots.errors import SlotError
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database

@@ -24,7 +24,8 @@ from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres import replication_connection
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import SlotError, retry_until_free
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database, create_database

@@ -22,7 +22,7 @@ from logicalrep.pipeline.state.state import State, StateError, States
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import SlotError
+from logicalrep.postgres.slots.errors import SlotError
 from tests.pipeline.comparison import delta_rows, find_differences
 from tests.pipeline.test_replicate import SHOP, TABLES, replicate_meanwhile, replicate_once, settings, shop
 from tests.postgres.servers import Database, back_up, connect_writer, installation, start_standby_of, take_over

@@ -15,7 +15,9 @@ import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import Installation, LocalServer, installations
-from logicalrep.postgres.slots import Connection, SlotError, retry_until_free
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.slots.usage import retry_until_free
 
 _NUMBERS = itertools.count(1)
 _SERVERS: dict[int, LocalServer] = {}

@@ -10,8 +10,12 @@ from logicalrep import Lsn
 from logicalrep.postgres.peek import peek, peek_batches, peek_batches_from
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import PublicationError
-from logicalrep.postgres.slot_copies import create_copies
-from logicalrep.postgres.slots import SlotError, advance_slot, create_slot, newest_protocol, query_slot, query_wal_head
+from logicalrep.postgres.server import newest_protocol, query_wal_head
+from logicalrep.postgres.slots.advancing import advance_slot
+from logicalrep.postgres.slots.copies import create_copies
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.transactions.change_feed import change_rows
 from tests.postgres.servers import Database
 

@@ -19,7 +19,9 @@ from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError
 from logicalrep.postgres.publications import query_published_tables
 from logicalrep.postgres.replication_connection import Walsender
-from logicalrep.postgres.slots import Connection, create_slot, query_slot
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database, connect_writer, create_database
 from tests.waiting import eventually

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from logicalrep.postgres.slots import create_slot
+from logicalrep.postgres.slots.creating import create_slot
 from tests.documents import DSN, example
 from tests.postgres.servers import Database, installation
 from tests.waiting import eventually

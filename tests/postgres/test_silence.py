@@ -19,7 +19,7 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.silence import SilentServerError
-from logicalrep.postgres.slots import create_slot
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction

@@ -10,8 +10,10 @@ from logicalrep import Lsn, v1
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slot_copies import can_be_copied, create_copies
-from logicalrep.postgres.slots import create_slot, newest_protocol, query_slot, query_wal_head
+from logicalrep.postgres.server import newest_protocol, query_wal_head
+from logicalrep.postgres.slots.copies import can_be_copied, create_copies
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 from tests.postgres.servers import Database
 
 

@@ -12,25 +12,17 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres import slots
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.replication_connection import Walsender
-from logicalrep.postgres.slots import (
-    Connection,
-    Slot,
-    SlotError,
-    UndecodableError,
-    advance_slot,
-    create_slot,
-    find_slot,
-    newest_protocol,
-    query_scalar,
-    query_slot,
-    query_wal_head,
-)
+from logicalrep.postgres.server import Connection, newest_protocol, query_scalar, query_wal_head
+from logicalrep.postgres.slots import creating
+from logicalrep.postgres.slots.advancing import advance_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.errors import SlotError, UndecodableError
+from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.snapshots import create_slot_with_snapshot, hold
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -138,7 +130,7 @@ def test_a_slot_with_a_snapshot_that_is_made_while_a_table_is_rewritten(db16_and
 
 
 def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = slots._settle
+    settle = creating._settle
 
     def stand_in(connection: Connection, slot: Slot) -> bool:
         assert find_slot(db18.connection, "s") is None
@@ -146,7 +138,7 @@ def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monk
         assert find_slot(db18.connection, "s") is None
         return is_settled
 
-    monkeypatch.setattr(slots, "_settle", stand_in)
+    monkeypatch.setattr(creating, "_settle", stand_in)
     slot = create_slot(db18.connection, "s")
     assert db18.rows(f"SELECT slot_name, temporary FROM pg_replication_slots WHERE database = '{db18.name}'") == [
         ("s", False)
@@ -158,7 +150,7 @@ def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monk
 def test_a_slot_that_cannot_be_moved_past_its_beginning_is_made_again(
     db18: Database, monkeypatch: pytest.MonkeyPatch, failures: int, is_made: bool
 ) -> None:
-    settle, tries = slots._settle, itertools.count(1)
+    settle, tries = creating._settle, itertools.count(1)
 
     def stand_in(connection: Connection, slot: Slot) -> bool:
         if next(tries) <= failures:
@@ -168,7 +160,7 @@ def test_a_slot_that_cannot_be_moved_past_its_beginning_is_made_again(
             )
         return settle(connection, slot)
 
-    monkeypatch.setattr(slots, "_settle", stand_in)
+    monkeypatch.setattr(creating, "_settle", stand_in)
     if is_made:
         assert create_slot(db18.connection, "s").restart_lsn
     else:

@@ -14,7 +14,8 @@ from logicalrep import Lsn, TimestampTz
 from logicalrep.postgres import snapshots
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, query_slot
+from logicalrep.postgres.server import Connection, newest_protocol
+from logicalrep.postgres.slots.slot import find_slot, query_slot
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, create_slot_with_snapshot, hold
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.table_names import TableName

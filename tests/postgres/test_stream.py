@@ -13,7 +13,10 @@ import pytest
 import logicalrep
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.postgres.preflight.findings import PreflightError
-from logicalrep.postgres.slots import LostPositionError, create_slot, query_slot, query_wal_head
+from logicalrep.postgres.server import query_wal_head
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.errors import LostPositionError
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.transactions import NonTransactionalMessage, ResumeToken, Transaction
 from tests.postgres.servers import Database
 from tests.waiting import eventually

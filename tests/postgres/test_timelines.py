@@ -15,7 +15,10 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication import Replication
-from logicalrep.postgres.slots import LostPositionError, Slot, check_within_wal, create_slot, query_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.errors import LostPositionError
+from logicalrep.postgres.slots.positions import check_within_wal
+from logicalrep.postgres.slots.slot import Slot, query_slot
 from logicalrep.postgres.timelines import Timeline, WalPosition, query_switch_points
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake

@@ -16,14 +16,11 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.replication_connection import Received, Walsender, receive_messages
-from logicalrep.postgres.slots import (
-    LostPositionError,
-    advance_slot,
-    create_slot,
-    newest_protocol,
-    query_slot,
-    query_wal_head,
-)
+from logicalrep.postgres.server import newest_protocol, query_wal_head
+from logicalrep.postgres.slots.advancing import advance_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.errors import LostPositionError
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction

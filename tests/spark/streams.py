@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from logicalrep.postgres.publications import query_published_relation, query_type_catalog
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.server import Connection
 from logicalrep.spark import feed_schema
 from logicalrep.spark.typed_tables.table_schema import relation_schema
 from logicalrep.transactions.table_names import TableName

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import LostPositionError, create_slot, query_slot, query_wal_head
+from logicalrep.postgres.server import query_wal_head
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.errors import LostPositionError
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark import acknowledge, run_available_now, sessions
 from logicalrep.spark.offsets import offset_in_progress, offset_of

@@ -15,7 +15,8 @@ import pytest
 
 from logicalrep import Lsn
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import Slot, create_slot, query_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import Slot, query_slot
 from logicalrep.spark import auto, feed_schema
 from logicalrep.spark.auto import FAR, NEAR, suits_peek
 from logicalrep.spark.peek import stream as peek_stream

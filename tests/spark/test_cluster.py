@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from logicalrep.postgres.slots import create_slot, query_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 from tests.postgres.servers import Database
 from tests.spark.cluster import PATHS, cluster
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import create_slot, query_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark.offsets import AsyncProgressError, Commits
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database

@@ -15,7 +15,7 @@ import pytest
 
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import create_slot
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.spark.frames import merged
 from logicalrep.spark.options import page
 from logicalrep.spark.schemas import TYPED_COLUMNS

@@ -7,7 +7,7 @@ import time
 import psycopg
 import pytest
 
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.server import Connection
 from logicalrep.spark.options import read_options
 from logicalrep.spark.server_connection import Driver
 from tests.postgres.servers import Database

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from logicalrep import LogicalRepError
 from logicalrep.postgres.preflight.findings import Finding, PreflightError
-from logicalrep.postgres.slots import create_slot
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.spark.quiet import sentences
 from tests.errors.every_error import every_error
 from tests.postgres.servers import Database

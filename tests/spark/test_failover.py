@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import Connection, query_slot
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.slot import query_slot
 from tests.postgres.servers import Database, connect_writer, installation, start_standby_of
 from tests.spark.streams import EACH_MODE, Stream
 from tests.waiting import eventually

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.postgres.slots import create_slot
+from logicalrep.postgres.slots.creating import create_slot
 from tests.conftest import ROOT
 from tests.postgres.servers import Database
 from tests.spark.cluster import PATHS

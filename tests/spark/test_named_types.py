@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from logicalrep.arrow import committed_batches
-from logicalrep.postgres.slots import query_slot
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark import snapshot, typed_table
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek import slot_range

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import create_slot
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.spark.peek import pace as pacing
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.peek.pace import Pace

@@ -10,7 +10,9 @@ import pytest
 from logicalrep import Lsn, v1
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import create_slot, query_slot, query_wal_head
+from logicalrep.postgres.server import query_wal_head
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, limits_of, read_limit
 from logicalrep.spark.peek.pace import Pace

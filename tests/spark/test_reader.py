@@ -12,7 +12,11 @@ from pyspark.sql.types import StructType
 
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.postgres.publications import PublicationError
-from logicalrep.postgres.slots import LostPositionError, advance_slot, create_slot, query_slot, query_wal_head
+from logicalrep.postgres.server import query_wal_head
+from logicalrep.postgres.slots.advancing import advance_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.errors import LostPositionError
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark import feed_schema
 from logicalrep.spark.offsets import position_of
 from logicalrep.spark.options import read_options

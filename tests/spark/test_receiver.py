@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import create_slot, newest_protocol, query_wal_head
+from logicalrep.postgres.server import newest_protocol, query_wal_head
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import Limits

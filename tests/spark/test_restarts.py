@@ -9,7 +9,10 @@ import pytest
 
 from logicalrep import Lsn
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import advance_slot, create_slot, query_slot, query_wal_head
+from logicalrep.postgres.server import query_wal_head
+from logicalrep.postgres.slots.advancing import advance_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database, back_up, connect_writer, installation, restore, take_over
 from tests.spark.failures import fails

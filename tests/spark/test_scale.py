@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bench.spark.memory import resident
-from logicalrep.postgres.slots import create_slot, query_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 from tests.postgres.servers import Database
 from tests.spark.streams import EACH_MODE, Stream
 from tests.waiting import eventually

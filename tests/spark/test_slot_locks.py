@@ -13,7 +13,8 @@ import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slots import SlotError, create_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.spark import feed_schema
 from logicalrep.spark.batch import BatchReader
 from logicalrep.spark.options import read_options

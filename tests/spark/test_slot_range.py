@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.slots import LostPositionError, advance_slot, query_slot
+from logicalrep.postgres.slots.advancing import advance_slot
+from logicalrep.postgres.slots.errors import LostPositionError
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek import slot_range

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from logicalrep.postgres.preflight.findings import PreflightError
-from logicalrep.postgres.slots import query_slot
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError
 from logicalrep.postgres.table_rows import parts as table_parts
 from logicalrep.postgres.table_rows.reading import NotReadableError

@@ -12,7 +12,10 @@ import pytest
 from logicalrep import Lsn
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import advance_slot, create_slot, query_slot, query_wal_head
+from logicalrep.postgres.server import query_wal_head
+from logicalrep.postgres.slots.advancing import advance_slot
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark import acknowledge
 from logicalrep.spark.offsets import position_of
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL

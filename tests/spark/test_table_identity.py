@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.postgres.slots import create_slot
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.spark import typed_table
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.transactions.table_identity import TableChangedError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.postgres.slots import create_slot
+from logicalrep.postgres.slots.creating import create_slot
 from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import as_told, every_type, feed_rows, prepare, replayed, run, tables, told, truth

@@ -12,7 +12,8 @@ import psycopg
 from logicalrep import Lsn
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import Connection, create_slot, newest_protocol
+from logicalrep.postgres.server import Connection, newest_protocol
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.change_feed import change_rows
 from tests.postgres.servers import Database
 from tests.transactions.plugin_text import UNCHANGED, PluginChange, PluginTransaction, events_of

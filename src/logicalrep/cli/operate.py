@@ -141,7 +141,7 @@ def _resync(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.run import replicate_with
     from logicalrep.pipeline.settings import ReplicateSettings
     from logicalrep.postgres.publications import PublicationError
-    from logicalrep.postgres.slots import UndecodableError
+    from logicalrep.postgres.slots.errors import UndecodableError
     from logicalrep.transactions.table_names import table_names
 
     if (options.table is None) != options.all:

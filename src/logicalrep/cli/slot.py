@@ -13,7 +13,8 @@ from logicalrep_runtime.scalars import Lsn
 from logicalrep_runtime.visible import visible_json
 
 if TYPE_CHECKING:
-    from logicalrep.postgres.slots import Connection, Slot
+    from logicalrep.postgres.server import Connection
+    from logicalrep.postgres.slots.slot import Slot
 
 
 def add_slot(commands: Commands) -> None:
@@ -53,7 +54,9 @@ def _create(options: argparse.Namespace) -> int:
     settings = server_of(options)
     from logicalrep.postgres.preflight.checks import check
     from logicalrep.postgres.preflight.findings import Needs
-    from logicalrep.postgres.slots import SlotError, create_slot, find_slot
+    from logicalrep.postgres.slots.creating import create_slot
+    from logicalrep.postgres.slots.errors import SlotError
+    from logicalrep.postgres.slots.slot import find_slot
 
     wanted = {"two_phase": options.two_phase, "failover": options.failover}
     with settings.connect() as connection:
@@ -69,7 +72,7 @@ def _create(options: argparse.Namespace) -> int:
 
 def _print_status(options: argparse.Namespace) -> int:
     settings = server_of(options)
-    from logicalrep.postgres.slots import query_oldest_writer
+    from logicalrep.postgres.server import query_oldest_writer
 
     with settings.connect() as connection:
         slot = _slot(connection, options.slot)
@@ -115,7 +118,9 @@ def _advance(options: argparse.Namespace) -> int:
     settings = server_of(options)
     from logicalrep.postgres.preflight.checks import check
     from logicalrep.postgres.preflight.findings import Needs
-    from logicalrep.postgres.slots import advance_slot, check_free, query_slot
+    from logicalrep.postgres.slots.advancing import advance_slot
+    from logicalrep.postgres.slots.slot import query_slot
+    from logicalrep.postgres.slots.usage import check_free
 
     with settings.connect() as connection:
         check_free(connection, _slot(connection, options.slot))
@@ -131,7 +136,8 @@ def _advance(options: argparse.Namespace) -> int:
 def _drop(options: argparse.Namespace) -> int:
     settings = server_of(options)
     from logicalrep.postgres.preflight.checks import check_role
-    from logicalrep.postgres.slots import check_free, drop_slot
+    from logicalrep.postgres.slots.advancing import drop_slot
+    from logicalrep.postgres.slots.usage import check_free
 
     with settings.connect() as connection:
         check_role(connection)
@@ -143,7 +149,8 @@ def _drop(options: argparse.Namespace) -> int:
 
 def _slot(connection: Connection, name: str) -> Slot:
     """Return a logical slot. Raises SlotError if there is none of that name."""
-    from logicalrep.postgres.slots import SlotError, find_slot
+    from logicalrep.postgres.slots.errors import SlotError
+    from logicalrep.postgres.slots.slot import find_slot
 
     slot = find_slot(connection, name)
     if slot is None:

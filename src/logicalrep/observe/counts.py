@@ -15,7 +15,7 @@ from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFig
 from logicalrep.observe.lag import WalHeads, lag_seconds
 from logicalrep.observe.observer import Observer
 from logicalrep.postgres.replication import Traffic
-from logicalrep.postgres.slots import Slot
+from logicalrep.postgres.slots.slot import Slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

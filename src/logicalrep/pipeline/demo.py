@@ -19,7 +19,7 @@ from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import Installation, LocalServer, find_installation
-from logicalrep.postgres.slots import Connection, query_wal_head
+from logicalrep.postgres.server import Connection, query_wal_head
 
 _SCALE = 3
 """pgbench's scale: 100,000 accounts each."""

@@ -16,7 +16,7 @@ from logicalrep.pipeline.state.state import State, States, TableState
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import TableManager
-from logicalrep.postgres.slots import query_sent_end
+from logicalrep.postgres.slots.slot import query_sent_end
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 

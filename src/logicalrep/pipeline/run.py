@@ -264,7 +264,7 @@ def _follow(
                 settings, storage, identity.slot, observer, receiver, catalog, pool, patience, tables, states, stop
             ).run()
         except LogicalRepError as error:
-            if "[SLOT_LOST]" not in str(error):
+            if error.code != "SLOT_LOST":
                 raise
             # The error tells what helps a stream's reader.
             raise slot_lost(identity.slot, "lost", states.last.lsn) from error

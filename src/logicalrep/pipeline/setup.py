@@ -21,18 +21,11 @@ from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
 from logicalrep.postgres.publications import query_foreign_rows
 from logicalrep.postgres.retries import Waiting, retry
-from logicalrep.postgres.slots import (
-    Connection,
-    Slot,
-    SlotError,
-    find_slot,
-    keep_on_standbys,
-    newest_protocol,
-    query_server_identity,
-    query_slot,
-    server_major,
-    why_not_within_wal,
-)
+from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
+from logicalrep.postgres.slots.creating import keep_on_standbys
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.slots.positions import why_not_within_wal
+from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.snapshots import run_and_tell_waits
 from logicalrep_runtime.scalars import Lsn
 

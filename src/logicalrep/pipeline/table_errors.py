@@ -17,7 +17,7 @@ from logicalrep.pipeline.masks.mask_key import MaskKeyError
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.postgres.connection import ConnectError
-from logicalrep.postgres.slots import SlotError
+from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
 from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName

@@ -10,8 +10,8 @@ import psycopg
 from psycopg import pq, sql
 
 from logicalrep.postgres.connection import error_of
+from logicalrep.postgres.server import Connection
 from logicalrep.postgres.silence import next_result, receive_data, wait_readable
-from logicalrep.postgres.slots import Connection
 
 _ABANDONING = 10.0
 """The longest time for the end of a COPY that is not read to its end, in seconds."""

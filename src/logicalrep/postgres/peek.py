@@ -17,7 +17,8 @@ from psycopg import sql
 from logicalrep.postgres.copy_stream import receive_rows, send, start_copy
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
-from logicalrep.postgres.slots import Connection, retry_until_free
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.transactions.frames import gathered
 from logicalrep_runtime.scalars import Lsn, lsn_of
 

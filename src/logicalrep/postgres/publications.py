@@ -11,7 +11,8 @@ import psycopg
 from psycopg.errors import Diagnostic
 from psycopg.rows import TupleRow
 
-from logicalrep.postgres.slots import Connection, SlotError, UndecodableError, server_major
+from logicalrep.postgres.server import Connection, server_major
+from logicalrep.postgres.slots.errors import SlotError, UndecodableError
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import CatalogType, TypeCatalog

@@ -18,16 +18,11 @@ from psycopg import pq, sql
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings, error_of, is_ending, settings_of
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
+from logicalrep.postgres.server import Connection, query_scalar
 from logicalrep.postgres.silence import Backend, SilentServerError, execute_command, wait_readable
-from logicalrep.postgres.slots import (
-    Connection,
-    Slot,
-    check_not_passed,
-    check_within_wal,
-    query_scalar,
-    query_slot,
-    retry_until_free,
-)
+from logicalrep.postgres.slots.positions import check_not_passed, check_within_wal
+from logicalrep.postgres.slots.slot import Slot, query_slot
+from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.transactions.frames import LARGE_BATCH
 from logicalrep_protocol import walsender

@@ -18,17 +18,11 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import (
-    Connection,
-    SlotError,
-    advance_slot,
-    can_be_moved,
-    create_slot,
-    drop_slot,
-    find_slot,
-    query_oldest_writer,
-    query_server_time,
-)
+from logicalrep.postgres.server import Connection, query_oldest_writer, query_server_time
+from logicalrep.postgres.slots.advancing import advance_slot, drop_slot
+from logicalrep.postgres.slots.creating import can_be_moved, create_slot
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.slots.slot import find_slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 

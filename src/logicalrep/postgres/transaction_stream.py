@@ -15,7 +15,7 @@ from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.publications import query_published_relation, query_type_catalog
 from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.retries import retry
-from logicalrep.postgres.slots import Connection, newest_protocol, query_wal_head
+from logicalrep.postgres.server import Connection, newest_protocol, query_wal_head
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.logs import warn

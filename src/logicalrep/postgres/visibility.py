@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from logicalrep.postgres.slots import Connection, query_scalar, server_major
+from logicalrep.postgres.server import Connection, query_scalar, server_major
 
 _IDS = 1 << 32
 

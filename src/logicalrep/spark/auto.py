@@ -20,7 +20,8 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep.postgres.retries import TRANSIENT
-from logicalrep.postgres.slots import Slot, find_slot, server_major
+from logicalrep.postgres.server import server_major
+from logicalrep.postgres.slots.slot import Slot, find_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.offsets import Offset, position_of
 from logicalrep.spark.options import SourceOptions

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from logicalrep.arrow.reading import committed_batches
 from logicalrep.captures.capture import Capture, CaptureSession
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.slots import query_slot
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark.options import OptionError, SourceOptions
 from logicalrep.spark.peek.slot_range import SlotRange, read_slot
 from logicalrep.spark.schemas import arrow_schema, row_form

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.server import Connection
 from logicalrep.spark.quiet import silence_java
 from logicalrep.spark.sessions import session
 

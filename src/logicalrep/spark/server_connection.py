@@ -9,7 +9,10 @@ from typing import TypeVar
 from logicalrep.observe.log import log_to_standard_error as to_standard_error
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.retries import retry
-from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal, query_slot
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.advancing import advance_slot
+from logicalrep.postgres.slots.positions import check_within_wal
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Monitor
 from logicalrep.spark.options import SourceOptions

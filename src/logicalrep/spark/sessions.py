@@ -14,7 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.publications import query_published_tables
-from logicalrep.postgres.slots import query_sent_end
+from logicalrep.postgres.slots.slot import query_sent_end
 from logicalrep.postgres.snapshots import create_slot_with_snapshot
 from logicalrep.spark.executors import check_executors, is_connect
 from logicalrep.spark.java import is_java_installed, java_options, make_java_home

@@ -17,7 +17,7 @@ from logicalrep.arrow.reading import committed_batches
 from logicalrep.arrow.synthetic_messages import inserted
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.publications import query_definitions, query_published_relation
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.server import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
 from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.postgres.table_rows.reading import FileRows, copy_rows, readable

@@ -9,7 +9,8 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from logicalrep.postgres.preflight.checks import ensure_slot
-from logicalrep.postgres.slots import Connection, Slot, query_sent_end, query_slot
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.slot import Slot, query_sent_end, query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.offsets import Commits, Offset, offset_of
 from logicalrep.spark.options import SourceOptions

@@ -17,7 +17,8 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.publications import has_stale_sessions, loses_new_tables
-from logicalrep.postgres.slots import create_slot, query_wal_head
+from logicalrep.postgres.server import query_wal_head
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences

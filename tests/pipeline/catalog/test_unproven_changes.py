@@ -22,7 +22,7 @@ from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.postgres.slots import Connection, query_wal_head
+from logicalrep.postgres.server import Connection, query_wal_head
 from logicalrep.postgres.visibility import Visibility, query_visibility
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn

@@ -28,7 +28,8 @@ from logicalrep.pipeline.state.state import Identity, State, StateError, States
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import PublicationError
-from logicalrep.postgres.slots import SlotError, drop_slot
+from logicalrep.postgres.slots.advancing import drop_slot
+from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import delta_rows, find_differences
 from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, settings, shop

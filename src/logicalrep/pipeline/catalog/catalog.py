@@ -26,7 +26,8 @@ from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
 from logicalrep.postgres.retries import Waiting, retry
-from logicalrep.postgres.slots import Connection, Slot, query_server_time, query_slot, query_wal_head
+from logicalrep.postgres.server import Connection, query_server_time, query_wal_head
+from logicalrep.postgres.slots.slot import Slot, query_slot
 from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of
 from logicalrep.postgres.visibility import Visibility, query_visibility
 from logicalrep.transactions.table_names import TableName

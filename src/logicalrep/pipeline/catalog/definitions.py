@@ -19,7 +19,7 @@ from psycopg import sql
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import Evidence, TableSpec, TypePart
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
-from logicalrep.postgres.slots import Connection, query_scalar, server_major
+from logicalrep.postgres.server import Connection, query_scalar, server_major
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import UnsafeTableError, check_functions, lock_table
 from logicalrep.transactions.relations import TableDescription

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
-from logicalrep.postgres.slots import Connection, query_scalar, server_major
+from logicalrep.postgres.server import Connection, query_scalar, server_major
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 

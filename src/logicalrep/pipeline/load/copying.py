@@ -21,7 +21,7 @@ from logicalrep.pipeline.spec.written_values import written_values
 from logicalrep.pipeline.storage.data_files import DataFile, write_batches
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.server import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, check_columns, hold, hold_tables
 from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, copy_rows, readable
 from logicalrep_protocol.columnar import Session

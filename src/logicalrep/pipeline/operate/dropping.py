@@ -16,7 +16,9 @@ from logicalrep.pipeline.state.state import FOLDER, State, TableState
 from logicalrep.pipeline.storage.data_files import DATA_FILE
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import check_free, drop_slot, find_slot
+from logicalrep.postgres.slots.advancing import drop_slot
+from logicalrep.postgres.slots.slot import find_slot
+from logicalrep.postgres.slots.usage import check_free
 from logicalrep_runtime.errors import LogicalRepError
 
 

@@ -15,7 +15,10 @@ from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_tables
-from logicalrep.postgres.slots import drop_slot, find_slot, query_server_identity, why_not_within_wal
+from logicalrep.postgres.server import query_server_identity
+from logicalrep.postgres.slots.advancing import drop_slot
+from logicalrep.postgres.slots.positions import why_not_within_wal
+from logicalrep.postgres.slots.slot import find_slot
 from logicalrep.transactions.table_names import TableName, table_name
 
 

@@ -7,7 +7,8 @@ from logicalrep.pipeline.state.requests import request_skip
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import find_slot, query_server_identity
+from logicalrep.postgres.server import query_server_identity
+from logicalrep.postgres.slots.slot import find_slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn

@@ -11,7 +11,8 @@ from logicalrep.pipeline.state.requests import read_paused_since
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import find_slot, query_oldest_load, query_oldest_writer
+from logicalrep.postgres.server import query_oldest_load, query_oldest_writer
+from logicalrep.postgres.slots.slot import find_slot
 
 
 @dataclass(frozen=True, slots=True)

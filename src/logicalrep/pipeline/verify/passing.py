@@ -11,7 +11,8 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, query_scalar
+from logicalrep.postgres.server import Connection, newest_protocol, query_scalar
+from logicalrep.postgres.slots.slot import find_slot
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError

@@ -17,7 +17,7 @@ from logicalrep.pipeline.verify.key_texts import key_texts
 from logicalrep.pipeline.verify.passing import end_of_wal
 from logicalrep.postgres.copy_stream import receive_rows, send
 from logicalrep.postgres.publications import query_row_filter
-from logicalrep.postgres.slots import Connection, query_scalar
+from logicalrep.postgres.server import Connection, query_scalar
 from logicalrep.postgres.table_rows.parts import query_columns, query_parts
 from logicalrep.postgres.table_rows.reading import FileRows, check_functions, copy_rows, lock_table, readable
 from logicalrep_protocol import v1

@@ -19,7 +19,7 @@ from logicalrep.pipeline.verify.passing import Passing, UnsettledError
 from logicalrep.pipeline.verify.server_rows import ServerRows
 from logicalrep.pipeline.verify.verdicts import Verdict
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import Connection, query_server_identity
+from logicalrep.postgres.server import Connection, query_server_identity
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
 from logicalrep.transactions.table_names import TableName, table_names

@@ -10,7 +10,9 @@ from logicalrep.postgres.preflight.findings import Findings, Needs, PreflightErr
 from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError, refuse_synchronous
 from logicalrep.postgres.preflight.tables import check_tables
 from logicalrep.postgres.publications import loses_new_tables
-from logicalrep.postgres.slots import Connection, create_slot, find_slot, newest_protocol, query_scalar, server_major
+from logicalrep.postgres.server import Connection, newest_protocol, query_scalar, server_major
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import find_slot
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 _MAKE_ANOTHER = (

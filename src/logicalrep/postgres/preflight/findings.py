@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from logicalrep.postgres.slots import SlotError
+from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.visible import visible
 

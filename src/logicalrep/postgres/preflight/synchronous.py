@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from logicalrep.postgres.slots import Connection, SlotError, query_scalar
+from logicalrep.postgres.server import Connection, query_scalar
+from logicalrep.postgres.slots.errors import SlotError
 
 State = Literal["async", "potential", "sync", "quorum"]
 """The server's words for a walsender: it is none, it may become one, it is one, it is one of several that may do."""

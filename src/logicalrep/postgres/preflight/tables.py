@@ -8,7 +8,7 @@ from psycopg.rows import TupleRow
 
 from logicalrep.postgres.preflight.findings import Findings, Needs
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
-from logicalrep.postgres.slots import Connection, server_major
+from logicalrep.postgres.server import Connection, server_major
 
 # The tables of given OIDs, each with the tables that hold its rows (its partitions, or itself), and with the columns of
 # their replica identities, if a valid index or REPLICA IDENTITY FULL provides one.

@@ -9,7 +9,7 @@ from itertools import pairwise
 from psycopg import sql
 
 from logicalrep.postgres.publications import query_row_filter
-from logicalrep.postgres.slots import Connection, query_scalar, server_major
+from logicalrep.postgres.server import Connection, query_scalar, server_major
 from logicalrep.postgres.table_rows.reading import ATTRIBUTES, FileRows, UnsafeTableError, check_functions
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName

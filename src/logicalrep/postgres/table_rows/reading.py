@@ -16,7 +16,8 @@ import psycopg
 from psycopg import sql
 
 from logicalrep.postgres.copy_stream import receive_rows, send
-from logicalrep.postgres.slots import Connection, SlotError, query_scalar
+from logicalrep.postgres.server import Connection, query_scalar
+from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.transactions.table_names import TableName
 

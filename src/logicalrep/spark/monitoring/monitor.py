@@ -23,7 +23,8 @@ from logicalrep.observe.serving import serve
 from logicalrep.options.listen_address import ListenError
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.replication import Traffic
-from logicalrep.postgres.slots import Connection, Slot, find_slot
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.slot import Slot, find_slot
 from logicalrep.spark.monitoring.statistics import Counts
 from logicalrep.transactions.logs import logger
 from logicalrep_runtime.scalars import Lsn

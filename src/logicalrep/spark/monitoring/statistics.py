@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.log import log_figures
-from logicalrep.postgres.slots import Slot
+from logicalrep.postgres.slots.slot import Slot
 from logicalrep.transactions.logs import logger
 from logicalrep_runtime.scalars import Lsn
 

@@ -13,7 +13,8 @@ from psycopg import sql
 from logicalrep.postgres.peek import peek_call
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
-from logicalrep.postgres.slots import Connection, retry_until_free
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.spark.peek.admission import Limits
 from logicalrep.spark.peek.slot_range import page_after, page_at
 from logicalrep.transactions.tags import BEGIN, COMMIT, DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE

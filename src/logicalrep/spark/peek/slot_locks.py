@@ -8,7 +8,9 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from logicalrep.postgres.retries import Retries
-from logicalrep.postgres.slots import Connection, SlotError, in_use
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.slots.usage import in_use
 
 # A reader whose machine is gone keeps the lock until the server notices: with this setting, and the keepalives of every
 # session, within a minute, which is as long as the reader itself would wait for the server.

@@ -14,8 +14,10 @@ from pyspark.sql.types import StructType
 from logicalrep.arrow.reading import committed_batches
 from logicalrep.postgres.peek import peek_batches
 from logicalrep.postgres.retries import TRANSIENT, Retries
-from logicalrep.postgres.slot_copies import can_be_copied, create_copies
-from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, query_slot
+from logicalrep.postgres.server import Connection, newest_protocol
+from logicalrep.postgres.slots.copies import can_be_copied, create_copies
+from logicalrep.postgres.slots.positions import check_not_passed, check_within_wal
+from logicalrep.postgres.slots.slot import Slot, query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Teller
 from logicalrep.spark.monitoring.statistics import Counts

@@ -16,7 +16,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, query_slot
+from logicalrep.postgres.server import Connection, newest_protocol
+from logicalrep.postgres.slots.positions import check_not_passed, check_within_wal
+from logicalrep.postgres.slots.slot import Slot, query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.statistics import Counts, progress
 from logicalrep.spark.offsets import Offset, position_of

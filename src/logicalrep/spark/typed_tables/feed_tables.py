@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from logicalrep.postgres.slots import query_wal_head
+from logicalrep.postgres.server import query_wal_head
 from logicalrep.spark.options import OF_THE_FEED, OptionError, SourceOptions, read_options
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.server import Connection
 from logicalrep.spark.options import SourceOptions
 from logicalrep.transactions.table_identity import renamed, replaced
 from logicalrep.transactions.table_names import TableName

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 from logicalrep.arrow.table.rows import SchemaMismatchError, own_columns
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.publications import query_published_relation, query_type_catalog
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.server import Connection
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.schemas import TYPED_COLUMNS
 from logicalrep.transactions.relations import TableDescription

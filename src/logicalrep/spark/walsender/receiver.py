@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from logicalrep.arrow.committing import Committed, Committing
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication import Replication, Traffic
-from logicalrep.postgres.slots import SlotError
+from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.timelines import Timeline
 from logicalrep.spark.monitoring.statistics import Counts, commit_times
 from logicalrep.spark.options import SourceOptions

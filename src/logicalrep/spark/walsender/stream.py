@@ -14,17 +14,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep.postgres.slots import (
-    Connection,
-    SlotError,
-    check_not_passed,
-    check_within_wal,
-    find_slot,
-    newest_protocol,
-    query_next_xid,
-    query_slot,
-    server_major,
-)
+from logicalrep.postgres.server import Connection, newest_protocol, query_next_xid, server_major
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.slots.positions import check_not_passed, check_within_wal
+from logicalrep.postgres.slots.slot import find_slot, query_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.statistics import progress
 from logicalrep.spark.offsets import Offset, offset_of, position_of

@@ -16,7 +16,8 @@ from psycopg.pq import TransactionStatus
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.peek import peek_batches_from
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.slots import Connection, Slot, server_major
+from logicalrep.postgres.server import Connection, server_major
+from logicalrep.postgres.slots.slot import Slot
 from logicalrep_runtime.scalars import Lsn
 
 if TYPE_CHECKING:

@@ -1,0 +1,90 @@
+"""The server through SQL: its version, its identity, the end of its WAL, its time. Needs psycopg 3."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from logicalrep_protocol import versions
+from logicalrep_runtime.scalars import Lsn
+
+Connection = psycopg.Connection[TupleRow]
+
+# The first major version of the server for each version of the protocol.
+_SERVERS = {1: 10, 2: 14, 3: 15, 4: 16}
+
+HEAD = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END"
+"""The end of the WAL that the server has, on a primary or a standby."""
+
+_OLDEST_WRITER = """
+SELECT what, began FROM (
+  SELECT concat('process ', pid, ' (' || nullif(application_name, '') || ')') AS what, xact_start AS began,
+    backend_xid AS xid
+  FROM pg_stat_activity WHERE backend_xid IS NOT NULL
+  UNION ALL SELECT format('the prepared transaction %L', gid), prepared, transaction FROM pg_prepared_xacts
+) AS writers ORDER BY age(xid) DESC LIMIT 1
+"""
+
+
+def server_major(connection: Connection) -> int:
+    """Return the server's major version."""
+    return connection.info.server_version // 10000
+
+
+def query_scalar(connection: Connection, query: str, *parameters: object) -> Any:
+    """Return the first value of a query's row; None without a row."""
+    row = connection.execute(query, parameters or None).fetchone()
+    return None if row is None else row[0]
+
+
+def query_server_identity(connection: Connection) -> tuple[int, str]:
+    """Return the system identifier of the server, which other servers do not have, and the database's name."""
+    row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def newest_protocol(connection: Connection) -> int:
+    """Return the newest version of the protocol that both the server and this library support."""
+    major = server_major(connection)
+    return max(version for version in versions.PARSE if _SERVERS[version] <= major)
+
+
+def query_wal_head(connection: Connection) -> Lsn:
+    """Return the end of the WAL that the server has written."""
+    return Lsn(query_scalar(connection, f"SELECT {HEAD}"))
+
+
+def query_server_time(connection: Connection) -> datetime:
+    """Return the server's time, in UTC."""
+    time: datetime = query_scalar(connection, "SELECT now()")
+    return time
+
+
+def query_next_xid(connection: Connection) -> int:
+    """Return the 64-bit transaction id that the server assigns next."""
+    return int(query_scalar(connection, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
+
+
+def query_oldest_writer(connection: Connection) -> tuple[str, datetime | None] | None:
+    """Return the oldest open transaction that has written, in words, and when it began; None if there is no other.
+
+    The server does not tell when a transaction of another role began, without the rights of `pg_read_all_stats`.
+    """
+    row = connection.execute(_OLDEST_WRITER).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+def query_oldest_load(connection: Connection) -> datetime | None:
+    """Return the time since when the oldest snapshot of a load of tables of this database is held; None without one."""
+    # A walsender has no xact_start: its state is that of a transaction from the snapshot on.
+    since: datetime | None = query_scalar(
+        connection,
+        "SELECT min(activity.state_change) FROM pg_replication_slots AS slot JOIN pg_stat_activity AS activity "
+        "ON activity.pid = slot.active_pid WHERE activity.state = 'idle in transaction' AND slot.temporary "
+        "AND slot.slot_name ~ '^logicalrep_load_' AND slot.database = current_database()",
+    )
+    return since

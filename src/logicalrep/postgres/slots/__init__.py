@@ -1,0 +1,1 @@
+"""Replication slots: their state, creation, use and copies. Needs psycopg 3."""

@@ -1,0 +1,176 @@
+"""The state of a replication slot, as the server's catalog has it. Needs psycopg 3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from psycopg.rows import dict_row
+
+from logicalrep.postgres.server import HEAD, Connection, query_wal_head, server_major
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.timelines import Timeline, WalPosition, query_beginning
+from logicalrep_runtime.scalars import Lsn
+
+# The name of a WAL file begins with the timeline, in hexadecimal digits.
+_TIMELINE = """
+(SELECT system_identifier FROM pg_control_system()) AS system_identifier,
+CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) END AS timeline
+"""
+# The server sends a failover slot's changes only once all standbys in synchronized_standby_slots have them. The setting
+# names their physical slots; if one of these is missing, was never used, or is lost, the server sends nothing.
+_ON_STANDBYS = """
+FROM pg_replication_slots AS slot LEFT JOIN LATERAL (
+    SELECT min(standby.restart_lsn) AS reached, array_agg(name) FILTER (
+        WHERE standby.restart_lsn IS NULL OR standby.invalidation_reason IS NOT NULL OR standby.slot_type <> 'physical'
+    ) AS useless
+    FROM regexp_split_to_table(replace(current_setting('synchronized_standby_slots'), '"', ''), '[\\s,]+') AS name
+    LEFT JOIN pg_replication_slots AS standby ON standby.slot_name = name
+    WHERE name <> ''
+) AS standbys ON slot.failover AND NOT pg_is_in_recovery()
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A slot's row of pg_replication_slots, with the server's WAL position."""
+
+    name: str
+    plugin: str | None
+    """The output plugin; None for a physical slot."""
+    database: str | None
+    active_pid: int | None
+    """The server process that reads from it; None if there is none."""
+    restart_lsn: Lsn | None
+    """The start of the WAL that it retains; None if it is lost."""
+    confirmed_flush_lsn: Lsn | None
+    """The acknowledged position."""
+    two_phase: bool
+    """Whether prepared transactions are sent when they are prepared."""
+    failover: bool
+    """Whether standbys keep it too, so that it survives a failover."""
+    lost: str | None
+    """The reason why it cannot be used any more; None if it can."""
+    head: Lsn
+    """The end of the WAL that the server has written."""
+    sent_up_to: Lsn
+    """The end of the WAL that the server sends; for a failover slot the standbys to wait for must have it."""
+    useless_standbys: tuple[str, ...]
+    """The slots in synchronized_standby_slots that no standby uses; until one does, nothing is sent."""
+    timeline: Timeline | None
+    """The timeline that the server writes; None on a standby, which writes none."""
+    time: datetime
+    """The server's time: all that had committed by then is before `head`."""
+    wal_status: str | None = None
+    """The state of its WAL: reserved, extended, unreserved or lost; None before PostgreSQL 13."""
+    safe_wal_size: int | None = None
+    """The bytes that can be written until max_slot_wal_keep_size makes it lost; None without that bound."""
+
+    @property
+    def confirmed(self) -> WalPosition:
+        """The acknowledged position with its timeline; only for a slot that can be read."""
+        assert self.confirmed_flush_lsn is not None
+        return WalPosition(self.confirmed_flush_lsn, self.timeline)
+
+    @property
+    def reached(self) -> WalPosition:
+        """The position up to which it can be read."""
+        return WalPosition(self.sent_up_to, self.timeline)
+
+    @property
+    def waits_for_standbys(self) -> bool:
+        """Whether standbys still lack some WAL; a new walsender sends nothing until they have it."""
+        return self.sent_up_to < self.head
+
+    @property
+    def standbys_warning(self) -> str | None:
+        """The reason why the server never sends anything new; None if it does, or only waits for standbys."""
+        if not self.useless_standbys:
+            return None
+        names = ", ".join(map(repr, self.useless_standbys))
+        return (
+            f"The server sends nothing new of replication slot {self.name!r}: synchronized_standby_slots names "
+            f"{names}, which no standby uses. Start a standby with that slot, or take it out of the setting."
+        )
+
+    @property
+    def retained_bytes(self) -> int:
+        """The bytes of WAL that it keeps the server from removing."""
+        return 0 if self.restart_lsn is None else max(self.head - self.restart_lsn, 0)
+
+    @property
+    def retained_limit(self) -> int | None:
+        """The retained bytes at which max_slot_wal_keep_size makes it lost; None without that bound."""
+        return None if self.safe_wal_size is None else self.retained_bytes + max(self.safe_wal_size, 0)
+
+    def decoded_again(self, position: Lsn) -> int:
+        """Return the WAL in bytes before a position that each session which reads from there decodes."""
+        return max(position - (self.restart_lsn or position), 0)
+
+
+def find_slot(connection: Connection, name: str) -> Slot | None:
+    """Return the slot of a name; None if there is none."""
+    major = server_major(connection)
+    columns = ["slot_name", "plugin", "database", "active_pid", "restart_lsn", "confirmed_flush_lsn"]
+    columns.append("two_phase" if major >= 14 else "false AS two_phase")
+    columns += ["wal_status", "safe_wal_size"] if major >= 13 else ["NULL AS wal_status", "NULL AS safe_wal_size"]
+    columns.append("invalidation_reason" if major >= 17 else "NULL AS invalidation_reason")
+    columns.append("failover" if major >= 17 else "false AS failover")
+    columns += ["standbys.reached", "standbys.useless"] if major >= 17 else ["NULL AS reached", "NULL AS useless"]
+    columns += ["statement_timestamp() AS time", f"{HEAD} AS head", _TIMELINE]
+    tables = _ON_STANDBYS if major >= 17 else "FROM pg_replication_slots"
+    query = f"SELECT {', '.join(columns)} {tables} WHERE slot_name = %s"
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(query, (name,)).fetchone()
+    if row is None:
+        return None
+    head, confirmed = Lsn(row["head"]), _lsn(row["confirmed_flush_lsn"])
+    lost = row["invalidation_reason"]
+    if lost is None and row["wal_status"] == "lost":
+        lost = "the WAL it needs has been removed"
+    return Slot(
+        name=name,
+        plugin=row["plugin"],
+        database=row["database"],
+        active_pid=row["active_pid"],
+        restart_lsn=_lsn(row["restart_lsn"]),
+        confirmed_flush_lsn=confirmed,
+        two_phase=row["two_phase"],
+        failover=row["failover"],
+        lost=lost,
+        head=head,
+        sent_up_to=min(head, (row["useless"] and confirmed) or _lsn(row["reached"]) or head),
+        useless_standbys=tuple(row["useless"] or ()),
+        timeline=row["timeline"] and Timeline(row["system_identifier"], int(row["timeline"], 16)),
+        time=row["time"],
+        wal_status=row["wal_status"],
+        safe_wal_size=row["safe_wal_size"],
+    )
+
+
+def query_slot(connection: Connection, name: str) -> Slot:
+    """Return the slot of a name; raise SlotError if there is none or it is lost."""
+    slot = find_slot(connection, name)
+    if slot is None:
+        raise SlotError(
+            f"replication slot {name!r} does not exist; the commits since its last use cannot be read any more: "
+            "make a new slot, copy the tables again and start with a new checkpoint",
+            code="SLOT_MISSING",
+        )
+    if slot.lost is not None or slot.confirmed_flush_lsn is None:
+        raise SlotError(
+            f"replication slot {name!r} is lost ({slot.lost or 'it has no position'}): drop it, make a new one, copy "
+            "the tables again and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer",
+            code="SLOT_LOST",
+        )
+    return slot if slot.timeline is None else replace(slot, timeline=query_beginning(connection, slot.timeline))
+
+
+def query_sent_end(connection: Connection, name: str) -> Lsn:
+    """Return the end of the WAL that the server sends from a slot, which may not exist yet."""
+    slot = find_slot(connection, name)
+    return query_wal_head(connection) if slot is None else slot.sent_up_to
+
+
+def _lsn(text: str | None) -> Lsn | None:
+    return None if text is None else Lsn(text)
