@@ -5,10 +5,14 @@ such a message. Two fields of one column must be of one type; no other field dec
 What is no attribute of a message's class (tags, counts, lengths, constants) is no column either. Of a part that is
 there once each field is a column, `new_flags`, but a row's values are called as the part is. So a field that is added
 to the spec is a new column, and a line in a kernel, without a hand on either.
+
+A column has one number in the kernels of all versions. So the function of a message that a version leaves as it was is
+the same text, and the kernel imports it from that of the version which brought it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -147,6 +151,8 @@ class _Kernel:
         self.protocol = now.protocol
         self.version = now.version
         self.columns: list[ColumnSource] = []
+        self.every: list[ColumnSource] = []
+        """The columns of all versions, by their numbers."""
         self.parts: list[PartSource] = []
         self._clashes: dict[str, Finding] = {}
         self._owners: dict[str, str] = {}
@@ -289,13 +295,23 @@ class _Kernel:
     def cells_columns(self) -> list[ColumnSource]:
         return [column for column in self.columns if column.kind == "cells"]
 
+    def number_of(self, column: ColumnSource) -> int:
+        """The number of a column."""
+        return self.every.index(column)
+
     def cells_of(self, column: ColumnSource) -> str:
         """The arrays of a column of rows' values."""
-        return f"cells[{self.cells_columns.index(column)}]"
+        return f"cells[{[known for known in self.every if known.kind == 'cells'].index(column)}]"
 
     def spans_of(self, column: ColumnSource) -> str:
         """The array of a column's spans."""
-        return f"spans[{[known for known in self.columns if known.has_spans].index(column)}]"
+        return f"spans[{[known for known in self.every if known.has_spans].index(column)}]"
+
+    def plan_of(self, message: MessageSource) -> str:
+        """A message, as plans.py in the package has it."""
+        numbers = tuple(map(self.number_of, message.columns.values()))
+        named = f"name={message.message.name!r}, tag={message.message.tag!r}, version={message.version}"
+        return f"MessagePlan({named}, columns={numbers}{f', when={message.when!r}' * bool(message.when)})"
 
     @property
     def dispatch(self) -> list[MessageSource]:
@@ -322,13 +338,54 @@ def _local(name: str) -> str:
     return f"{name}_"
 
 
+class _Functions:
+    """The functions of kernels, those of older versions first: one that a version leaves as it was stays there."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, str] = {}
+
+    def kernel(self, kernel: _Kernel) -> str:
+        """The text of a kernel."""
+        module = f"kernel_v{kernel.version}"
+        own: list[str] = []
+        inherited: dict[str, list[str]] = {}
+        known: dict[str, str] = {}
+        numbers = {column.constant: str(kernel.number_of(column)) for column in kernel.columns}
+        text = render("columnar_functions.py.j2", kernel=kernel, checks_of=checks_of)
+        for function in map(str.strip, _FUNCTION.split(text)[1:]):
+            name, *called = _NAME.findall(function)
+            # All that it comes to: columns by their numbers, and the functions that it calls.
+            resolved = _CONSTANT.sub(lambda match: numbers[match[0]], function)
+            known[name] = "".join([resolved, *(known[other] for other in called if other in known)])
+            if self._modules.setdefault(known[name], module) == module:
+                own.append(function)
+            else:
+                inherited.setdefault(self._modules[known[name]], []).append(name)
+        used = {*_CONSTANT.findall("".join(own)), *(column.constant for column in kernel.cells_columns)}
+        return render(
+            "columnar_kernel.py.j2",
+            kernel=kernel,
+            functions=own,
+            inherited=inherited,
+            exported=sorted(["walk", *(f"{part.function}_items" for part in kernel.parts if not part.is_choice)]),
+            numbered=[column for column in kernel.columns if column.constant in used],
+        )
+
+
+_FUNCTION = re.compile(r"^(?=@inlined|@compiled)", re.MULTILINE)
+_NAME = re.compile(r"\b(\w+)\(")
+_CONSTANT = re.compile(r"\b\w+_COLUMN\b")
+
+
 def emit_columnar(versions: tuple[View, ...]) -> dict[str, str]:
     """Return the files of the sub-package by their paths within the package: the session, plans and kernels."""
     kernels = [_Kernel(versions, now) for now in versions]
-    texts = {
-        f"columnar/kernel_v{kernel.version}.py": render("columnar_kernel.py.j2", kernel=kernel, checks_of=checks_of)
-        for kernel in kernels
-    }
+    every = list(dict.fromkeys(column for kernel in reversed(kernels) for column in kernel.columns))
+    for kernel in kernels:
+        kernel.every = every
+    functions = _Functions()
+    texts = {f"columnar/kernel_v{kernel.version}.py": functions.kernel(kernel) for kernel in kernels}
+    messages = list(dict.fromkeys(kernel.plan_of(message) for kernel in kernels for message in kernel.messages))
     texts["columnar/__init__.py"] = render("columnar_init.py.j2", protocol=versions[0].protocol)
-    texts["columnar/plans.py"] = render("columnar_plans.py.j2", kernels=kernels)
+    texts["columnar/plans.py"] = render("columnar_plans.py.j2", kernels=kernels, columns=every, messages=messages)
     return texts

@@ -49,11 +49,16 @@ from logicalrep_runtime.columnar.rows import (
 )
 from logicalrep_runtime.columnar.utf8 import is_utf8
 
+__all__ = [
+    "column__items",
+    "walk",
+]
+
 STREAMING_FACT = 1
 TWO_PHASE_FACT = 2
 PARALLEL_FACT = 4
 
-# The number of each column.
+# The number of each column, the same in all kernels.
 FINAL_LSN_COLUMN = 0
 COMMIT_TIMESTAMP_COLUMN = 1
 XID_COLUMN = 2
@@ -75,13 +80,13 @@ OLD_KIND_COLUMN = 17
 OLD_COLUMN = 18
 OPTIONS_COLUMN = 19
 RELATION_IDS_COLUMN = 20
-SUBXID_COLUMN = 21
-PREPARE_LSN_COLUMN = 22
-PREPARE_TIMESTAMP_COLUMN = 23
-GID_COLUMN = 24
-PREPARE_END_LSN_COLUMN = 25
-ROLLBACK_END_LSN_COLUMN = 26
-ROLLBACK_TIMESTAMP_COLUMN = 27
+SUBXID_COLUMN = 22
+PREPARE_LSN_COLUMN = 25
+PREPARE_TIMESTAMP_COLUMN = 26
+GID_COLUMN = 27
+PREPARE_END_LSN_COLUMN = 28
+ROLLBACK_END_LSN_COLUMN = 29
+ROLLBACK_TIMESTAMP_COLUMN = 30
 
 
 @inlined
@@ -492,8 +497,6 @@ def _begin_prepare(
     data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
 ) -> int:
     """Opens a transaction that was prepared; its changes follow, then Prepare."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
     if end - offset < 28:
         return REFUSED
     prepare_lsn_ = uint64(data, offset)
@@ -524,8 +527,6 @@ def _begin_prepare(
 @inlined
 def _prepare(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]) -> int:
     """Closes the transaction that Begin Prepare opened; it is decided later."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
     if end - offset < 29:
         return REFUSED
     flags_ = uint8(data, offset)
@@ -559,8 +560,6 @@ def _commit_prepared(
     data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
 ) -> int:
     """Commits a transaction that was prepared before."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
     if end - offset < 29:
         return REFUSED
     flags_ = uint8(data, offset)
@@ -594,8 +593,6 @@ def _rollback_prepared(
     data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
 ) -> int:
     """Rolls back a transaction that was prepared before."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
     if end - offset < 37:
         return REFUSED
     flags_ = uint8(data, offset)
@@ -676,13 +673,13 @@ def walk(data: Bytes, offsets: Ints, row: int, facts: int, stops: bool, out: Out
                 result = _truncate(data, offset, end, row, facts, out.block, out.spans)
             elif tag == 0x41:
                 result = _stream_abort(data, offset, end, row, facts, out.block)
-            elif tag == 0x62:
+            elif tag == 0x62 and facts & TWO_PHASE_FACT:
                 result = _begin_prepare(data, offset, end, row, facts, out.block, out.spans)
-            elif tag == 0x50:
+            elif tag == 0x50 and facts & TWO_PHASE_FACT:
                 result = _prepare(data, offset, end, row, facts, out.block, out.spans)
-            elif tag == 0x4B:
+            elif tag == 0x4B and facts & TWO_PHASE_FACT:
                 result = _commit_prepared(data, offset, end, row, facts, out.block, out.spans)
-            elif tag == 0x72:
+            elif tag == 0x72 and facts & TWO_PHASE_FACT:
                 result = _rollback_prepared(data, offset, end, row, facts, out.block, out.spans)
         if result == TAKEN:
             write(out.tags, row, tag)

@@ -4,11 +4,26 @@ Each function reads one message and returns TAKEN, REFUSED, or FULL where there 
 of a message is written before its last byte is accounted for, and no count or length is used before it is held
 against the bytes that are left.
 
+Functions that an earlier version has too are imported from its kernel.
+
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations
 
+from logicalrep_protocol.columnar.kernel_v1 import (
+    _begin,
+    _begin_prepare,
+    _cell_,
+    _commit,
+    _commit_prepared,
+    _origin,
+    _prepare,
+    _rollback_prepared,
+    _skip_column_,
+    _stream_abort,
+    column__items,
+)
 from logicalrep_runtime.columnar.located import (
     FULL,
     OUTSIDE,
@@ -20,11 +35,9 @@ from logicalrep_runtime.columnar.located import (
     Bytes,
     Int64s,
     Ints,
-    Record,
 )
 from logicalrep_runtime.columnar.memory import (
     compiled,
-    copy,
     find_zero,
     inlined,
     int16,
@@ -45,16 +58,19 @@ from logicalrep_runtime.columnar.rows import (
     put,
     put_cells,
     put_span,
-    write_span,
 )
 from logicalrep_runtime.columnar.utf8 import is_utf8
+
+__all__ = [
+    "column__items",
+    "walk",
+]
 
 STREAMING_FACT = 1
 TWO_PHASE_FACT = 2
 PARALLEL_FACT = 4
 
-# The number of each column.
-FINAL_LSN_COLUMN = 0
+# The number of each column, the same in all kernels.
 COMMIT_TIMESTAMP_COLUMN = 1
 XID_COLUMN = 2
 FLAGS_COLUMN = 3
@@ -63,7 +79,6 @@ PREFIX_COLUMN = 5
 CONTENT_COLUMN = 6
 COMMIT_LSN_COLUMN = 7
 END_LSN_COLUMN = 8
-ORIGIN_LSN_COLUMN = 9
 NAME_COLUMN = 10
 RELATION_ID_COLUMN = 11
 NAMESPACE_COLUMN = 12
@@ -76,113 +91,9 @@ OLD_COLUMN = 18
 OPTIONS_COLUMN = 19
 RELATION_IDS_COLUMN = 20
 FIRST_SEGMENT_COLUMN = 21
-SUBXID_COLUMN = 22
-PREPARE_LSN_COLUMN = 23
-PREPARE_TIMESTAMP_COLUMN = 24
-GID_COLUMN = 25
-PREPARE_END_LSN_COLUMN = 26
-ROLLBACK_END_LSN_COLUMN = 27
-ROLLBACK_TIMESTAMP_COLUMN = 28
-
-
-@inlined
-def _cell_(data: Bytes, offset: int, end: int, count: int, cells: CellArrays, column: Record) -> tuple[int, int, int]:
-    """The value of one column."""
-    cell, filled = column.count, column.size
-    copies = len(cells.copy_offsets) > 0
-    size = 0
-    if count < 0 or count > end - offset:
-        return REFUSED, cell, size
-    if count > len(cells.kinds) - cell:
-        return FULL, cell, size
-    if copies and end - offset > len(cells.copies) - filled:
-        return FULL, cell, size
-    for _ in range(count):
-        if offset >= end:
-            return REFUSED, cell, size
-        kind = uint8(data, offset)
-        length = 0
-        if kind == 0x74 or kind == 0x62:
-            if end - offset < 5:
-                return REFUSED, cell, size
-            # Read as unsigned, a negative length lies beyond the message like any that is too large.
-            length = uint32(data, offset + 1)
-            offset += 5
-            if length > end - offset:
-                return REFUSED, cell, size
-        elif kind == 0x6E or kind == 0x75:
-            offset += 1
-        else:
-            return REFUSED, cell, size
-        write(cells.kinds, cell, kind)
-        if copies:
-            write(cells.copy_starts, cell, filled + size)
-            copy(cells.copies, filled + size, data, offset, length, len(cells.copies))
-        else:
-            write(cells.starts, cell, offset)
-            write(cells.lengths, cell, length)
-        offset += length
-        size += length
-        cell += 1
-    return offset, cell, size
-
-
-@inlined
-def _skip_column_(data: Bytes, offset: int, end: int, count: int, facts: int) -> int:
-    """A column of a Relation."""
-    if count < 0:
-        return REFUSED
-    for _ in range(count):
-        if end - offset < 1:
-            return REFUSED
-        offset += 1
-        name_ = offset
-        offset = find_zero(data, offset, end)
-        if offset < 0 or (facts & UTF8 and not is_utf8(data, name_, offset)):
-            return REFUSED
-        offset += 1
-        if end - offset < 8:
-            return REFUSED
-        offset += 8
-    return offset
-
-
-@compiled
-def column__items(data: Bytes, spans: Ints, fields: tuple[Ints, ...], sizes: Ints) -> None:
-    """Read the items of lists that were walked: each field's integers, or the spans of its texts and their bytes."""
-    item = 0
-    for place in range(0, len(spans), 3):
-        offset = read(spans, place + 1)
-        for _ in range(read(spans, place + 2)):
-            write(fields[0], item, uint8(data, offset))
-            offset += 1
-            stop = find_zero(data, offset, len(data))
-            write_span(fields[1], item, item, offset, stop - offset)
-            write(sizes, 1, read(sizes, 1) + stop - offset)
-            offset = stop + 1
-            write(fields[2], item, uint32(data, offset))
-            write(fields[3], item, int32(data, offset + 4))
-            offset += 8
-            item += 1
-
-
-@inlined
-def _begin(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block) -> int:
-    """Opens a transaction; its changes follow, then Commit."""
-    if end - offset < 20:
-        return REFUSED
-    final_lsn_ = uint64(data, offset)
-    commit_timestamp_ = int64(data, offset + 8)
-    xid_ = uint32(data, offset + 16)
-    offset += 20
-    if not final_lsn_:
-        return REFUSED
-    if offset != end:
-        return REFUSED
-    put(block.int64, block.int8, block.columns[FINAL_LSN_COLUMN], row, final_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
-    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
-    return TAKEN
+PREPARE_LSN_COLUMN = 25
+PREPARE_TIMESTAMP_COLUMN = 26
+GID_COLUMN = 27
 
 
 @inlined
@@ -225,48 +136,6 @@ def _message(data: Bytes, offset: int, end: int, row: int, facts: int, block: Bl
     put(block.int64, block.int8, block.columns[MESSAGE_LSN_COLUMN], row, message_lsn_)
     put_span(spans[0], block.int8, block.columns[PREFIX_COLUMN], row, prefix_, prefix__size)
     put_span(spans[1], block.int8, block.columns[CONTENT_COLUMN], row, content_, content__size)
-    return TAKEN
-
-
-@inlined
-def _commit(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block) -> int:
-    """Closes the transaction that Begin opened."""
-    if end - offset < 25:
-        return REFUSED
-    flags_ = uint8(data, offset)
-    commit_lsn_ = uint64(data, offset + 1)
-    end_lsn_ = uint64(data, offset + 9)
-    commit_timestamp_ = int64(data, offset + 17)
-    offset += 25
-    if flags_ != 0:
-        return REFUSED
-    if offset != end:
-        return REFUSED
-    put(block.int64, block.int8, block.columns[COMMIT_LSN_COLUMN], row, commit_lsn_)
-    put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
-    return TAKEN
-
-
-@inlined
-def _origin(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]) -> int:
-    """Says which replication origin the transaction was replayed from."""
-    if end - offset < 8:
-        return REFUSED
-    origin_lsn_ = uint64(data, offset)
-    offset += 8
-    name_ = offset
-    offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, name_, offset)):
-        return REFUSED
-    name__size = offset - name_
-    offset += 1
-    if offset != end:
-        return REFUSED
-    if 3 * block.columns[NAME_COLUMN].count >= len(spans[2]):
-        return FULL
-    put(block.int64, block.int8, block.columns[ORIGIN_LSN_COLUMN], row, origin_lsn_)
-    put_span(spans[2], block.int8, block.columns[NAME_COLUMN], row, name_, name__size)
     return TAKEN
 
 
@@ -571,166 +440,10 @@ def _stream_commit(data: Bytes, offset: int, end: int, row: int, facts: int, blo
 
 
 @inlined
-def _stream_abort(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block) -> int:
-    """Rolls back a streamed transaction, or one of its subtransactions."""
-    if end - offset < 8:
-        return REFUSED
-    xid_ = uint32(data, offset)
-    subxid_ = uint32(data, offset + 4)
-    offset += 8
-    if offset != end:
-        return REFUSED
-    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
-    put(block.int32, block.int8, block.columns[SUBXID_COLUMN], row, subxid_)
-    return TAKEN
-
-
-@inlined
-def _begin_prepare(
-    data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
-) -> int:
-    """Opens a transaction that was prepared; its changes follow, then Prepare."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
-    if end - offset < 28:
-        return REFUSED
-    prepare_lsn_ = uint64(data, offset)
-    end_lsn_ = uint64(data, offset + 8)
-    prepare_timestamp_ = int64(data, offset + 16)
-    xid_ = uint32(data, offset + 24)
-    offset += 28
-    if not prepare_lsn_ or not end_lsn_:
-        return REFUSED
-    gid_ = offset
-    offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid_, offset)):
-        return REFUSED
-    gid__size = offset - gid_
-    offset += 1
-    if offset != end:
-        return REFUSED
-    if 3 * block.columns[GID_COLUMN].count >= len(spans[6]):
-        return FULL
-    put(block.int64, block.int8, block.columns[PREPARE_LSN_COLUMN], row, prepare_lsn_)
-    put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
-    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
-    put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
-    return TAKEN
-
-
-@inlined
-def _prepare(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]) -> int:
-    """Closes the transaction that Begin Prepare opened; it is decided later."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
-    if end - offset < 29:
-        return REFUSED
-    flags_ = uint8(data, offset)
-    prepare_lsn_ = uint64(data, offset + 1)
-    end_lsn_ = uint64(data, offset + 9)
-    prepare_timestamp_ = int64(data, offset + 17)
-    xid_ = uint32(data, offset + 25)
-    offset += 29
-    if flags_ != 0 or not prepare_lsn_ or not end_lsn_:
-        return REFUSED
-    gid_ = offset
-    offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid_, offset)):
-        return REFUSED
-    gid__size = offset - gid_
-    offset += 1
-    if offset != end:
-        return REFUSED
-    if 3 * block.columns[GID_COLUMN].count >= len(spans[6]):
-        return FULL
-    put(block.int64, block.int8, block.columns[PREPARE_LSN_COLUMN], row, prepare_lsn_)
-    put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
-    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
-    put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
-    return TAKEN
-
-
-@inlined
-def _commit_prepared(
-    data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
-) -> int:
-    """Commits a transaction that was prepared before."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
-    if end - offset < 29:
-        return REFUSED
-    flags_ = uint8(data, offset)
-    commit_lsn_ = uint64(data, offset + 1)
-    end_lsn_ = uint64(data, offset + 9)
-    commit_timestamp_ = int64(data, offset + 17)
-    xid_ = uint32(data, offset + 25)
-    offset += 29
-    if flags_ != 0 or not commit_lsn_ or not end_lsn_:
-        return REFUSED
-    gid_ = offset
-    offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid_, offset)):
-        return REFUSED
-    gid__size = offset - gid_
-    offset += 1
-    if offset != end:
-        return REFUSED
-    if 3 * block.columns[GID_COLUMN].count >= len(spans[6]):
-        return FULL
-    put(block.int64, block.int8, block.columns[COMMIT_LSN_COLUMN], row, commit_lsn_)
-    put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
-    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
-    put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
-    return TAKEN
-
-
-@inlined
-def _rollback_prepared(
-    data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
-) -> int:
-    """Rolls back a transaction that was prepared before."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
-    if end - offset < 37:
-        return REFUSED
-    flags_ = uint8(data, offset)
-    prepare_end_lsn_ = uint64(data, offset + 1)
-    rollback_end_lsn_ = uint64(data, offset + 9)
-    prepare_timestamp_ = int64(data, offset + 17)
-    rollback_timestamp_ = int64(data, offset + 25)
-    xid_ = uint32(data, offset + 33)
-    offset += 37
-    if flags_ != 0 or not prepare_end_lsn_ or not rollback_end_lsn_:
-        return REFUSED
-    gid_ = offset
-    offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid_, offset)):
-        return REFUSED
-    gid__size = offset - gid_
-    offset += 1
-    if offset != end:
-        return REFUSED
-    if 3 * block.columns[GID_COLUMN].count >= len(spans[6]):
-        return FULL
-    put(block.int64, block.int8, block.columns[PREPARE_END_LSN_COLUMN], row, prepare_end_lsn_)
-    put(block.int64, block.int8, block.columns[ROLLBACK_END_LSN_COLUMN], row, rollback_end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
-    put(block.int64, block.int8, block.columns[ROLLBACK_TIMESTAMP_COLUMN], row, rollback_timestamp_ + 946684800000000)
-    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
-    put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
-    return TAKEN
-
-
-@inlined
 def _stream_prepare(
     data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
 ) -> int:
     """Prepares a streamed transaction; it is decided later."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
     if end - offset < 29:
         return REFUSED
     flags_ = uint8(data, offset)
@@ -817,15 +530,15 @@ def walk(data: Bytes, offsets: Ints, row: int, facts: int, stops: bool, out: Out
                 result = _stream_commit(data, offset, end, row, facts, out.block)
             elif tag == 0x41:
                 result = _stream_abort(data, offset, end, row, facts, out.block)
-            elif tag == 0x62:
+            elif tag == 0x62 and facts & TWO_PHASE_FACT:
                 result = _begin_prepare(data, offset, end, row, facts, out.block, out.spans)
-            elif tag == 0x50:
+            elif tag == 0x50 and facts & TWO_PHASE_FACT:
                 result = _prepare(data, offset, end, row, facts, out.block, out.spans)
-            elif tag == 0x4B:
+            elif tag == 0x4B and facts & TWO_PHASE_FACT:
                 result = _commit_prepared(data, offset, end, row, facts, out.block, out.spans)
-            elif tag == 0x72:
+            elif tag == 0x72 and facts & TWO_PHASE_FACT:
                 result = _rollback_prepared(data, offset, end, row, facts, out.block, out.spans)
-            elif tag == 0x70:
+            elif tag == 0x70 and facts & TWO_PHASE_FACT:
                 result = _stream_prepare(data, offset, end, row, facts, out.block, out.spans)
         if result == TAKEN:
             write(out.tags, row, tag)

@@ -85,7 +85,7 @@ def locating() -> Any:
 def schema_of(plan: Plan, style: BatchForm) -> pa.Schema:
     """Return the schema of a version's batches."""
     fields = [pa.field("tag", pa.string(), nullable=style.marks)]
-    fields += [pa.field(column.name, type_of(column, style)) for column in plan.columns]
+    fields += [pa.field(column.name, type_of(column, style)) for column in map(plan.columns.__getitem__, plan.order)]
     if style.marks:
         fields.append(pa.field("error", pa.string()))
         fields.append(pa.field("data", pa.large_binary() if style.large else pa.binary()))
@@ -111,8 +111,8 @@ class Maker:
             taken = pa.py_buffer(np.packbits(located.status == 0, bitorder="little"))
         arrays = list(_nothing(count, self.plan, self.style))
         arrays[0] = _characters(located.tags, taken)
-        for number, column, type_, make in _recipe(self.plan, self.style, tuple(located.validity)):
-            arrays[number + 1] = make(self, column, number, type_, pa.py_buffer(located.validity[number]))
+        for place, number, column, type_, make in _recipe(self.plan, self.style, tuple(located.validity)):
+            arrays[place] = make(self, column, number, type_, pa.py_buffer(located.validity[number]))
         return arrays
 
     def _char(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
@@ -223,12 +223,15 @@ _MAKES: dict[str, _Make] = {
 
 
 @lru_cache(64)
-def _recipe(plan: Plan, style: BatchForm, numbers: tuple[int, ...]) -> list[tuple[int, PlanColumn, pa.DataType, _Make]]:
+def _recipe(
+    plan: Plan, style: BatchForm, numbers: tuple[int, ...]
+) -> list[tuple[int, int, PlanColumn, pa.DataType, _Make]]:
     """Return the steps that make the columns of these numbers. Nearly all batches have the same columns."""
     schema = schema_of(plan, style)
     return [
-        (number, plan.columns[number], schema.field(number + 1).type, _MAKES[plan.columns[number].kind])
-        for number in numbers
+        (place, number, plan.columns[number], schema.field(place).type, _MAKES[plan.columns[number].kind])
+        for place, number in enumerate(plan.order, 1)
+        if number in numbers
     ]
 
 
@@ -250,5 +253,5 @@ def _counting(count: int) -> Any:
 @_shared
 def _nothing(count: int, plan: Plan, style: BatchForm) -> list[pa.Array]:
     """Return a placeholder for the tag, and columns of nulls for a version."""
-    fields = list(schema_of(plan, style))[1 : len(plan.columns) + 1]
+    fields = list(schema_of(plan, style))[1 : len(plan.order) + 1]
     return [pa.nulls(0), *(pa.nulls(count, field.type) for field in fields)]

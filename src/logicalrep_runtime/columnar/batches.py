@@ -198,7 +198,7 @@ def locate_batch(messages: pa.Array | pa.ChunkedArray, session: _Session) -> Loc
 
 @cache
 def _numbers(plan: Plan) -> Mapping[str, int]:
-    return {column.name: number for number, column in enumerate(plan.columns)}
+    return {plan.columns[number].name: number for number in plan.order}
 
 
 @lru_cache(64)

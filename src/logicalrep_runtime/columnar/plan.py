@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 
@@ -54,6 +55,7 @@ class MessagePlan:
     """A message of a version."""
 
     name: str
+    tag: str
     version: int
     """The version whose layout the message has: the session's, or a later one's if `when` admits it."""
     columns: tuple[int, ...]
@@ -62,7 +64,7 @@ class MessagePlan:
     """The session fact without which the message is refused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
     """The columns of a version and the messages that fill them."""
 
@@ -70,8 +72,16 @@ class Plan:
     kernel: str
     """The module with the compiled kernel."""
     columns: tuple[PlanColumn, ...]
-    messages: Mapping[int, MessagePlan]
-    """The messages by the byte of their tag."""
+    """The columns of all versions: a column has one number in all kernels, so that they share functions."""
+    order: tuple[int, ...]
+    """The numbers of the version's own, in the order of its batches."""
+    sent: tuple[MessagePlan, ...]
+    """The messages of the version."""
+
+    @cached_property
+    def messages(self) -> dict[int, MessagePlan]:
+        """The messages by the byte of their tag."""
+        return {ord(message.tag): message for message in self.sent}
 
 
 def bit_of(facts: Iterable[str], fact: str) -> int:
