@@ -9,12 +9,12 @@ from pathlib import Path
 
 from codegen import diff, vectors
 from codegen import pagecheck as docs
-from codegen.emit.package import PACKAGE, emit
+from codegen.emit.package import PACKAGE, emit, emit_project
 from codegen.emit.rendering import MARK
 from codegen.reference import site as reference
 from codegen.shared import ROOT, add_spec, relative
 from codegen.spec.model import SpecError
-from codegen.spec.reader import load
+from codegen.spec.reader import load, load_project
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     ):
         command = commands.add_parser(name, help=text, description=text)
         add_spec(command)
+        command.add_argument("--project", type=Path, help="the folder of another protocol, in place of the spec")
         command.add_argument("--out", type=Path, default=ROOT / "generated", help="the folder of the package")
     for name, module, text in (
         ("docs", docs, "compare a page of PostgreSQL's documentation with the spec"),
@@ -42,18 +43,23 @@ def main(arguments: list[str] | None = None) -> int:
         if "run" in options:
             code: int = options.run(options)
             return code
-        wanted = emit(load(options.spec))
+        if options.project is None:
+            package, wanted = PACKAGE, emit(load(options.spec))
+        else:
+            project = load_project(options.project)
+            package, wanted = project.package, emit_project(project)
     except SpecError as error:
         print(error, file=sys.stderr)
         return 2
-    return _regen(wanted, options.out) if options.command == "regen" else _check(wanted, options.out)
+    compare = _regen if options.command == "regen" else _check
+    return compare(wanted, _present(options.out, package), options.out)
 
 
-def _present(out: Path) -> dict[Path, str]:
+def _present(out: Path, package: str) -> dict[Path, str]:
     """The package's files as they are; one that is no text is shown as well as it can be."""
     return {
         path.relative_to(out): path.read_text(encoding="utf-8", errors="replace")
-        for path in sorted((out / PACKAGE).rglob("*"))
+        for path in sorted((out / package).rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     }
 
@@ -66,8 +72,7 @@ def _foreign(wanted: dict[Path, str], present: dict[Path, str], out: Path) -> se
     return foreign
 
 
-def _regen(wanted: dict[Path, str], out: Path) -> int:
-    present = _present(out)
+def _regen(wanted: dict[Path, str], present: dict[Path, str], out: Path) -> int:
     for path, text in sorted(wanted.items()):
         if present.get(path) != text:
             (out / path).parent.mkdir(parents=True, exist_ok=True)
@@ -80,8 +85,7 @@ def _regen(wanted: dict[Path, str], out: Path) -> int:
     return 1 if foreign else 0
 
 
-def _check(wanted: dict[Path, str], out: Path) -> int:
-    present = _present(out)
+def _check(wanted: dict[Path, str], present: dict[Path, str], out: Path) -> int:
     foreign = _foreign(wanted, present, out)
     paths = sorted((wanted.keys() | present.keys()) - foreign)
     stale = [path for path in paths if wanted.get(path) != present.get(path)]

@@ -71,6 +71,7 @@ _TABLE = (
     _rule("protocol", "gone", _WIRE, "", "A protocol is gone."),
     _rule("protocol", "renamed", _API, "", "A protocol and the constant that holds its layouts have another name."),
     _rule("protocol", "package", _API, "package", "The modules of a protocol are in another package."),
+    _rule("protocol", "byte-order", _WIRE, "byte_order", "The bytes of integers come in another order."),
     _rule("protocol", "encodings", _API, "encodings", "Names of encodings stand for other codecs."),
     _rule("version", "added", _ADDED, "", "A version is added."),
     _rule("version", "gone", _WIRE, "", "A version is gone."),
@@ -165,7 +166,10 @@ _TABLE = (
         "type", "definition", _DOC, "base signed python made_by",
         "A named type is defined otherwise; no field changes by it.",
     ),
-    _rule("doc", "wording", _DOC, "title doc outside described_as", "A title or `doc` says something else.", WORDS),
+    _rule(
+        "doc", "wording", _DOC, "title doc software outside described_as",
+        "A title or `doc` says something else.", WORDS,
+    ),
     _rule("doc", "note", _DOC, "note page_note", "A `note` or `page note` says something else.", WORDS),
     _rule(
         "doc", "reference", _DOC, "page anchor ref printed_under printed_apart checked_against",

@@ -136,7 +136,9 @@ class Things:
                 if value_before == value or found & set(rule.unless) or (spot.subject, attribute) in self.by_type:
                     continue
                 cases = lives if rule.severity is Severity.DOC else either
-                if attribute == "places":
+                if kind == "protocol" and rule.severity is Severity.WIRE:
+                    cases = self._common
+                elif attribute == "places":
                     cases = self._replaced(was, now, lived & lives)
                 elif rule.severity is Severity.WIRE and attribute in _EXISTENCE:
                     others = [other for other in _EXISTENCE if read(other, was)[0] != read(other, now)[0]]

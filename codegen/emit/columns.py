@@ -150,6 +150,7 @@ class _Kernel:
     def __init__(self, versions: tuple[View, ...], now: View) -> None:
         self.protocol = now.protocol
         self.version = now.version
+        self.module = f"kernel_{now.module}"
         self.columns: list[ColumnSource] = []
         self.every: list[ColumnSource] = []
         """The columns of all versions, by their numbers."""
@@ -341,12 +342,12 @@ def _local(name: str) -> str:
 class _Functions:
     """The functions of kernels, those of older versions first: one that a version leaves as it was stays there."""
 
-    def __init__(self) -> None:
+    def __init__(self, package: str) -> None:
+        self._package = package
         self._modules: dict[str, str] = {}
 
     def kernel(self, kernel: _Kernel) -> str:
         """The text of a kernel."""
-        module = f"kernel_v{kernel.version}"
         own: list[str] = []
         inherited: dict[str, list[str]] = {}
         known: dict[str, str] = {}
@@ -357,13 +358,14 @@ class _Functions:
             # All that it comes to: columns by their numbers, and the functions that it calls.
             resolved = _CONSTANT.sub(lambda match: numbers[match[0]], function)
             known[name] = "".join([resolved, *(known[other] for other in called if other in known)])
-            if self._modules.setdefault(known[name], module) == module:
+            if self._modules.setdefault(known[name], kernel.module) == kernel.module:
                 own.append(function)
             else:
                 inherited.setdefault(self._modules[known[name]], []).append(name)
         used = {*_CONSTANT.findall("".join(own)), *(column.constant for column in kernel.cells_columns)}
         return render(
             "columnar_kernel.py.j2",
+            package=self._package,
             kernel=kernel,
             functions=own,
             inherited=inherited,
@@ -377,15 +379,18 @@ _NAME = re.compile(r"\b(\w+)\(")
 _CONSTANT = re.compile(r"\b\w+_COLUMN\b")
 
 
-def emit_columnar(versions: tuple[View, ...]) -> dict[str, str]:
+def emit_columnar(versions: tuple[View, ...], package: str) -> dict[str, str]:
     """Return the files of the sub-package by their paths within the package: the session, plans and kernels."""
     kernels = [_Kernel(versions, now) for now in versions]
     every = list(dict.fromkeys(column for kernel in reversed(kernels) for column in kernel.columns))
     for kernel in kernels:
         kernel.every = every
-    functions = _Functions()
-    texts = {f"columnar/kernel_v{kernel.version}.py": functions.kernel(kernel) for kernel in kernels}
+    functions = _Functions(package)
+    texts = {f"columnar/{kernel.module}.py": functions.kernel(kernel) for kernel in kernels}
     messages = list(dict.fromkeys(kernel.plan_of(message) for kernel in kernels for message in kernel.messages))
-    texts["columnar/__init__.py"] = render("columnar_init.py.j2", protocol=versions[0].protocol)
-    texts["columnar/plans.py"] = render("columnar_plans.py.j2", kernels=kernels, columns=every, messages=messages)
+    protocol = versions[0].protocol
+    texts["columnar/__init__.py"] = render("columnar_init.py.j2", protocol=protocol, kernels=kernels, package=package)
+    texts["columnar/plans.py"] = render(
+        "columnar_plans.py.j2", kernels=kernels, columns=every, messages=messages, package=package
+    )
     return texts

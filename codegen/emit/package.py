@@ -15,7 +15,7 @@ from codegen.emit.rendering import NOTICE, docstring, joined, render
 from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
 from codegen.emit.tables import table
 from codegen.emit.telling import tell_apart, told_apart_names, told_formats
-from codegen.lowering.operations import Choose, Repeat
+from codegen.lowering.operations import Choose, Constant, Integer, Measure, Repeat
 from codegen.lowering.rows import looked_up, lower, whether
 from codegen.spec import taken
 from codegen.spec.model import Finding, Message, Part, Protocol, SpecError, parts_used
@@ -23,30 +23,25 @@ from codegen.spec.names import class_name
 from codegen.spec.versions import View, unfiltered, views
 
 PACKAGE = "logicalrep_protocol"
+"""Our own package."""
 _RUFF = ["--isolated", "--quiet", "--no-cache", "--config=line-length=120", "--config=target-version='py311'"]
-_OURS = f"--config=lint.isort.known-first-party=['logicalrep_runtime', '{PACKAGE}']"
-_CHECK = ["check", "--fix", "--select=I,F401", "--ignore-noqa", _OURS]
+_CHECK = ["check", "--fix", "--select=I,F401", "--ignore-noqa"]
 
 
 def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
-    """Every file of the package by its path below generated/, formatted; SpecError for what cannot be generated."""
+    """Return every file of our package by its path below generated/, formatted.
+
+    Raises:
+        SpecError: something cannot be generated.
+    """
     every = tuple(protocols)
     protocols = tuple(protocol for protocol in every if not protocol.package)
     messages = _with_blocks(protocols)
     versions = views(messages)
     texts = {"py.typed": "", "layouts.py": _layouts_module(protocols)}
     for protocol in every:
-        shown = views(protocol)
-        blocks = [(now.module, _blocks(now)) for now in shown]
-        folder = f"{protocol.package}/" if protocol.package else ""
-        for now in shown:
-            texts[f"{folder}{now.module}.py"] = _version_module(now, blocks[: now.version])
-        if folder:
-            texts[f"{folder}layouts.py"] = _layouts_module((protocol,))
-            texts[f"{folder}__init__.py"] = render(
-                "package_init.py.j2", protocol=protocol, package=package_of(protocol)
-            )
-    texts["versions.py"] = render("versions.py.j2", protocol=messages, versions=versions)
+        texts |= _own_package(protocol) if protocol.package else _version_modules(protocol)
+    texts["versions.py"] = render("versions.py.j2", protocol=messages, versions=versions, package=PACKAGE)
     described, init_doc = _described(messages), _decoder_docstring(messages)
     texts["decoder.py"] = render(
         "decoder.py.j2",
@@ -55,10 +50,49 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
         init_doc=init_doc,
         sessions=_sessions(versions),
         paths=messages.paths,
+        package=PACKAGE,
     )
-    texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=_package_exports(protocols))
-    texts |= emit_columnar(versions)
-    return _formatted({f"{PACKAGE}/{name}": text for name, text in texts.items()})
+    exported = _package_exports(protocols)
+    texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=exported, package=PACKAGE)
+    texts |= emit_columnar(versions, PACKAGE)
+    return _formatted({f"{PACKAGE}/{name}": text for name, text in texts.items()}, PACKAGE)
+
+
+def emit_project(protocol: Protocol) -> dict[Path, str]:
+    """Return every file of another project's package by its path, formatted."""
+    return _formatted({f"{protocol.package}/py.typed": "", **_own_package(protocol)}, protocol.package)
+
+
+def _own_package(protocol: Protocol) -> dict[str, str]:
+    """The files of a protocol in a package of its own, within ours or alone."""
+    texts = {
+        "__init__.py": render(
+            "package_init.py.j2",
+            protocol=protocol,
+            package=package_of(protocol),
+            first=class_name(protocol.messages[0].name),
+            can_frame=all(_tells_its_size(now, message) for now in views(protocol) for message in now.messages),
+        ),
+        "layouts.py": _layouts_module((protocol,)),
+        **_version_modules(protocol),
+    }
+    return {f"{protocol.package}/{name}": text for name, text in texts.items()}
+
+
+def _version_modules(protocol: Protocol) -> dict[str, str]:
+    shown = views(protocol)
+    blocks = [(now.module, _blocks(now)) for now in shown]
+    return {f"{now.module}.py": _version_module(now, blocks[: now.version]) for now in shown}
+
+
+def _tells_its_size(now: View, message: Message) -> bool:
+    """Whether the first integers of a message say how long it is, or it is nothing but integers."""
+    for one in lower(now, message.fields):
+        if (isinstance(one, Measure) and not one.of) or (isinstance(one, Constant) and one.is_length):
+            return True
+        if not isinstance(one, Integer):
+            return False
+    return True
 
 
 def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
@@ -76,7 +110,7 @@ def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
 
 def package_of(protocol: Protocol) -> str:
     """The package of a protocol's modules."""
-    return f"{PACKAGE}.{protocol.package}" if protocol.package else PACKAGE
+    return protocol.package if protocol.is_alone else ".".join(filter(None, (PACKAGE, protocol.package)))
 
 
 def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
@@ -157,6 +191,7 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
         is_told_apart=any(told.values()),
         choices_of=told,
         package=package_of(protocol),
+        prefix="<" if protocol.byte_order == "little" else ">",
         enumerations=[named.python for named in protocol.enumerations],
         has_texts=protocol.has_texts,
         module_doc=_module_docstring(protocol, now, messages, previous),
@@ -179,14 +214,15 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
 
 
 def _title(protocol: Protocol, now: View) -> str:
-    return f"protocol version {now.version}" if len(protocol.versions) > 1 else "the replication connection"
+    return f"protocol version {now.version}" if len(protocol.versions) > 1 else f"the {protocol.name} protocol"
 
 
 def _module_docstring(protocol: Protocol, now: View, messages: list[Block], previous: str) -> str:
     version = protocol.versions[now.version - 1]
     if len(protocol.versions) == 1:
         return docstring(protocol.doc, protocol.page, NOTICE)
-    title = f"Protocol version {version.number}, of PostgreSQL {version.server} and later."
+    brought = f", of {protocol.software} {version.server} and later" if version.server else ""
+    title = f"Protocol version {version.number}{brought}."
     names = ", ".join(block.name for block in messages)
     own = f"New or different are {names}; all else is as in {previous}." if previous else ""
     return docstring(title, version.doc, own, NOTICE)
@@ -261,17 +297,18 @@ def _formats(block: Block) -> set[str]:
     return formats
 
 
-def _formatted(texts: Mapping[str, str]) -> dict[Path, str]:
+def _formatted(texts: Mapping[str, str], package: str) -> dict[Path, str]:
     """The same files with unused imports removed, imports in order and everything laid out by the formatter."""
     from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
 
+    ours = f"--config=lint.isort.known-first-party={['logicalrep_runtime', package]}"
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for name, text in texts.items():
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        for command in (_CHECK, ["format"]):
+        for command in ([*_CHECK, ours], ["format"]):
             arguments = [str(find_ruff_bin()), *command, *_RUFF, str(root)]
             result = subprocess.run(arguments, capture_output=True, text=True, check=False)
             if result.returncode != 0:

@@ -30,12 +30,6 @@ from codegen.spec.model import Alternative, Message, Part
 from codegen.spec.names import class_name, snake_case
 from codegen.spec.versions import View
 
-_CONSTRUCT_INTS = {
-    letter: f"Int{8 * width}{sign}b"
-    for sign, letters in (("s", "bhiq"), ("u", "BHIQ"))
-    for letter, width in zip(letters, (1, 2, 4, 8), strict=True)
-}
-
 
 @dataclass(frozen=True)
 class Attribute:
@@ -145,8 +139,9 @@ class Source:
     def _origin(self, message: Message) -> str:
         """Return the address in the documentation, and the sender."""
         callbacks = f"\nSent by {', '.join(message.callbacks)}." if message.callbacks else ""
-        release = "" if message.release is None else f"\nSince PostgreSQL {message.release}."
-        return f"\n\n{self.protocol.official(message)}{release}{callbacks}"
+        release = "" if message.release is None else f"\nSince {self.protocol.software} {message.release}."
+        told = f"{self.protocol.official(message)}{release}{callbacks}".strip()
+        return f"\n\n{told}" if told else ""
 
     def _attributes(self, operations: Operations, variables: Operations) -> tuple[Attribute, ...]:
         depending = {inner.name for one in operations if isinstance(one, GoOn) for inner in flat(one.body)}
@@ -254,13 +249,13 @@ def _construct(one: Operation, operations: Operations) -> str:
         case Group():
             return f"{one.part.name}.struct"
         case Measure():
-            integer = _CONSTRUCT_INTS[one.letter]
+            integer = one.construct
             if not one.of:
                 return f"MessageLength({integer}, {one.before})"
             length = f"length_or_null(this.{one.of})" if one.nullable else f"len_(this.{one.of})"
             return f"Rebuild({integer}, {length})"
         case Constant():
-            constant = f'b"{chr(one.code)}"' if one.is_character else f"{one.code}, {_CONSTRUCT_INTS[one.letter]}"
+            constant = f'b"{chr(one.code)}"' if one.is_character else f"{one.code}, {one.construct}"
             return f"Const({constant})"
         case Take():
             return _construct_take(one)
@@ -268,7 +263,7 @@ def _construct(one: Operation, operations: Operations) -> str:
 
 
 def _construct_take(one: Take) -> str:
-    integer = _CONSTRUCT_INTS[one.letter]
+    integer = one.construct
     if one.members:
         return f"Char({one.python})"
     if one.is_character:

@@ -14,7 +14,7 @@ from codegen.spec.names import class_name
 
 MARK = "by `python -m codegen regen`; do not edit."
 """Every file of the generator has it, but for those without any text; it removes no others."""
-NOTICE = f"Generated from spec/ {MARK}"
+NOTICE = f"Generated from the spec {MARK}"
 
 
 def render(template: str, **names: Any) -> str:

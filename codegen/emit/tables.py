@@ -38,6 +38,7 @@ def _arguments(one: Operation) -> Iterator[tuple[str, str]]:
     if one.until:
         yield "until", str(one.until)
     if isinstance(one, Integer):
+        yield from [("order", repr(one.order))] if one.order != "big" else []
         yield from (("width", str(one.width)), ("signed", str(one.signed)), ("is_character", str(one.is_character)))
     match one:
         case Take():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from codegen.spec.model import Part, Place
 
@@ -38,6 +38,8 @@ class Integer(Operation):
 
     width: int
     """Bytes."""
+    order: Literal["big", "little"] = "big"
+    """The order of the bytes."""
     signed: bool
     is_character: bool = False
     """True if its byte stands for a character."""
@@ -47,6 +49,11 @@ class Integer(Operation):
         """Its letter in Python's `struct` module."""
         signed = "bhiq"[self.width.bit_length() - 1]
         return signed if self.signed else signed.upper()
+
+    @property
+    def construct(self) -> str:
+        """Its name in construct."""
+        return f"Int{8 * self.width}{'s' if self.signed else 'u'}{self.order[0]}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -98,6 +98,7 @@ def _once(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
         return Choose(**told, part=part, tag=replace(_take(view, tag), allowed=tuple(cases)), cases=cases)
     integer: dict[str, Any] = {
         "width": row.width,
+        "order": view.protocol.byte_order,
         "signed": view.protocol.signed(row),
         "is_character": row.is_character,
     }
@@ -117,6 +118,7 @@ def _take(view: View, row: Field) -> Take:
     return Take(
         **_told(view, row),
         width=row.width,
+        order=view.protocol.byte_order,
         signed=view.protocol.signed(row),
         is_character=row.is_character,
         allowed=(0, 1) if row.boolean else row.codes or (tuple(named.values) if named else ()),

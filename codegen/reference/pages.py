@@ -202,7 +202,7 @@ def samples() -> tuple[Sample, ...]:
     place = Place(Path(), 1)
     streaming = SessionFact("streaming", 1, "", place)
     # The samples lean on a protocol only for the names of its session facts.
-    known = Protocol("", "", "", "", "", "", "", (), (), (streaming,), "", {}, (), {}, {}, (), (), place)
+    known = Protocol("", "", "big", "", "", "", "", "", "", (), (), (streaming,), "", {}, (), {}, {}, (), (), place)
     tag, number = Field("tag", Byte1(("X",)), place), Field("number", Int("Int32"), place)
 
     def sample(term: str, text: str, *fields: Field) -> Sample:

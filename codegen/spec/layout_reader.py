@@ -43,6 +43,8 @@ class LayoutReader:
     blocks: tuple[str, ...]
     callbacks: tuple[str, ...]
     types: tuple[str, ...]
+    has_anchors: bool = True
+    """Whether the page has an anchor for each message."""
     messages: list[Message] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     complete: bool = True
@@ -83,7 +85,7 @@ class LayoutReader:
         self.complete = self.complete and len(self.findings) == before
         return Message(
             name=title,
-            ref=keys.text("ref", required="page note" not in keys) or None,
+            ref=keys.text("ref", required=self.has_anchors and "page note" not in keys) or None,
             doc=keys.prose("doc", required=True),
             note=keys.prose("note"),
             page_note=keys.prose("page note"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from codegen.spec.notation import Byte1, Int, PartName, String, Type
 
@@ -305,6 +305,10 @@ class Protocol:
     name: str
     package: str
     """The package of its modules, within the generated one; empty where they are in that itself."""
+    byte_order: Literal["big", "little"]
+    """The order of the bytes of its integers."""
+    software: str
+    """The software whose releases brought its versions and messages; empty where nothing says so."""
     title: str
     page: str
     anchor: str
@@ -323,6 +327,8 @@ class Protocol:
     messages: tuple[Message, ...]
     parts: tuple[Part, ...]
     place: Place = field(compare=False)
+    is_alone: bool = False
+    """Whether its package is one by itself, of another project, and none within ours."""
     memory: dict[int, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """The views of its versions that were made already, which later stages need again and again."""
 
@@ -391,7 +397,7 @@ class Protocol:
         raise KeyError(name)
 
     def official(self, layout: Message | Part) -> str:
-        """The address in PostgreSQL's documentation: on the page of its release, if not on the spec's."""
+        """The address in the documentation: on the page of its release, if not on the spec's."""
         release = layout.release if isinstance(layout, Message) else None
         page = self.page if release is None else re.sub(r"/docs/\d+/", f"/docs/{release}/", self.page)
         return page if layout.ref is None else f"{page}#{self.anchor}{layout.ref}"

@@ -14,18 +14,22 @@ from types import MappingProxyType
 from codegen.spec import checks
 from codegen.spec.layout_reader import LayoutReader
 from codegen.spec.model import NamedType, Place, Protocol, SessionFact, SpecError, Version
-from codegen.spec.nodes import Entries, Findings, Keys, Text, named_entries, read
+from codegen.spec.nodes import Entries, Findings, Keys, Node, Text, named_entries, read
 from codegen.spec.notation import INT_WIDTHS
 
 PROTOCOL_FILE = "protocol.yaml"
 TYPES_FILE = "types.yaml"
 
 _PROTOCOL_KEYS = [
-    "protocol", "package", "title", "page", "anchor", "doc", "note", "checked against", "versions", "session",
+    "protocol", "package", "byte order", "types", "software", "title", "page", "anchor", "doc", "note",
+    "checked against", "versions", "session",
     "outside", "encodings", "blocks", "callbacks", "files",
 ]  # fmt: skip
 _TYPE_KEYS = ["base", "signed", "python", "made by", "arrow", "epoch", "values", "doc"]
 _ARROW_TYPES = ["timestamp[us, UTC]"]
+_BYTE_ORDERS = ["big", "little"]
+_NOT_ALONE = ["blocks", "callbacks"]
+"""The keys of a protocol with a decoder and columns, which are ours alone."""
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 
 _MODULE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
@@ -34,7 +38,8 @@ _MODULE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 def load(spec: Path) -> tuple[Protocol, ...]:
     """Every protocol under a spec folder, in the order of their names; SpecError if anything is wrong."""
     findings = Findings()
-    types = _load_types(spec / TYPES_FILE, findings)
+    root = read(spec / TYPES_FILE, findings)
+    types = _types(root.entries if root else {}, findings)
     folders = sorted(path.parent for path in spec.glob(f"*/{PROTOCOL_FILE}"))
     if not folders:
         findings.add(Place(spec / f"*/{PROTOCOL_FILE}", 1, 1), "no such file; a spec has at least one protocol")
@@ -47,10 +52,18 @@ def load(spec: Path) -> tuple[Protocol, ...]:
     return protocols
 
 
-def _load_types(path: Path, findings: Findings) -> Mapping[str, NamedType]:
+def load_project(folder: Path) -> Protocol:
+    """The one protocol of another project, whose types are in its protocol.yaml; SpecError if anything is wrong."""
+    findings = Findings()
+    protocol = _load_protocol(folder, None, findings)
+    if protocol is None or findings:
+        raise SpecError(findings)
+    return protocol
+
+
+def _types(entries: Mapping[str, tuple[Place, Node]], findings: Findings) -> Mapping[str, NamedType]:
     types: dict[str, NamedType] = {}
-    root = read(path, findings)
-    for name, (place, node) in (root.entries if root else {}).items():
+    for name, (place, node) in entries.items():
         if not isinstance(node, Entries):
             findings.add(place, f"type {name!r} must be a mapping")
             continue
@@ -108,11 +121,20 @@ def _epoch(keys: Keys, findings: Findings) -> int:
     return int(text or 0)
 
 
-def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findings) -> Protocol | None:
+def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings: Findings) -> Protocol | None:
+    """A protocol with the types that protocols share, or with its own, in a project of its own."""
     root = read(folder / PROTOCOL_FILE, findings)
     if root is None:
         return None
     keys = Keys(root, "the protocol", _PROTOCOL_KEYS, findings)
+    is_alone = types is None
+    if types is None:
+        types = _types(keys.mapping("types"), findings)
+        for key in _NOT_ALONE:
+            if key in keys:
+                findings.add(keys.place_of(key), f"a protocol of another project has no {key!r}")
+    elif "types" in keys:
+        findings.add(keys.place_of("types"), f"types are in {TYPES_FILE}, for all protocols")
     versions = _versions(keys, findings)
     session = tuple(
         SessionFact(
@@ -135,6 +157,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
         blocks=tuple(blocks),
         callbacks=callbacks,
         types=tuple(types),
+        has_anchors="anchor" in keys,
     )
     files = keys.names("files", required=True)
     for file in files:
@@ -150,9 +173,11 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
             findings.add(Place(path, 1, 1), f"is not listed under 'files' in {folder / PROTOCOL_FILE}")
     protocol = Protocol(
         name=keys.text("protocol", required=True),
-        package=keys.text("package"),
+        package=keys.text("package", required=is_alone),
+        byte_order="little" if keys.name("byte order", _BYTE_ORDERS) == "little" else "big",
+        software=keys.text("software"),
         title=keys.prose("title", required=True),
-        page=keys.text("page", required=True),
+        page=keys.text("page", required="anchor" in keys),
         anchor=keys.text("anchor"),
         doc=keys.prose("doc", required=True),
         note=keys.prose("note"),
@@ -167,6 +192,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
         messages=tuple(reader.messages),
         parts=tuple(reader.parts),
         place=keys.place,
+        is_alone=is_alone,
     )
     checks.check(protocol, findings, complete=reader.complete, damaged=reader.damaged)
     return protocol
@@ -207,7 +233,7 @@ def _versions(keys: Keys, findings: Findings) -> tuple[Version, ...]:
             Version(
                 expected,
                 module,
-                entry.number("server", required=True) or 1,
+                entry.number("server", required="software" in keys) or 0,
                 entry.prose("doc", required=True),
                 entry.place,
             )

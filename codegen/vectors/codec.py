@@ -100,7 +100,7 @@ class Writer:
             case Integer(is_character=True):
                 self.data += value.encode("latin-1")
             case Integer():
-                self.data += int(value).to_bytes(one.width, "big", signed=one.signed)
+                self.data += int(value).to_bytes(one.width, one.order, signed=one.signed)
         self.written.append(Written(path, one, start, len(self.data), value))
 
 
@@ -143,7 +143,7 @@ class Reader:
         for one in lower(self.view, message.fields):
             if not isinstance(one, Integer):
                 break
-            number = int.from_bytes(self.data[offset : offset + one.width], "big", signed=one.signed)
+            number = int.from_bytes(self.data[offset : offset + one.width], one.order, signed=one.signed)
             if isinstance(one, Constant) and number != one.code and not one.is_length:
                 return False
             if isinstance(one, Take) and not offset and one.allowed and number not in one.allowed:
@@ -227,7 +227,7 @@ class Reader:
 
     def _integer(self, one: Integer, path: str) -> Any:
         start = self.offset
-        number = int.from_bytes(self._take(one.width, path), "big", signed=one.signed)
+        number = int.from_bytes(self._take(one.width, path), one.order, signed=one.signed)
         is_other = isinstance(one, Constant) and number != one.code
         if isinstance(one, Take):
             is_other = (bool(one.allowed) and number not in one.allowed) or number in one.refused

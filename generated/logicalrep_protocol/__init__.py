@@ -1,9 +1,10 @@
-"""PostgreSQL's logical replication protocol: every message of pgoutput in every version, read and written.
+"""Logical Replication Message Formats: What the pgoutput plugin sends for the changes of a publication.
 
-`v1` to `v4` hold the messages of each protocol version and `parse`; `Decoder` keeps the state of a session;
-`walsender` holds the envelope of a replication connection; `layouts` the documentation's tables as data.
+`v1` to `v4` hold the messages of each protocol version and `parse`; `Decoder` keeps the state of a session.
+`walsender`: What a walsender and its client put into CopyData while they replicate.
+`layouts` has the documentation's tables as data.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A session's decoder for the versions of the protocol: bytes in, messages out, no socket.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ else:
 class Decoder(SessionDecoder[_Message]):
     """Decodes the messages of one session in the order in which they arrive.
 
-    For type checkers `Decoder(4).decode()` is a message of version 4, and `message.tag == "I"` tells which. A decoder
+    For type checkers `Decoder(4).decode()` is a message of version 4, and `message.tag == "B"` tells which. A decoder
     of a version that is known at run time alone has messages of any version.
 
-    A new connection, and a new call of pg_logical_slot_get_binary_changes, is a new session: take a new decoder.
-    A message that raises DecodeError leaves the decoder as it was.
+    Take a new decoder for each session. A message that raises DecodeError leaves the decoder as it was.
+
+    The messages of PostgreSQL 19 are those of 18. A new connection is a new session, and so is a new call of
+    pg_logical_slot_get_binary_changes.
 
     Example:
         >>> decoder = Decoder(1)

@@ -2,7 +2,7 @@
 
 Whole transactions, sent at their commit.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Large transactions may be streamed in segments before they end.
 New or different are Message, Relation, Type, Insert, Update, Delete, Truncate, StreamStart, StreamStop,
 StreamCommit, StreamAbort; all else is as in v1.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Transactions prepared for two-phase commit are sent when they are prepared.
 New or different are BeginPrepare, Prepare, CommitPrepared, RollbackPrepared, StreamPrepare; all else is as in
 v2.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

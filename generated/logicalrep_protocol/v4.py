@@ -4,7 +4,7 @@ Aborts of streamed transactions carry their place and time, for subscribers that
 
 New or different are StreamAbort; all else is as in v3.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

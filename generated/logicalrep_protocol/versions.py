@@ -1,6 +1,6 @@
 """All versions side by side, for code that learns at run time which one a session speaks.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 https://www.postgresql.org/docs/18/protocol-replication.html
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations
@@ -468,7 +468,7 @@ AnyMessage = (
     | HotStandbyFeedbackMessage
     | RequestPrimaryStatusUpdate
 )
-"""Any message of the replication connection."""
+"""Any message of the walsender protocol."""
 
 server_message: Whole[AnyMessage] = Whole(
     Tagged(

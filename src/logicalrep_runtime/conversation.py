@@ -71,11 +71,19 @@ class Conversation(Generic[_AnyMessage]):
         """Decode a whole message. Raises DecodeError if the bytes are not exactly one that may come here."""
         data = bytes(data)
         version, layout = self._layout(data, sender)
-        message: _AnyMessage = self.parsers[version](data, sender=sender, encoding=self.encoding, **self.facts)
+        message: _AnyMessage = self._parse(version, data, sender)
         self.version = version
         if layout is not None:
             self._follow(layout, message)
         return message
+
+    def _parse(self, version: int, data: bytes, sender: Sender) -> Any:
+        """Call the `parse` of a version with the arguments that it takes."""
+        known = {"encoding": self.encoding, **self.facts}
+        given = {name: known[name] for name in self.layouts.parse_arguments if name in known}
+        if len({message.sender for message in self.layouts.messages}) > 1:
+            given["sender"] = sender
+        return self.parsers[version](data, **given)
 
     def _layout(self, data: bytes, sender: Sender) -> tuple[int, MessageLayout | None]:
         """The layout of a message, and the version that it is of: its own where a constant says another."""
@@ -102,7 +110,7 @@ class Conversation(Generic[_AnyMessage]):
         layout = self._awaited(head, sender)
         if layout is None:
             # `parse` says which messages there are.
-            self.parsers[self.version](head[:1], sender=sender, **self.facts)
+            self._parse(self.version, head[:1], sender)
             raise AssertionError(f"a message without a layout: {head[:1].hex()}")
         offset = 0
         for one in layout.operations:
@@ -116,7 +124,7 @@ class Conversation(Generic[_AnyMessage]):
         """The bytes of a message by its length, the integer at an offset."""
         if len(head) < offset + one.width:
             return None
-        length = int.from_bytes(head[offset : offset + one.width], "big", signed=one.signed)
+        length = int.from_bytes(head[offset : offset + one.width], one.order, signed=one.signed)
         name = layout.name if layout.tag else "message"
         if length < one.width:
             raise DecodeError(name, one.name, offset, f"{one.width} or more", str(length))

@@ -138,7 +138,7 @@ class ProtocolLayout:
                 continue
             if not isinstance(one, Integer):
                 break
-            code = int.from_bytes(data[offset : offset + one.width], "big", signed=one.signed)
+            code = int.from_bytes(data[offset : offset + one.width], one.order, signed=one.signed)
             if isinstance(one, Constant) and code != one.code and not one.is_length:
                 return False
             if isinstance(one, Take) and one.allowed and offset == 0 and code not in one.allowed:

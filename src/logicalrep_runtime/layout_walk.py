@@ -166,7 +166,7 @@ class _Walker:
                     yield from self.repeat(one, path, measured)
                 case Measure():
                     step = self.integer(one, path)
-                    measured[one.name] = count = int.from_bytes(step.data, "big", signed=one.signed)
+                    measured[one.name] = count = int.from_bytes(step.data, one.order, signed=one.signed)
                     self.check_measure(one, count, step)
                     yield step
                 case _:
@@ -237,7 +237,7 @@ class _Walker:
     def integer(self, one: Integer, path: str) -> Step:
         offset = self.offset
         data = self.take(one.width, path)
-        number = int.from_bytes(data, "big", signed=one.signed)
+        number = int.from_bytes(data, one.order, signed=one.signed)
         allowed = _allowed(one)
         if allowed and number not in allowed:
             found = _byte(number) if one.is_character else str(number)

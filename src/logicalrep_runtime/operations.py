@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integer(Operation):
-    """An integer of a fixed width in network byte order."""
+    """An integer of a fixed width."""
 
     width: int
     """Bytes."""
+    order: Literal["big", "little"] = "big"
+    """The order of the bytes."""
     signed: bool = False
     is_character: bool = False
     """Whether its byte stands for a character."""

@@ -1,4 +1,4 @@
-"""Batches of messages straight to Arrow, without a Python object for each: `pip install logicalrep[arrow]`.
+"""Batches of messages straight to Arrow, without a Python object for each.
 
     from logicalrep_protocol.columnar import Session, decode_batch
 
@@ -9,7 +9,7 @@
 one compiled pass and note where every value is. `logicalrep_runtime.columnar` runs them and makes arrays of what they
 found. So a field that is added to the spec is read, checked and a column without a change there.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

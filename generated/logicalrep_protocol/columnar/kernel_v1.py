@@ -4,7 +4,7 @@ Each function reads one message and returns TAKEN, REFUSED, or FULL where there 
 of a message is written before its last byte is accounted for, and no count or length is used before it is held
 against the bytes that are left.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

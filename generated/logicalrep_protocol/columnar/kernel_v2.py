@@ -6,7 +6,7 @@ against the bytes that are left.
 
 Functions that an earlier version has too are imported from its kernel.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The columns of each version and the messages that fill them, for kernels and for Arrow.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations
@@ -129,8 +129,7 @@ _MESSAGES = (
 )
 
 
-def _plan(version: int, order: tuple[int, ...], sent: tuple[int, ...]) -> Plan:
-    kernel = f"logicalrep_protocol.columnar.kernel_v{version}"
+def _plan(version: int, kernel: str, order: tuple[int, ...], sent: tuple[int, ...]) -> Plan:
     messages = tuple(_MESSAGES[number] for number in sent)
     return Plan(version=version, kernel=kernel, columns=_COLUMNS, order=order, sent=messages)
 
@@ -138,6 +137,7 @@ def _plan(version: int, order: tuple[int, ...], sent: tuple[int, ...]) -> Plan:
 PLANS = {
     1: _plan(
         1,
+        "logicalrep_protocol.columnar.kernel_v1",
         (
             0,
             1,
@@ -188,6 +188,7 @@ PLANS = {
     ),
     2: _plan(
         2,
+        "logicalrep_protocol.columnar.kernel_v2",
         (
             0,
             1,
@@ -243,6 +244,7 @@ PLANS = {
     ),
     3: _plan(
         3,
+        "logicalrep_protocol.columnar.kernel_v3",
         (
             0,
             1,
@@ -298,6 +300,7 @@ PLANS = {
     ),
     4: _plan(
         4,
+        "logicalrep_protocol.columnar.kernel_v4",
         (
             0,
             1,

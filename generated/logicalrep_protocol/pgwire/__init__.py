@@ -1,9 +1,9 @@
 """Message Formats: What a client and a server send each other.
 
-`Session` decodes both sides of a connection. `v3_0` and `v3_2` hold the messages of each version; `layouts` has the
-rows of the documentation's tables as operations.
+`Session` decodes both sides of a connection. `v3_0` and `v3_2` hold the messages of each version; `layouts`
+has the rows of the documentation's tables as operations.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

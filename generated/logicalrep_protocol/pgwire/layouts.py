@@ -1,6 +1,6 @@
 """Every layout as data: the rows of the documentation's tables as operations, each with the version that brought it.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Version 3.0, which all servers speak.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

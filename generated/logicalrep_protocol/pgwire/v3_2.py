@@ -4,7 +4,7 @@ Version 3.2, with longer keys of cancellation.
 
 New or different are BackendKeyData, CancelRequest, StartupMessage; all else is as in v3_0.
 
-Generated from spec/ by `python -m codegen regen`; do not edit.
+Generated from the spec by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations

@@ -77,10 +77,13 @@ def _summary_agrees(comparison: Comparison) -> bool:
 @pytest.mark.parametrize("edit", list(EDITS))
 def test_an_edited_row_is_found_and_named(edit: str, rows: list[tuple[Protocol, RowOf]]) -> None:
     edited = 0
+    # No version has both rows of one name.
+    twice = {row.subject.partition(" until ")[0] for _, row in ROWS if " until " in row.subject}
     for protocol, row in rows:
         before = alone(protocol, row.layout)
         after = row.edited(before, EDITS[edit])
-        if edit.startswith("swapped") and " until " in row.subject:  # no version has both rows of one name
+        if edit.startswith("swapped") and row.subject.partition(" until ")[0] in twice:
+            edited += 1
             continue
         if after == before:  # a row without a neighbour, or one that is since the newest version anyway
             continue

@@ -45,7 +45,7 @@ def run_generated(
 def emit_unformatted(protocols: Iterable[Protocol]) -> dict[Path, str]:
     """What `emit` gives, but not formatted: it works the same, and what is no Python shows when it is imported."""
 
-    def unformatted(texts: Mapping[str, str]) -> dict[Path, str]:
+    def unformatted(texts: Mapping[str, str], package: str) -> dict[Path, str]:
         return {Path(name): text for name, text in texts.items()}
 
     with pytest.MonkeyPatch.context() as patch:

@@ -104,7 +104,7 @@ def test_a_changed_file_is_shown_and_mended(out: Path, capsys: pytest.CaptureFix
 
 def test_a_file_of_an_earlier_spec_is_shown_and_removed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = out / "logicalrep_protocol" / "v9.py"
-    mark = "Generated from spec/ by `python -m codegen regen`; do not edit."
+    mark = "Generated from the spec by `python -m codegen regen`; do not edit."
     path.write_text(f'"""{mark}"""\n', encoding="utf-8")
     assert main(["check", "--out", str(out)]) == 1
     printed = capsys.readouterr()

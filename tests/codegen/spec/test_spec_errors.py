@@ -30,7 +30,7 @@ MESSAGE_KEYS = (
     "clears, tells encoding, carries, describes, described as, transaction, fields"
 )
 FIELD_KEYS = "since, until, when, optional, measures, may be null, any character, size, repeat, is, looks up, printed under, printed apart, nonzero, boolean, holds text, bits, values, batch column, doc, note, page note"
-PROTOCOL_KEYS = "protocol, package, title, page, anchor, doc, note, checked against, versions, session, outside, encodings, blocks, callbacks, files"
+PROTOCOL_KEYS = "protocol, package, byte order, types, software, title, page, anchor, doc, note, checked against, versions, session, outside, encodings, blocks, callbacks, files"
 
 # The file, what is replaced in it and by what, and the findings.
 MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {

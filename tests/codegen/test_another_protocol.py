@@ -1,0 +1,119 @@
+"""docs/another-protocol.md, followed to the letter; and the generator's own files, which know no protocol."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codegen.emit.package import emit_project
+from codegen.spec.model import SpecError
+from codegen.spec.reader import load_project
+from tests.conftest import ROOT
+from tests.documents import example
+
+PAGE = (ROOT / "docs" / "another-protocol.md").read_text("utf-8")
+FILES = dict(re.findall(r"^`([\w/.]+)`:\n\n```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str, path: list[Path]) -> str:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path)), "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [sys.executable, "-P", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_the_page_works(folder: Path) -> None:
+    program, *arguments = example("docs/another-protocol.md", "python -m codegen").split()
+    assert program == "python"
+    assert "wrote build/weather_protocol/v2.py" in run(folder, *arguments, path=[ROOT]).splitlines()
+    assert run(folder, "-m", "codegen", "check", *arguments[3:], path=[ROOT]) == ""
+    use = example("docs/another-protocol.md", "Session()")
+    # The runtime alone: nothing else of ours is there.
+    (folder / "runtime").mkdir()
+    (folder / "runtime" / "logicalrep_runtime").symlink_to(ROOT / "src" / "logicalrep_runtime")
+    without = "import sys\nfor name in ('logicalrep', 'logicalrep_protocol', 'codegen'): sys.modules[name] = None\n"
+    said = run(folder, "-c", without + use, path=[folder / "build", folder, folder / "runtime"])
+    assert said == example("docs/another-protocol.md", "52 16 00")
+
+
+AGREE = """
+import random
+from struct import pack, unpack
+from logicalrep_runtime.layout_walk import walk
+from units import Tenths
+from weather_protocol import v1, v2
+from weather_protocol.layouts import WEATHER
+draw = random.Random(1)
+for number in range(300):
+    gusts = [(draw.randrange(-2**15, 2**15), draw.choice("nesw")) for _ in range(draw.randrange(4))]
+    station, tenths, humidity = draw.randrange(2**15), draw.randrange(-400, 500), draw.randrange(256)
+    body = pack("<hhB", station, tenths, humidity) + b"Pic du Midi\\0" + pack("<h", len(gusts))
+    body += b"".join(pack("<hc", speed, direction.encode()) for speed, direction in gusts)
+    data = b"R" + pack("<i", len(body) + 4) + body
+    message = v2.parse(data)
+    assert (message.station, message.temperature, message.humidity) == (station, tenths, humidity)
+    assert type(message.temperature) is Tenths
+    assert [(gust.speed, gust.direction) for gust in message.gusts] == gusts
+    assert message.build() == data == v2.Reading.struct.build(message)
+    assert v2.Reading.struct.parse(data) == message
+    assert b"".join(step.data for step in walk(WEATHER, 2, data, facts={})) == data
+    for wrong in (data[:-1], data + b"x", data[:4] + b"\\1" + data[5:]):
+        try:
+            v2.parse(wrong)
+        except ValueError as error:
+            assert "both decoders" not in str(error)
+        else:
+            raise AssertionError(wrong)
+"""
+
+
+def test_readers_and_writers_of_the_low_byte_first_agree(folder: Path) -> None:
+    for path, text in emit_project(load_project(folder / "weather")).items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+    run(folder, "-c", AGREE, path=[folder, ROOT / "src"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "finding"),
+    [
+        ("byte order: little", "byte order: middle", "'byte order' is 'middle'"),
+        ("package: weather_protocol\n", "", "the protocol has no 'package'"),
+        ("versions:", "blocks:\n  storm: A storm.\nversions:", "a protocol of another project has no 'blocks'"),
+        ("base: Int16", "base: Int17", "'base' is 'Int17'"),
+    ],
+)
+def test_mistakes_have_their_places(folder: Path, before: str, after: str, finding: str) -> None:
+    path = folder / "weather" / "protocol.yaml"
+    path.write_text(path.read_text("utf-8").replace(before, after, 1), "utf-8")
+    with pytest.raises(SpecError, match=rf"protocol.yaml:\d+:\d+: {finding}"):
+        load_project(folder / "weather")
+
+
+_OF_POSTGRESQL = re.compile(r"postgres|pgoutput|\bpg_|\bwal\b|walsender|\blsn|logicalrep(?!_runtime)|replication", re.I)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "codegen/emit/templates").iterdir()), ids=lambda path: path.name)
+def test_no_template_knows_a_protocol(path: Path) -> None:
+    assert _OF_POSTGRESQL.findall(path.read_text("utf-8")) == []
