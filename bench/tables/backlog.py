@@ -14,6 +14,7 @@ from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.server import newest_protocol, query_wal_head
 from logicalrep_runtime.scalars import Lsn
 
@@ -67,9 +68,11 @@ def _receive(setting: Setting, storage: Path) -> tuple[float, int]:
         raise RuntimeError(f"{storage} has no identity")
     end, rows = query_wal_head(setting.connection), 0
     settings = ConnectionSettings(setting.server.dsn)
-    with ChangeReceiver(
-        settings, identity.slot, (identity.publication,), newest_protocol(setting.connection)
-    ) as receiver:
+    version = newest_protocol(setting.connection)
+    options = PluginOptions(
+        publication_names=(identity.publication,), proto_version=version, streaming=most_streaming(version)
+    )
+    with ChangeReceiver(settings, identity.slot, options) as receiver:
         receiver.wait_until_started()
         began = time.monotonic()
         reached = _ORIGIN
@@ -85,7 +88,7 @@ def _spark_seconds() -> float:
     """Return the seconds that a local session takes to start and end, with a first task."""
     program = (
         "import threading\n"
-        "from logicalrep.pipeline.storage.storage import Place\n"
+        "from logicalrep.pipeline.storage.storage import Storage\n"
         "from logicalrep.pipeline.engines.spark import start_spark\n"
         "with start_spark(Storage('/tmp'), threading.Event()) as engine: engine.run(len, ['x'])\n"
     )

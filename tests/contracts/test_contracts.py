@@ -20,6 +20,7 @@ from tests.conftest import ROOT
 
 SOURCES = {"src": ["logicalrep_runtime", "logicalrep"], "generated": ["logicalrep_protocol"], ".": ["codegen"]}
 MOST_MODULES = 16
+MOST_PARTS = 7
 
 # Each may import those before it on its line's left, and what these may import.
 ABOVE = {
@@ -171,6 +172,20 @@ def test_no_folder_has_too_many_modules() -> None:
         if path.name not in ("__init__.py", "__main__.py"):
             counts[path.parent] = counts.get(path.parent, 0) + 1
     assert {str(folder): count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_no_constructor_of_the_pipeline_takes_too_many_parts() -> None:
+    """What all parts of a run share is in its RunContext."""
+    counts = {
+        f"{module}.{made.name}": len([*method.args.args, *method.args.kwonlyargs]) - 1
+        for module, path in MODULES.items()
+        for made in ast.walk(ast.parse(path.read_text("utf-8")))
+        if _part(module) == "pipeline" and isinstance(made, ast.ClassDef)
+        for method in made.body
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__"
+    }
+    assert counts
+    assert {name: count for name, count in counts.items() if count > MOST_PARTS} == {}
 
 
 def test_the_guide_has_a_sentence_of_each_folder() -> None:

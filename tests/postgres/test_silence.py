@@ -177,7 +177,8 @@ def test_a_server_can_stop_while_nothing_is_acknowledged_and_while_nothing_is_re
     """As long as the command starts, its destination is away, or it is paused."""
     with LocalServer(installation(18), wal_sender_timeout="0") as local:
         server = StoppedServer(local)
-        receiver = ChangeReceiver(ConnectionSettings(local.dsn), "s", ("p",), 4, most_bytes=most_bytes)
+        options = PluginOptions(publication_names=("p",), proto_version=4, streaming="parallel")
+        receiver = ChangeReceiver(ConnectionSettings(local.dsn), "s", options, most_bytes=most_bytes)
         with receiver:
             receiver.wait_until_started()
             # More than the sockets hold.

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.splitting import by_table
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.receiving import ChangeReceiver, Changes, last_commit
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import read_paused_since, refuse_paused, take_requests
 from logicalrep.pipeline.state.state import State, States, TableState
-from logicalrep.pipeline.storage.patience import Patience
-from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import TableManager
 from logicalrep.postgres.slots.slot import query_sent_end
 from logicalrep_runtime.errors import LogicalRepError
@@ -43,29 +39,24 @@ class Loop:
 
     def __init__(
         self,
-        settings: ReplicateSettings,
-        storage: Storage,
-        slot: str,
-        observer: Observer,
+        context: RunContext,
         receiver: ChangeReceiver,
         catalog: Catalog,
-        pool: ThreadPoolExecutor,
-        patience: Patience,
         tables: TableManager,
         states: States,
-        stop: threading.Event,
+        pool: ThreadPoolExecutor,
     ) -> None:
         """Take what is connected and prepared; nothing happens before `run`."""
-        self._settings = settings
-        self._storage = storage
-        self._slot = slot
-        self._observer = observer
+        self._settings = context.settings
+        self._storage = context.storage
+        self._slot = context.identity.slot
+        self._observer = context.observer
         self._receiver = receiver
         self._catalog = catalog
         self._pool = pool
-        self._patience = patience
+        self._patience = context.patience
         self._tables = tables
-        self._stop = stop
+        self._stop = context.stop
         self._states = states
         before = states.last
         self._saved = self._taken = before.lsn

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from logicalrep.arrow.committing import Committing
 from logicalrep.arrow.row_form import feed_form
 from logicalrep.pipeline.load.row_buffer import RowBuffer
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
+from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication import Replication, Traffic
 from logicalrep.postgres.retries import Waiting
 from logicalrep.postgres.timelines import Timeline
@@ -56,37 +56,27 @@ class ChangeReceiver:
         self,
         settings: ConnectionSettings,
         slot: str,
-        publications: tuple[str, ...],
-        protocol_version: int,
+        options: PluginOptions,
         *,
         most_bytes: int = 64 << 20,
         acknowledged: Lsn = _NONE,
         waiting: Waiting | float = 60,
         traffic: Traffic | None = None,
-        origin: Literal["any", "none"] = "any",
     ) -> None:
         """Take the slot; entering the context starts the thread.
 
         Args:
             settings: the server.
             slot: the slot's name.
-            publications: the publications' names.
-            protocol_version: the protocol's version.
+            options: the options of the slot's session.
             most_bytes: the bytes to hold.
             acknowledged: every commit before this LSN is stored safely, and is not sent again.
             waiting: how a server is waited for that is away, or just for how many seconds.
             traffic: the counts of an earlier receiver, which are continued.
-            origin: `none` leaves out changes that were replayed from another server; needs PostgreSQL 16.
         """
         self._assembler = Assembler(memory_limit=most_bytes)
         form = feed_form(memory_limit=most_bytes, marks_unreadable=True, each_relation=True)
         self._committing = Committing(form, self._assembler)
-        options = PluginOptions(
-            publication_names=publications,
-            proto_version=protocol_version,
-            streaming=most_streaming(protocol_version),
-            origin=None if origin == "any" else origin,
-        )
         self._replication = Replication(
             settings,
             slot,

@@ -33,6 +33,7 @@ from logicalrep.pipeline.loop import Loop
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.setup import prepare, slot_lost
 from logicalrep.pipeline.spec.table_settings import TableSettings
@@ -44,6 +45,7 @@ from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep.pipeline.tables import TableManager
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.retries import Waiting
+from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.transactions.table_names import table_names
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -222,18 +224,16 @@ def _follow(
         logged.slot = prepared.identity.slot
         if observed is not None:
             observed.slot_name = prepared.identity.slot
-        identity, publications = prepared.identity, (prepared.identity.publication,)
+        identity = prepared.identity
         # The receiver holds the slot, and so keeps other writers from the destination.
         receiver = stack.enter_context(
             ChangeReceiver(
                 settings.connection,
                 identity.slot,
-                publications,
-                prepared.protocol_version,
+                prepared.options,
                 acknowledged=State.read(storage).lsn,
                 waiting=waiting,
                 traffic=None if observed is None else observed.traffic,
-                origin=settings.table_settings.origin,
             )
         )
         receiver.wait_until_started()
@@ -247,23 +247,26 @@ def _follow(
         if observed is not None:
             observed.traffic, observed.tasks = receiver.traffic, timed
             stack.enter_context(sampling(catalog.query_slot, observed))
+        context = RunContext(
+            settings=settings,
+            storage=storage,
+            identity=identity,
+            observer=observer,
+            engine=engine,
+            patience=Patience(observer, stop, catalog.describe_retained),
+            stop=stop,
+        )
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
         renewal = Renewal(settings.connection, receiver, waiter(observer, ending))
-        loading = Loading(settings, storage, publications, engine, observer, ending, renewal)
-        loader = stack.enter_context(Loader(loading, ending))
-        patience = Patience(observer, stop, catalog.describe_retained)
-        writer = TableWriter(
-            storage, identity.system_identifier, settings.keep, engine, catalog, patience, check=states.check
-        )
-        tables = TableManager(states.last, settings, observer, catalog, loader, writer, guard, patience, pool)
+        loader = stack.enter_context(Loader(Loading(context, ending, renewal), ending))
+        writer = TableWriter(context, catalog, states.check)
+        tables = TableManager(context, states.last, catalog, loader, writer, guard, pool)
         # The first to be called at the end, so that no thread waits for the server any more.
         stack.callback(waiting.end)
         try:
-            Loop(
-                settings, storage, identity.slot, observer, receiver, catalog, pool, patience, tables, states, stop
-            ).run()
-        except LogicalRepError as error:
+            Loop(context, receiver, catalog, tables, states, pool).run()
+        except SlotError as error:
             if error.code != "SLOT_LOST":
                 raise
             # The error tells what helps a stream's reader.

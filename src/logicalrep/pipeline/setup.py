@@ -16,6 +16,7 @@ from logicalrep.pipeline.load.loading import waiter
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
@@ -39,7 +40,8 @@ class Prepared:
 
     identity: Identity
     published: Published
-    protocol_version: int
+    options: PluginOptions
+    """The options of the slot's session."""
 
 
 def prepare(
@@ -78,8 +80,9 @@ def _prepare_with(
         for warning in published.warnings:
             observer.on_warning(warning)
         publications = (identity.publication,)
+        origin = None if settings.table_settings.origin == "any" else settings.table_settings.origin
         # Earlier servers have no such option, which the checks tell.
-        if settings.table_settings.origin == "none" and server_major(connection) >= 16:
+        if origin is not None and server_major(connection) >= 16:
             foreign = query_foreign_rows(connection, published.listed)
             if foreign is not None:
                 observer.on_warning(foreign)
@@ -88,11 +91,11 @@ def _prepare_with(
         )
         needs = Needs(
             slot=identity.slot,
-            publications=(identity.publication,),
+            publications=publications,
             mode="walsender",
             create_slot=True,
             failover=settings.failover,
-            origin=None if settings.table_settings.origin == "any" else settings.table_settings.origin,
+            origin=origin,
             fills_defaults=True,
         )
         there = find_slot(connection, identity.slot)
@@ -116,7 +119,11 @@ def _prepare_with(
             )
         if state.lsn:
             _check_position(settings, state, identity, slot)
-        return Prepared(identity, published, newest_protocol(connection))
+        version = newest_protocol(connection)
+        options = PluginOptions(
+            publication_names=publications, proto_version=version, streaming=most_streaming(version), origin=origin
+        )
+        return Prepared(identity, published, options)
 
 
 def slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:

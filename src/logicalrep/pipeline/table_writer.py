@@ -25,7 +25,6 @@ from logicalrep.pipeline.catalog.evolution import evolution
 from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
 from logicalrep.pipeline.catalog.proof import latest, proven
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
-from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, ForeignTableError, application_id
 from logicalrep.pipeline.formats.delta.upkeep import is_due, maintain
@@ -41,10 +40,10 @@ from logicalrep.pipeline.history.companion import (
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
-from logicalrep.pipeline.storage.patience import Patience
-from logicalrep.pipeline.storage.storage import DamagedError, Storage
+from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_errors import OF_CHANGES
 from logicalrep.postgres.timelines import Timeline
@@ -71,28 +70,23 @@ class TableWriter:
 
     def __init__(
         self,
-        storage: Storage,
-        system_identifier: int,
-        keep_hours: float,
-        engine: Engine,
+        context: RunContext,
         catalog: Catalog,
-        patience: Patience,
-        *,
         check: Callable[[], object],
     ) -> None:
-        """Take the destination, the server's system identifier, and the hours for which old versions can be read.
+        """Take the parts of the run, and the server's catalog.
 
         `check` raises an error if another process writes to the destination: buffered changes are removed after it
         only.
         """
-        self._storage = storage
-        self._system = system_identifier
-        self._keep_hours = keep_hours
-        self._engine = engine
+        self._storage = context.storage
+        self._system = context.identity.system_identifier
+        self._keep_hours = context.settings.keep
+        self._engine = context.engine
         self._catalog = catalog
-        self._patience = patience
-        self._buffer = ChangeBuffer(storage, check)
-        self._load_counts = LoadCounts(storage)
+        self._patience = context.patience
+        self._buffer = ChangeBuffer(self._storage, check)
+        self._load_counts = LoadCounts(self._storage)
         self.timeline = 0
         """The server's timeline."""
 

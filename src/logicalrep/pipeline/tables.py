@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.rare_rows import sent_relations
 from logicalrep.arrow.row_form import FEED_SCHEMA
-from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.renaming import Copied
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.definitions import CatalogTable
@@ -29,10 +28,9 @@ from logicalrep.pipeline.load.loading import LoadedTable, WantedLoad
 from logicalrep.pipeline.load.tries import MOST_TRIES, Tries
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.masks.masked_rows import Masking
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.names import table_folder
 from logicalrep.pipeline.state.state import State, TableState
-from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, reason_of
@@ -68,25 +66,23 @@ class TableManager:
 
     def __init__(
         self,
+        context: RunContext,
         before: State,
-        settings: ReplicateSettings,
-        observer: Observer,
         catalog: Catalog,
         loader: Loader,
         writer: TableWriter,
         guard: Guard,
-        patience: Patience,
         pool: ThreadPoolExecutor,
     ) -> None:
-        """Take how far the tables were at the start, the settings, and what reads and writes the tables."""
+        """Take the parts of the run, how far the tables were at the start, and what reads and writes the tables."""
         self._before = before
-        self._settings = settings
-        self._observer = observer
+        self._settings = context.settings
+        self._observer = context.observer
         self._catalog = catalog
         self._loader = loader
         self._writer = writer
         self._guard = guard
-        self._patience = patience
+        self._patience = context.patience
         self._pool = pool
         self._pending_loads = writer.pending_loads()
         self._tables: dict[TableName, Table] = {}

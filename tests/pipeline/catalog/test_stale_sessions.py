@@ -14,6 +14,7 @@ from logicalrep.pipeline.load import renewal
 from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.publications import has_stale_sessions, loses_new_tables
@@ -141,8 +142,9 @@ def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Dat
     db18.execute("INSERT INTO t VALUES (1)")
     between = query_wal_head(db18.connection)
     db18.execute("INSERT INTO t VALUES (2)")
+    options = PluginOptions(publication_names=("p",), proto_version=4, streaming="parallel")
     for acknowledged, ids in ((Lsn(0), ["1", "2"]), (slot.confirmed.lsn, ["1", "2"]), (between, ["2"])):
-        with ChangeReceiver(db18.settings, "s", ("p",), 4, acknowledged=acknowledged) as receiver:
+        with ChangeReceiver(db18.settings, "s", options, acknowledged=acknowledged) as receiver:
             target, found = query_wal_head(db18.connection), []
             while True:
                 changes = receiver.take()

@@ -20,8 +20,10 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.load.copying import _limit_rate
 from logicalrep.pipeline.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.settings import ReplicateSettings
-from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.state.state import Identity, State
+from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_relation
@@ -66,15 +68,17 @@ def loading(
     db: Database, storage: Path, *, dsn: str = "", engine: SequentialEngine | None = None, observer: Observer | None = None,
     stop: threading.Event | None = None, **options: Any,
 ) -> Loading:  # fmt: skip
-    given = ReplicateSettings(connection=ConnectionSettings(dsn or db.dsn), to=str(storage), **options)
-    return Loading(
-        given,
-        Storage(str(storage), {}),
-        ("p",),
-        engine or SequentialEngine(),
-        observer or Observer(),
-        stop or threading.Event(),
+    observer, stop = observer or Observer(), stop or threading.Event()
+    context = RunContext(
+        settings=ReplicateSettings(connection=ConnectionSettings(dsn or db.dsn), to=str(storage), **options),
+        storage=Storage(str(storage), {}),
+        identity=Identity("s", "p", 1, db.name),
+        observer=observer,
+        engine=engine or SequentialEngine(),
+        patience=Patience(observer, stop, str),
+        stop=stop,
     )
+    return Loading(context, stop)
 
 
 def load(db: Database, storage: Path, *names: str, **options: Any) -> list[LoadedTable | NotLoaded]:

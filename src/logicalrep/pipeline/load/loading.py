@@ -19,14 +19,13 @@ import psycopg
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import query_catalog_tables
-from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.load.copying import CopyTask, copy
 from logicalrep.pipeline.load.renewal import Renewal
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
-from logicalrep.pipeline.storage.storage import Storage, StorageError
+from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.parts import query_parts
@@ -120,27 +119,23 @@ class Loading:
 
     def __init__(
         self,
-        settings: ReplicateSettings,
-        storage: Storage,
-        publications: tuple[str, ...],
-        engine: Engine,
-        observer: Observer,
+        context: RunContext,
         stop: threading.Event,
         renewal: Renewal | None = None,
     ) -> None:
-        """Take the server, the destination, the publications and the runner of the copying; `stop` ends a load.
+        """Take the parts of the run; `stop` ends a load.
 
         Without `renewal`, the tables' changes are not read from a slot meanwhile.
         """
-        self._settings = settings
-        self._storage = storage
-        self._publications = publications
-        self._engine = engine
-        self._observer = observer
+        self._settings = context.settings
+        self._storage = context.storage
+        self._publications = (context.identity.publication,)
+        self._engine = context.engine
+        self._observer = context.observer
         self._stop = stop
         self._renewal = renewal
         # Its threads wait for tasks, so that there are never more sessions than these, whatever loads.
-        self._pool = ThreadPoolExecutor(settings.load_sessions, thread_name_prefix="logicalrep-copy")
+        self._pool = ThreadPoolExecutor(self._settings.load_sessions, thread_name_prefix="logicalrep-copy")
         self._said: dict[TableName, str] = {}
         self._progress: dict[TableName, LoadProgress] = {}
 

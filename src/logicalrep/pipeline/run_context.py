@@ -1,0 +1,30 @@
+"""The parts that all of a run share."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.engine import Engine
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.state.state import Identity
+from logicalrep.pipeline.storage.patience import Patience
+from logicalrep.pipeline.storage.storage import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """The facts and the helpers of one run; it is made when all of them are there, and does not change."""
+
+    settings: ReplicateSettings
+    storage: Storage
+    """The destination."""
+    identity: Identity
+    """The destination's slot and publication, and its server."""
+    observer: Observer
+    engine: Engine
+    patience: Patience
+    """Repeats what the destination refuses."""
+    stop: threading.Event
+    """Ends the run once it is set."""
