@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.definitions import CatalogTable
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.history.companion import Companion
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.spec.table_spec import Skipped
@@ -28,11 +28,11 @@ class Table:
     folder: str
     oid: int
     """The table's OID on the server, by which its changes are known."""
-    log: DeltaLog | None = None
+    log: StoredTable | None = None
     """The Delta table; None before the first load."""
     changed_by_others: str | None = None
     """A description of what another program changed in the Delta table before it was opened; None if it did not."""
-    companions: dict[Companion, DeltaLog] = field(default_factory=dict)
+    companions: dict[Companion, StoredTable] = field(default_factory=dict)
     """The companion tables."""
     load: str | None = None
     """The load that the Delta table's rows began with."""
@@ -71,7 +71,7 @@ class Table:
         return self.pending_load is None and not self.has_failed_upkeep
 
     @property
-    def logs(self) -> list[DeltaLog]:
+    def logs(self) -> list[StoredTable]:
         """All of its Delta tables."""
         return [] if self.log is None else [self.log, *self.companions.values()]
 

@@ -12,7 +12,7 @@ from logicalrep.arrow.feed.texts import TextError
 from logicalrep.pipeline.engines.engine import EngineError
 from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.errors import RefusedCommit
-from logicalrep.pipeline.formats.delta.delta_log import WriterError
+from logicalrep.pipeline.formats.stored_table import WriterError
 from logicalrep.pipeline.masks.mask_key import MaskKeyError
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import StorageError

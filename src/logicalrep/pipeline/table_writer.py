@@ -26,8 +26,8 @@ from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
 from logicalrep.pipeline.catalog.proof import latest, proven
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, ForeignTableError, application_id
-from logicalrep.pipeline.formats.delta.upkeep import is_due, maintain
+from logicalrep.pipeline.formats.opening import open_table, replace_table
+from logicalrep.pipeline.formats.stored_table import ForeignTableError, StoredTable, application_id
 from logicalrep.pipeline.history.companion import (
     Companion,
     CompanionDamagedError,
@@ -98,7 +98,7 @@ class TableWriter:
 
     def open(self, table: Table, known: int) -> None:
         """Open a table's Delta table, if there is one; `known` is a version before which only we have written."""
-        log = table.log = self._patience.run(lambda: DeltaLog.open(self._storage, table.folder))
+        log = table.log = self._patience.run(lambda: open_table(self._storage, table.folder))
         if log is not None:
             table.changed_by_others = self._patience.run(lambda: log.changed_by_others(known))
 
@@ -123,7 +123,7 @@ class TableWriter:
             self._patience.run(partial(each.keep_for, self._keep_hours))
         return companions is not None
 
-    def _last_application(self, log: DeltaLog) -> str | None:
+    def _last_application(self, log: StoredTable) -> str | None:
         """Return the application id of the table's last commit, which may be of an earlier timeline.
 
         It is None for the table of another server, which a load replaces.
@@ -161,9 +161,9 @@ class TableWriter:
                 log.commit([], [], application, lsn)
             table.application = application
 
-    def maintain(self, log: DeltaLog) -> None:
+    def maintain(self, log: StoredTable) -> None:
         """Do what is due for a Delta table's upkeep."""
-        self._run(log, lambda: maintain(log, self._keep_hours, self._engine))
+        self._run(log, lambda: log.maintain(self._keep_hours, self._engine))
 
     def write_stopped(self, table: Table) -> None:
         """Write into a table's properties why it is stopped."""
@@ -271,7 +271,7 @@ class TableWriter:
             self._patience.run(partial(log.skip, skipped, table.application))
         return skipped
 
-    def _run(self, log: DeltaLog, action: Callable[[], object]) -> None:
+    def _run(self, log: StoredTable, action: Callable[[], object]) -> None:
         """Do an action on a Delta table, again if another program has merged the files that it reads."""
 
         def on_last_version() -> None:
@@ -304,7 +304,7 @@ class TableWriter:
                 if table.is_given_up or self._patience.is_over:
                     return
                 for log in table.logs:
-                    if is_due(log, self._keep_hours):
+                    if log.is_upkeep_due(self._keep_hours):
                         self.maintain(log)
             took = time.monotonic() - began
             # The batches wait for the rest where more comes than is applied.
@@ -394,7 +394,7 @@ class TableWriter:
         application = application_id(self._system, self.timeline, loaded.load)
         lsn = Lsn(loaded.position - 1)
         before = None if table.log is None else table.application
-        companions: dict[Companion, DeltaLog] = {}
+        companions: dict[Companion, StoredTable] = {}
         # They come first: after a kill the load begins anew, and so do they, at its position.
         for each in wanted(loaded.table):
             companions[each] = self._patience.run(
@@ -414,7 +414,7 @@ class TableWriter:
         loaded = self._patience.run(partial(add_marked_files, loaded, table.log, self._engine))
         table.companions = companions
         table.log = self._patience.run(
-            lambda: DeltaLog.replace(
+            lambda: replace_table(
                 self._storage,
                 table.folder,
                 loaded.table,

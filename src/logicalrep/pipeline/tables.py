@@ -19,8 +19,7 @@ from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.proof import latest, reason_to_load
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.delta.upkeep import cannot_wait, is_due, needs_checkpoint
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
 from logicalrep.pipeline.load.loader import Loader
@@ -459,7 +458,7 @@ class TableManager:
                 self._writer.hold_no_more(table)
             self._stop(table, reason_of(error))
 
-    def _query_change(self, table: Table, log: DeltaLog) -> str | None:
+    def _query_change(self, table: Table, log: StoredTable) -> str | None:
         """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
         try:
             now = self._catalog.refresh([table.oid]).tables.get(table.oid)
@@ -494,7 +493,7 @@ class TableManager:
         """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
         for table in self._tables.values():
             for log in table.logs if table.has_upkeep else []:
-                if (cannot_wait if is_busy else is_due)(log, self._settings.keep):
+                if (log.is_upkeep_urgent if is_busy else log.is_upkeep_due)(self._settings.keep):
                     self._maintain(table, log)
                     return
 
@@ -502,10 +501,10 @@ class TableManager:
         """Do the upkeep that another run would find late: commands that end after each batch do it too."""
         for table in self._tables.values():
             for log in table.logs if table.has_upkeep else []:
-                if needs_checkpoint(log):
+                if log.opens_slowly:
                     self._maintain(table, log)
 
-    def _maintain(self, table: Table, log: DeltaLog) -> None:
+    def _maintain(self, table: Table, log: StoredTable) -> None:
         table.has_failed_upkeep = True
         self._fit(table, partial(self._writer.maintain, log))
         # A table that is stopped would fail again and again.

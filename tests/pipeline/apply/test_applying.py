@@ -19,7 +19,8 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import Here, SequentialEngine
 from logicalrep.pipeline.engines.spark import SparkEngine
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, WriterError
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import WriterError
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage

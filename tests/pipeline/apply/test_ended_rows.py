@@ -16,7 +16,8 @@ from deltalake import DeltaTable
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.opening import open_table, replace_table
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage import data_files
@@ -29,8 +30,8 @@ KEYS = [("id",), ("b", "id"), None]
 MARKED = TableSettings(deletes="soft")
 
 
-def new_log(storage: Storage, description: TableSpec) -> DeltaLog:
-    return DeltaLog.replace(
+def new_log(storage: Storage, description: TableSpec) -> StoredTable:
+    return replace_table(
         storage, "public/t", description, [], APP, Lsn(999), load="x", keep_hours=24, before=None
     )  # fmt: skip
 
@@ -111,7 +112,7 @@ def applied_randomly(
         again = pa.concat_tables(batches[-chance.randrange(1, 4) :])
         apply(log, again, Lsn(history.lsn - 1), APP, SequentialEngine())
         if chance.random() < 0.3:
-            reopened = DeltaLog.open(storage, "public/t")
+            reopened = open_table(storage, "public/t")
             assert reopened is not None
             assert reopened.table == log.table
             log = reopened

@@ -16,7 +16,7 @@ from logicalrep.pipeline.apply.reshaping import reshape
 from logicalrep.pipeline.catalog.evolution import Evolution
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.forms import ReservedColumnError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -44,7 +44,7 @@ def evolved(before: TableSpec, default: str | None, *, type_id: int = 23, name: 
     return Evolution(after, sources, {} if default is None else {NEW: default})
 
 
-def changed(log: DeltaLog) -> None:
+def changed(log: StoredTable) -> None:
     """Insert two rows, update the first without its large value, and delete the second."""
     history = History(("id",), chance=None)  # type: ignore[arg-type]
     for op, old, new, unchanged in (
@@ -63,7 +63,9 @@ def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
 
 
-def log_of(tmp_path: Path, settings: TableSettings, companion: Literal["history", "changes"] | None = None) -> DeltaLog:
+def log_of(
+    tmp_path: Path, settings: TableSettings, companion: Literal["history", "changes"] | None = None
+) -> StoredTable:
     log = new_log(Storage(str(tmp_path)), replace(table(("id",)), settings=settings, companion=companion))
     changed(log)
     return log

@@ -17,8 +17,8 @@ from deltalake import DeltaTable
 
 from logicalrep.cli.verify import _json
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.pipeline.formats.delta.delta_log import application_id
 from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles
+from logicalrep.pipeline.formats.stored_table import application_id
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.operate.status import Status

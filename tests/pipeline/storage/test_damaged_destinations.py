@@ -16,7 +16,6 @@ from deltalake import write_deltalake
 from logicalrep.cli.main import main
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.delta.upkeep import maintain
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer
 from logicalrep.pipeline.state.requests import Request, read_paused_since, request_resync, request_skip, take_requests
 from logicalrep.pipeline.state.state import Identity, State
@@ -127,7 +126,7 @@ def test_upkeep_deletes_no_file_that_a_changed_log_names(tmp_path: Path, path: s
     (folder / "_delta_log" / f"{log.version + 1:020}.json").write_text(json.dumps({"remove": removed}) + "\n")
     opened = DeltaLog.open(storage, "public/t")
     assert opened is not None
-    maintain(opened, 0, SequentialEngine())
+    opened.maintain(0, SequentialEngine())
     (folder / "_delta_log" / f"{log.version + 2:020}.json").write_text(json.dumps({"add": added}) + "\n")
     with pytest.raises(MalformedFileError, match=r"public/t/_delta_log is damaged: .*outside\.parquet"):
         DeltaLog.open(storage, "public/t")
@@ -145,7 +144,7 @@ def test_a_malformed_file_of_a_table_is_an_error_with_its_name(tmp_path: Path, n
     def use() -> None:
         opened = DeltaLog.open(storage, "public/t")
         assert opened is not None
-        maintain(opened, 24, SequentialEngine())
+        opened.maintain(24, SequentialEngine())
 
     with pytest.raises(MalformedFileError, match=rf"{name} is damaged"):
         use()

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.pipeline.formats.delta.actions import stats
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 
@@ -38,7 +39,7 @@ def test_any_value_can_be_written(tmp_path: Path, values: pa.Array) -> None:
     assert statistics.least.get("id") == (None if is_far else 1)
     assert statistics.greatest.get("id") == (None if is_far else 3)
     DeltaTable.create(str(tmp_path / "t"), rows.schema)
-    _commit(tmp_path / "t", file.path, file.size, file.stats)
+    _commit(tmp_path / "t", file.path, file.size, stats(file))
     table = DeltaTable(str(tmp_path / "t"))
     assert pa.table(table.get_add_actions(flatten=True))["num_records"].to_pylist() == [3]
     assert table.to_pyarrow_table().column("id").to_pylist() == [1, 2, 3]

@@ -13,7 +13,6 @@ import pytest
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.delta.upkeep import maintain
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
@@ -113,7 +112,7 @@ def test_a_data_file_that_is_gone_or_cut_is_damage(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(DamagedError, match="is not there"):
         apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
-    maintain(log, 24, SequentialEngine())
+    log.maintain(24, SequentialEngine())
 
 
 class LinePrinter(Observer):

@@ -15,9 +15,8 @@ from deltalake import DeltaTable
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.delta import upkeep
+from logicalrep.pipeline.formats.delta import delta_log
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.delta.upkeep import maintain
 from logicalrep.pipeline.spec.names import table_folder
 from logicalrep.pipeline.storage.storage import DamagedError, InvalidDestinationError, Storage, StorageError
 from logicalrep.pipeline.verify.verifying import verify
@@ -128,7 +127,7 @@ class Troubles:
 @pytest.mark.parametrize("seed", range(3))
 def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("logicalrep.pipeline.storage.storage._RETRIES", {"max_retries": 1})
-    monkeypatch.setattr(upkeep, "CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr(delta_log, "CHECKPOINT_EVERY", 5)
     where = Storage("s3://lake/shop", store.options)
     log = new_log(where, ("id",))
     history = History(("id",), random.Random(seed))
@@ -141,7 +140,7 @@ def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, m
         for _ in range(50):
             try:
                 apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
-                maintain(log, 24, SequentialEngine())
+                log.maintain(24, SequentialEngine())
                 break
             except StorageError:
                 errors += 1

@@ -17,7 +17,7 @@ from logicalrep.arrow.feed.texts import Texts
 from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.opening import open_table
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import State, StateError
@@ -53,7 +53,7 @@ def verdicts(db: Database, storage: Path, *tables: str, **options: object) -> di
 
 def rewrite(storage: Path, table: str, change: object) -> None:
     """Replace the rows of a Delta table by those that a function makes of them."""
-    log = DeltaLog.open(Storage(str(storage)), f"public/{table}")
+    log = open_table(Storage(str(storage)), f"public/{table}")
     assert log is not None
     files = list(log.files.values())
     rows = pa.concat_tables(
@@ -233,7 +233,7 @@ def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> Non
     before = verdicts(db, tmp_path)
     assert set(results(before).values()) == {"equal"}, results(before)
     for name, verdict in before.items():
-        log = DeltaLog.open(Storage(str(tmp_path)), f"public/{name}")
+        log = open_table(Storage(str(tmp_path)), f"public/{name}")
         assert log is not None
         is_last = pa.array([False] * (verdict.rows - 1) + [True])
         rewrite(tmp_path, name, lambda rows, is_last=is_last: _raised(rows, is_last).slice(1))

@@ -22,7 +22,7 @@ from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite
 from logicalrep.pipeline.engines.engine import MOST_SENT, Engine, Here, SequentialEngine, Shared
 from logicalrep.pipeline.errors import NeedsResync, OtherShape
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.forms import END, Form
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
@@ -48,7 +48,7 @@ class Applied:
     bytes_written: int
 
 
-def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, engine: Engine) -> Applied | None:
+def apply(log: StoredTable, changes: pa.Table, upto: Lsn, application: str, engine: Engine) -> Applied | None:
     """Apply changes to a table in one commit; None, and no commit, if the table has them all.
 
     Args:

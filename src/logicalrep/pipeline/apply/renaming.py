@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.opening import open_table, replace_table
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.transactions.table_names import TableName
@@ -16,19 +17,19 @@ from logicalrep_runtime.scalars import Lsn
 class Copied:
     """A Delta table as it was, whatever its folder is used for later."""
 
-    log: DeltaLog
+    log: StoredTable
     table: TableSpec
     files: tuple[DataFile, ...]
 
     @classmethod
-    def of(cls, log: DeltaLog) -> Self:
+    def of(cls, log: StoredTable) -> Self:
         """Return a Delta table as it is."""
         return cls(log, log.table, tuple(log.files.values()))
 
 
 def move(
     copied: Copied, name: TableName, folder: str, application: str, lsn: Lsn, load: str, keep_hours: float
-) -> DeltaLog:
+) -> StoredTable:
     """Return the Delta table with the same rows in another folder; one that is there is replaced in one commit.
 
     Args:
@@ -46,7 +47,7 @@ def move(
     for file in copied.files:
         storage.copy(f"{copied.log.folder}/{file.path}", f"{folder}/{file.path}")
     table = replace(copied.table, relation=replace(copied.table.relation, schema=name.schema, name=name.name))
-    before = DeltaLog.open(storage, folder)
-    return DeltaLog.replace(
+    before = open_table(storage, folder)
+    return replace_table(
         storage, folder, table, copied.files, application, lsn, load=load, keep_hours=keep_hours, before=before
     )

@@ -16,7 +16,7 @@ from logicalrep.pipeline.apply.ending import are_there
 from logicalrep.pipeline.catalog.evolution import Evolution
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.forms import END, MORE
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
@@ -25,7 +25,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.values import arrow_array_or_text
 
 
-def reshape(log: DeltaLog, evolution: Evolution, engine: Engine) -> None:
+def reshape(log: StoredTable, evolution: Evolution, engine: Engine) -> None:
     """Give a table, or a companion table of it, other columns, or another key, in one commit.
 
     Rows that are gone, which are marked or versions of the past, never had a new column: they have NULL in it, and so
@@ -61,7 +61,7 @@ def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str,
     )
 
 
-def _restated(log: DeltaLog, evolution: Evolution) -> Sequence[DataFile]:
+def _restated(log: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
     """Return the files whose statistics lack a column, with statistics that have it."""
     wanted = statistics_columns(evolution.table.stored)
     new_columns = set(evolution.table.names) - evolution.sources.keys()

@@ -13,7 +13,7 @@ from logicalrep.pipeline.apply.ending import are_there, begun, ended
 from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import Engine
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.history.matching import Matching, are_carried, converted, matched
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
@@ -21,7 +21,7 @@ from logicalrep.pipeline.storage.storage import Storage
 
 
 def write_marked_files(
-    before: DeltaLog, table: TableSpec, loaded: Sequence[DataFile], position: Positions, engine: Engine
+    before: StoredTable, table: TableSpec, loaded: Sequence[DataFile], position: Positions, engine: Engine
 ) -> list[DataFile]:
     """Return files with the rows from before that are not among the loaded ones: they are marked now, or were already.
 
@@ -46,7 +46,7 @@ def write_marked_files(
 def write_version_files(
     storage: Storage,
     folder: str,
-    before: DeltaLog | None,
+    before: StoredTable | None,
     loaded_folder: str,
     table: TableSpec,
     loaded: Sequence[DataFile],
@@ -71,7 +71,7 @@ def write_version_files(
     ]
 
 
-def write_change_files(before: DeltaLog, table: TableSpec, engine: Engine) -> list[DataFile]:
+def write_change_files(before: StoredTable, table: TableSpec, engine: Engine) -> list[DataFile]:
     """Return the files of a table's changes after a load, in the columns that it has now."""
     old = list(before.files.values())
     if _has_same_columns(before.table, table):

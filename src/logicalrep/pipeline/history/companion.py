@@ -18,7 +18,8 @@ from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.catalog.proof import has_same_columns
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.opening import open_table, replace_table
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.spec.forms import CompanionDamagedError
@@ -40,15 +41,17 @@ def wanted(table: TableSpec) -> list[Companion]:
     return [companion for companion in COMPANIONS if is_wanted[companion]]
 
 
-def opened_companions(storage: Storage, log: DeltaLog, known: Mapping[str, int]) -> dict[Companion, DeltaLog] | None:
+def opened_companions(
+    storage: Storage, log: StoredTable, known: Mapping[str, int]
+) -> dict[Companion, StoredTable] | None:
     """Return the companion tables of a table; None if one is not there, or is not of the same load.
 
     `known` has for each a version before which only we have written. Raises BesideDamagedError if another program has
     changed one.
     """
-    found: dict[Companion, DeltaLog] = {}
+    found: dict[Companion, StoredTable] = {}
     for companion in wanted(log.table):
-        there = DeltaLog.open(storage, companion_folder(log.folder, companion))
+        there = open_table(storage, companion_folder(log.folder, companion))
         if there is None or there.load != log.load:
             return None
         changes = there.changed_by_others(known.get(companion, -1))
@@ -58,7 +61,7 @@ def opened_companions(storage: Storage, log: DeltaLog, known: Mapping[str, int])
     return found
 
 
-def apply_companion(log: DeltaLog, changes: pa.Table, upto: Lsn, app: str, engine: Engine) -> None:
+def apply_companion(log: StoredTable, changes: pa.Table, upto: Lsn, app: str, engine: Engine) -> None:
     """Apply changes of a table to a companion table of it. Arguments and errors are those of `apply`."""
     try:
         apply(log, changes, upto, app, engine)
@@ -77,7 +80,7 @@ def replaced_companion(
     *,
     buffered: Iterable[pa.Table],
     before_application: str | None,
-) -> DeltaLog:
+) -> StoredTable:
     """Bring a companion table to the position of a load, in one commit; what it has stays.
 
     Args:
@@ -92,7 +95,7 @@ def replaced_companion(
         before_application: the application id of the commits before it; None if there are none.
     """
     own = companion_folder(folder, companion)
-    before = DeltaLog.open(storage, own)
+    before = open_table(storage, own)
     # What was skipped is in the table again, and not among its changes.
     table = replace(loaded.table, companion=companion, skipped=() if before is None else before.table.skipped)
     try:
@@ -112,12 +115,12 @@ def replaced_companion(
     except DamagedError as error:
         raise _damaged(own, error) from None
     lsn = Lsn(loaded.position - 1)
-    return DeltaLog.replace(
+    return replace_table(
         storage, own, table, files, application, lsn, load=loaded.load, keep_hours=keep_hours, before=before
     )
 
 
-def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, engine: Engine) -> None:
+def _add(log: StoredTable, rows: pa.Table, end: Lsn, application: str, engine: Engine) -> None:
     """Add the buffered changes before the load, which the table itself does not need, as far as they fit."""
     _, rows = sent_relations(rows.filter(pc.less(rows["commit_lsn"], pa.scalar(int(end), pa.int64()))))
     rows = rows.filter(pc.not_equal(rows["op"], UNREADABLE))
@@ -126,7 +129,7 @@ def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, engine: Engi
             apply(log, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, engine)
 
 
-def add_marked_files(loaded: LoadedTable, before: DeltaLog | None, engine: Engine) -> LoadedTable:
+def add_marked_files(loaded: LoadedTable, before: StoredTable | None, engine: Engine) -> LoadedTable:
     """Return a load with the rows that it does not have any more, marked as deleted where the settings say so."""
     if before is None or loaded.table.form != "marked":
         return loaded

@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 
 from logicalrep.pipeline.catalog.publishing import is_ours
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.opening import find_table_folders, open_table
 from logicalrep.pipeline.history.companion import COMPANIONS
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.spec.names import companion_folder
@@ -78,7 +78,7 @@ def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str
     The others are of earlier names, or are not replicated any more. Companion tables have no text.
     """
     found: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
-    there = {path.partition("/_delta_log/")[0] for path in storage.list("") if "/_delta_log/" in path}
+    there = find_table_folders(storage)
     for folder in sorted(there - found.keys()):
         if _is_ours(storage, folder):
             found[folder] = f"the folder {folder}, of an earlier table"
@@ -93,6 +93,6 @@ def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str
 def _is_ours(storage: Storage, folder: str) -> bool:
     """Return whether a Delta table is one of this package, and not of another program."""
     try:
-        return DeltaLog.open(storage, folder) is not None
+        return open_table(storage, folder) is not None
     except LogicalRepError:
         return False

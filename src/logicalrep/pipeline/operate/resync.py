@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from logicalrep.pipeline.catalog.publishing import exists
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.opening import open_table
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, ChangeBuffer, PendingLoad
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.state.requests import request_resync
@@ -100,7 +100,7 @@ def read_known_settings(storage: Storage) -> StoredSettings:
     if stored is not None:
         return stored
     # An earlier version stored them with each table only.
-    logs = {name: DeltaLog.open(storage, table.folder) for name, table in State.read(storage).tables.items()}
+    logs = {name: open_table(storage, table.folder) for name, table in State.read(storage).tables.items()}
     return StoredSettings(
         tables={table_name(name): log.table.settings for name, log in logs.items() if log is not None}
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,11 +50,6 @@ class DataFile:
     def is_full(self) -> bool:
         """Whether merging it with others would give as many files as before."""
         return self.path.endswith(_FULL) or 2 * self.rows >= MOST_ROWS
-
-    @property
-    def stats(self) -> str:
-        """The statistics as Delta's log has them."""
-        return json.dumps({"numRecords": self.rows, **self.statistics.logged()})
 
 
 def write_rows(storage: Storage, folder: str, rows: pa.Table) -> list[DataFile]:

@@ -1,13 +1,12 @@
 """The statistics by which readers, and we, leave data files out.
 
-A file has the bounds of all columns of `statistics_columns`, or of none: of a column whose bounds are missing in a file
-delta-rs makes conditions that no row of the file meets.
+A file has the bounds of all columns of `statistics_columns`, or of none: some readers take a column whose bounds are
+missing in one file alone for one that meets no condition.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ _LAST = chr(0x10FFFF)
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The bounds of a file's values, by columns; empty where a column's bounds have no form in the log."""
+    """The bounds of a file's values, by columns; empty where a column's bounds have no form in JSON."""
 
     least: dict[str, Any] = field(default_factory=dict)
     """A value of each column that has any, which none of the file's is below."""
@@ -32,30 +31,12 @@ class Statistics:
     nulls: dict[str, int] = field(default_factory=dict)
     """The number of nulls."""
 
-    def logged(self) -> dict[str, object]:
-        """Return them as Delta's log has them."""
-        if not self.nulls:
-            return {}
-        return {
-            "minValues": {name: _logged(value) for name, value in self.least.items()},
-            "maxValues": {name: _logged(value) for name, value in self.greatest.items()},
-            "nullCount": self.nulls,
-        }
-
 
 def statistics_columns(schema: pa.Schema) -> list[str]:
     """Return the first columns, and those of `END`, whose types have bounds that are exact in JSON."""
     names = [column.name for column in schema if _has_bounds(column.type)]
     # Each batch asks of every file whether it has current rows.
     return sorted(names, key=lambda name: name not in END.values())[:_MOST_COLUMNS]
-
-
-def statistics_properties(schema: pa.Schema) -> dict[str, str]:
-    """Return the properties of a table by which all its readers and writers know these columns."""
-    columns = statistics_columns(schema)
-    if not columns:
-        return {"delta.dataSkippingNumIndexedCols": "0"}
-    return {"delta.dataSkippingStatsColumns": ",".join("`" + name.replace("`", "``") + "`" for name in columns)}
 
 
 def statistics_of(rows: pa.Table) -> Statistics:
@@ -84,9 +65,3 @@ def statistics_of(rows: pa.Table) -> Statistics:
 def _has_bounds(type_: pa.DataType) -> bool:
     is_number = pa.types.is_integer(type_)
     return bool(is_number or pa.types.is_string(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_))
-
-
-def _logged(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    return value.isoformat() if isinstance(value, date) else value

@@ -1,4 +1,4 @@
-"""The destination of Delta tables: a folder, or an object store's URI."""
+"""The destination of tables: a folder, or an object store's URI."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OF_CLIENT = re.compile(
     r"pool_max_idle_per_host|proxy_ca_certificate|proxy_excludes|proxy_url|randomize_addresses|read_timeout|timeout|"
     r"user_agent)"
 )
-"""The options of the client that speaks HTTP, which delta-rs takes among the store's."""
+"""The options of the client that speaks HTTP, which stand among the store's."""
 _OF_ENVIRONMENT = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -263,7 +263,7 @@ def _refuse_codes(uri: str, path: str) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error of a store or of delta-rs."""
+    """Return the first line of an error of a store, or of a library that uses one."""
     # The store's own errors go on with lines for its developers.
     return str(error).partition("\n")[0] or type(error).__name__
 

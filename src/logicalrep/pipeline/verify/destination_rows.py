@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.pipeline.apply.ending import are_there
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.opening import open_table
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.forms import END
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
@@ -59,7 +60,7 @@ class DestinationRows:
         rows = read_rows(self._storage, self._folder, file, self.table.stored, [*columns, *ends])
         return rows.filter(pa.array(are_there(rows, form))).select(list(columns)) if ends else rows
 
-    def _current(self) -> DeltaLog:
+    def _current(self) -> StoredTable:
         log = self._open_table()
         if log.table.schema != self.table.schema or (log.table.relation, log.table.key) != (
             self.table.relation,
@@ -68,8 +69,8 @@ class DestinationRows:
             raise UnsettledError("it was loaded again with other columns meanwhile")
         return log
 
-    def _open_table(self) -> DeltaLog:
-        log = DeltaLog.open(self._storage, self._folder)
+    def _open_table(self) -> StoredTable:
+        log = open_table(self._storage, self._folder)
         if log is None:
             raise UnsettledError("it is not loaded yet")
         return log

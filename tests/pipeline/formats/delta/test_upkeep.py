@@ -14,9 +14,8 @@ from deltalake import DeltaTable
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.delta import delta_log, upkeep
+from logicalrep.pipeline.formats.delta import delta_log, removed_files
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.delta.upkeep import is_due, maintain, needs_checkpoint
 from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
@@ -35,7 +34,7 @@ def size_of(folder: Path) -> int:
 
 
 def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "_LEAST_RETAINED", 0)
+    monkeypatch.setattr(removed_files, "_LEAST_RETAINED", 0)
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
@@ -43,14 +42,14 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
         history.step()
         history.update()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
-        if is_due(log, 24):
-            maintain(log, 24, SequentialEngine())
+        if log.is_upkeep_due(24):
+            log.maintain(24, SequentialEngine())
         if number == 250:
             old, rows_then = DeltaTable(storage.uri_of("public/t")), len(history.rows)
             opened = old.to_pyarrow_table()
     assert rows_at(storage) == history.truth()
     there = sum(file.size for file in log.files.values())
-    assert size_of(tmp_path) <= (upkeep.MOST_RETAINED + 2) * there
+    assert size_of(tmp_path) <= (removed_files.MOST_RETAINED + 2) * there
     assert opened.num_rows == rows_then
     reopened = DeltaLog.open(storage, "public/t")
     assert reopened is not None
@@ -61,8 +60,8 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
 def test_old_files_go_while_there_are_always_changes(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "_LEAST_RETAINED", 0)
-    monkeypatch.setattr(upkeep, "MOST_RETAINED", 3)
+    monkeypatch.setattr(removed_files, "_LEAST_RETAINED", 0)
+    monkeypatch.setattr(removed_files, "MOST_RETAINED", 3)
     monkeypatch.setattr(ChangeReceiver, "has_changes", property(lambda receiver: True))
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 20000) AS i")
@@ -86,7 +85,7 @@ def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         history.insert()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     applied = log.applied(APP)
-    maintain(log, 24, SequentialEngine())
+    log.maintain(24, SequentialEngine())
     assert len(log.files) == 2
     assert log.applied(APP) == applied
     assert rows_at(storage) == history.truth()
@@ -124,15 +123,15 @@ def test_merging_comes_to_rest(
     log = DeltaLog.replace(storage, "public/t", made, first, APP, Lsn(9), load="x", keep_hours=24, before=None)
     there = sum(file.size for file in first)
     steps = 0
-    while is_due(log, 24):
-        maintain(log, 24, SequentialEngine())
+    while log.is_upkeep_due(24):
+        log.maintain(24, SequentialEngine())
         steps += 1
         assert steps <= len(first)
     # A row is written about twice at most.
     assert size_of(tmp_path) <= 3 * there + 100_000
     assert DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().num_rows == files * rows
     again = reopened(storage)
-    maintain(again, 24, SequentialEngine())
+    again.maintain(24, SequentialEngine())
     assert again.files.keys() == log.files.keys()
 
 
@@ -161,7 +160,7 @@ def test_without_keeping_old_files_go_at_once(tmp_path: Path) -> None:
     for _ in range(5):
         history.insert()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
-    maintain(log, 0, SequentialEngine())
+    log.maintain(0, SequentialEngine())
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
 
 
@@ -181,7 +180,7 @@ def reopened(storage: Storage) -> DeltaLog:
 def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr(delta_log, "CHECKPOINT_EVERY", 5)
     storage = Storage(str(tmp_path))
     new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
@@ -189,8 +188,8 @@ def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
     for _ in range(8):
         log = reopened(storage)
         make_commits(storage, log, history, 3)
-        if needs_checkpoint(log):
-            maintain(log, 24, SequentialEngine())
+        if log.opens_slowly:
+            log.maintain(24, SequentialEngine())
             checkpoints.add(log.checkpoint)
     assert len(checkpoints) == 4
     # All old versions can be read, also those whose files the last checkpoint knows nothing of.
@@ -198,9 +197,9 @@ def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
         DeltaTable(storage.uri_of("public/t"), version=version).to_pyarrow_table()
     log = reopened(storage)
     assert not log.removed.is_complete
-    maintain(log, 24, SequentialEngine())
+    log.maintain(24, SequentialEngine())
     assert len(log.removed) + len(log.files) == len(list(tmp_path.rglob("part-*.parquet"))) > 5
-    maintain(log, 0, SequentialEngine())
+    log.maintain(0, SequentialEngine())
     assert len(log.removed) == 0
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
     assert rows_at(storage) == history.truth()
@@ -217,7 +216,7 @@ def test_files_of_commits_that_were_never_made_go_once_they_are_old(tmp_path: Pa
         os.utime(tmp_path / "public" / "t" / name, (at, at))
     for path in log.files:
         os.utime(tmp_path / "public" / "t" / path, (1, 1))
-    maintain(reopened(storage), 24, SequentialEngine())
+    reopened(storage).maintain(24, SequentialEngine())
     names = {path.name for path in (tmp_path / "public" / "t").iterdir()}
     assert "part-new.parquet" in names
     assert not names & {"part-old.parquet", ".part-old.parquet.1.2"}
@@ -228,9 +227,9 @@ def test_a_table_that_stands_still_loses_its_old_files_too(tmp_path: Path) -> No
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     make_commits(storage, log, History(("id",), random.Random(1)), 3)
-    maintain(log, 24, SequentialEngine())
-    assert not is_due(log, 24)
-    assert is_due(log, 0)
+    log.maintain(24, SequentialEngine())
+    assert not log.is_upkeep_due(24)
+    assert log.is_upkeep_due(0)
 
 
 def test_the_files_of_a_load_that_is_replaced_are_remembered(tmp_path: Path) -> None:

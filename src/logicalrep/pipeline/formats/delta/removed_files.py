@@ -17,6 +17,11 @@ _LEAST_AGE = 3600.0
 """The seconds after which a file that is in no version is taken for one of a commit that was never made."""
 _SEARCH_AGAIN = 24 * 3600.0
 """The seconds between two searches for such files."""
+MOST_RETAINED = 20
+"""Removed files take at most this multiple of those that are in the last version, and `_LEAST_RETAINED`."""
+_LEAST_RETAINED = 256 << 20
+_MOST_DELETED = 200
+"""The most files that are deleted in one step."""
 
 
 def commit_path(folder: str, version: int) -> str:
@@ -44,8 +49,7 @@ class RemovedFiles:
         self._files: deque[RemovedFile] = deque()
         self._paths: set[str] = set()
         self._recalled = -_SEARCH_AGAIN
-        self.size = 0
-        """Their bytes."""
+        self._size = 0
 
     def __len__(self) -> int:
         return len(self._files)
@@ -58,16 +62,11 @@ class RemovedFiles:
         """Whether the files of earlier processes are known."""
         return time.monotonic() - self._recalled < _SEARCH_AGAIN
 
-    @property
-    def oldest(self) -> float:
-        """The time at which the first one was removed, in seconds since 1970; infinite if there is none."""
-        return self._files[0].at if self._files else float("inf")
-
     def add(self, file: RemovedFile) -> None:
         """Add a file that was removed now."""
         self._files.append(file)
         self._paths.add(file.path)
-        self.size += file.size
+        self._size += file.size
 
     def keep(self, paths: Iterable[str]) -> None:
         """Forget files that are in the last version again."""
@@ -75,18 +74,26 @@ class RemovedFiles:
         if back:
             self._files = deque(file for file in self._files if file.path not in back)
             self._paths -= back
-            self.size = sum(file.size for file in self._files)
+            self._size = sum(file.size for file in self._files)
 
-    def delete_oldest(self) -> None:
-        """Delete the first one."""
-        file = self._files[0]
-        self._storage.delete(below(self._folder, file.path))
-        self._files.popleft()
-        self._paths.remove(file.path)
-        self.size -= file.size
+    def has_surplus(self, there: int, keep_hours: float) -> bool:
+        """Return whether one is to be deleted, beside files of the last version with so many bytes."""
+        is_old = bool(self._files) and self._files[0].at < time.time() - keep_hours * 3600
+        return is_old or self._size > MOST_RETAINED * there + _LEAST_RETAINED
+
+    def delete_surplus(self, there: int, keep_hours: float) -> None:
+        """Delete some of those that are to be deleted, the first ones first. Arguments are those of `has_surplus`."""
+        for _ in range(_MOST_DELETED):
+            if not self.has_surplus(there, keep_hours):
+                break
+            file = self._files[0]
+            self._storage.delete(below(self._folder, file.path))
+            self._files.popleft()
+            self._paths.remove(file.path)
+            self._size -= file.size
 
     def save(self, version: int) -> None:
-        """Note them, all those of the commits up to a version."""
+        """Save them, all those of the commits up to a version."""
         content = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
         self._storage.write(f"{self._folder}/{_LIST}", json.dumps(content).encode())
 
@@ -120,7 +127,7 @@ class RemovedFiles:
         files = [*(file for file in orphans + found if file.path not in self._paths), *self._files]
         self._files = deque(files)
         self._paths = {file.path for file in files}
-        self.size = sum(file.size for file in files)
+        self._size = sum(file.size for file in files)
         self._recalled = time.monotonic()
 
 

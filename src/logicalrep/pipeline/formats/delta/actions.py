@@ -1,0 +1,159 @@
+"""The actions of a Delta table's log: what is written for a table and its files, and the files that a log has.
+
+Source: "Actions" in the Delta Transaction Log Protocol.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, count_rows, is_own_name
+from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns
+from logicalrep.pipeline.storage.storage import Storage, below
+
+Action = Mapping[str, object]
+TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
+"""The properties with the table's description, the load that its rows began with, and why it is stopped."""
+
+
+def retention_properties(hours: float) -> dict[str, str]:
+    """Return the properties that tell for how long a table's old versions can be read."""
+    duration = f"interval {int(hours * 3600)} seconds"
+    return {"delta.deletedFileRetentionDuration": duration, "delta.logRetentionDuration": duration}
+
+
+def protocol(table: TableSpec) -> Action:
+    """Return the least protocol that readers and writers of a table need."""
+    if not has_ntz_columns(table):
+        return {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+    features = ["timestampNtz"]
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+    return {"protocol": {**versions, "readerFeatures": features, "writerFeatures": features}}
+
+
+def has_ntz_columns(table: TableSpec) -> bool:
+    """Return whether a table has times without a zone, also within other values."""
+    return any(_has_ntz(field.type) for field in table.stored)
+
+
+def _has_ntz(type_: pa.DataType) -> bool:
+    if pa.types.is_timestamp(type_):
+        return type_.tz is None
+    return any(_has_ntz(type_.field(number).type) for number in range(type_.num_fields))
+
+
+def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: int) -> Action:
+    """Return what a table is: its columns, and its properties with its description.
+
+    Args:
+        table: the description.
+        id_: the Delta table's own id, which stays the same.
+        properties: the other properties.
+        at: the time, in milliseconds since 1970.
+    """
+    others = {name: value for name, value in properties.items() if not name.startswith("delta.dataSkipping")}
+    return {
+        "metaData": {
+            "id": str(id_),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": Schema.from_arrow(table.stored).to_json(),
+            "partitionColumns": [],
+            "configuration": {**others, **_statistics_properties(table.stored), TABLE: table.to_json()},
+            "createdTime": at,
+        }
+    }
+
+
+def _statistics_properties(schema: pa.Schema) -> dict[str, str]:
+    """Return the properties of a table by which all its readers and writers know the columns with bounds."""
+    columns = statistics_columns(schema)
+    if not columns:
+        return {"delta.dataSkippingNumIndexedCols": "0"}
+    return {"delta.dataSkippingStatsColumns": ",".join("`" + name.replace("`", "``") + "`" for name in columns)}
+
+
+def remove(file: DataFile, at: int, *, changes_data: bool) -> Action:
+    """Return the removal of a file."""
+    return {
+        "remove": {
+            "path": file.path,
+            "deletionTimestamp": at,
+            "dataChange": changes_data,
+            "extendedFileMetadata": True,
+            "partitionValues": {},
+            "size": file.size,
+        }
+    }
+
+
+def add(file: DataFile, at: int, *, changes_data: bool) -> Action:
+    """Return the adding of a file."""
+    return {
+        "add": {
+            "path": file.path,
+            "partitionValues": {},
+            "size": file.size,
+            "modificationTime": at,
+            "dataChange": changes_data,
+            "stats": stats(file),
+        }
+    }
+
+
+def stats(file: DataFile) -> str:
+    """Return a file's statistics as a log has them."""
+    found, content = file.statistics, {"numRecords": file.rows}
+    if not found.nulls:
+        return json.dumps(content)
+    bounds = {
+        "minValues": {name: _logged(value) for name, value in found.least.items()},
+        "maxValues": {name: _logged(value) for name, value in found.greatest.items()},
+        "nullCount": found.nulls,
+    }
+    return json.dumps({**content, **bounds})
+
+
+def _logged(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def read_files(reader: DeltaTable, storage: Storage, folder: str) -> Iterator[DataFile]:
+    """Yield the files of a version of a table; a file is opened if the log does not tell the number of its rows."""
+    actions = pa.table(reader.get_add_actions(flatten=True))
+    for row in actions.to_pylist():
+        least, greatest, nulls = (
+            {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)}
+            for prefix in ("min.", "max.", "null_count.")
+        )
+        if not is_own_name(row["path"]):
+            # Bounds of other programs may be cut texts, or times of fewer digits.
+            least, greatest = (
+                {name: each for name, each in of.items() if type(each) is int} for of in (least, greatest)
+            )
+        rows = row["num_records"]
+        below(folder, row["path"])
+        file = DataFile(
+            path=row["path"],
+            size=row["size_bytes"],
+            rows=0 if rows is None else rows,
+            statistics=Statistics(
+                least={name: _with_zone(value) for name, value in least.items() if value is not None},
+                greatest={name: _with_zone(value) for name, value in greatest.items() if value is not None},
+                nulls={name: value for name, value in nulls.items() if value is not None},
+            ),
+        )
+        yield file if rows is not None else replace(file, rows=count_rows(storage, folder, file))
+
+
+def _with_zone(value: object) -> object:
+    # Times without a zone are UTC to some readers of the statistics.
+    return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value

@@ -1,0 +1,130 @@
+"""A table at a destination, as the pipeline uses it in whatever format it is stored.
+
+The other rooms of the pipeline have these words alone. `opening` tells which format a destination's tables have.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from logicalrep.pipeline.engines.engine import Engine
+from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
+
+
+class WriterError(LogicalRepError, RuntimeError):
+    """A commit that another process of ours has made meanwhile."""
+
+    code = "DESTINATION_HAS_WRITER"
+
+
+class ForeignTableError(LogicalRepError, RuntimeError):
+    """A table that another program has made, or that is a copy of another server's table."""
+
+    code = "DESTINATION_DIFFERS"
+
+
+def application_id(system_identifier: int, timeline: int, load: str) -> str:
+    """Return the application id of a table's commits: LSNs of another server or load never count as its own."""
+    return f"logicalrep/{system_identifier}/{timeline}/{load}"
+
+
+class StoredTable(ABC):
+    """A replicated table at a destination, whose rows nobody else changes; kept open between commits.
+
+    Each change of it is one commit, which is there as a whole or not at all. A method that commits raises:
+
+    - WriterError: another process of ours has committed meanwhile.
+    - DamagedError: another program has changed the rows meanwhile.
+    - StorageError: the destination cannot be written; or an earlier try is there, whose answer was lost, or a commit of
+      another program that left the rows as they are. The next try goes on from it.
+
+    Example:
+        >>> stored = open_table(storage, "public/orders")
+        >>> stored.commit(added, removed, application, lsn)
+        7
+    """
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        """Take the table's folder."""
+        self.storage = storage
+        self.folder = folder
+        self.version = -1
+        """The version of the last commit."""
+        self.files: dict[str, DataFile] = {}
+        """The table's data files by their paths."""
+        self.load = ""
+        """The load that the rows began with."""
+        self.table: TableSpec
+        """The description of the table."""
+
+    @abstractmethod
+    def applied(self, application: str) -> Lsn | None:
+        """Return the LSN up to which an application's commits are in the table; None if it has made none."""
+
+    @abstractmethod
+    def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
+        """Add and remove files, and record the LSN, in one commit. Returns the version."""
+
+    @abstractmethod
+    def describe(self, table: TableSpec, added: Sequence[DataFile] = (), removed: Sequence[DataFile] = ()) -> None:
+        """Store another description of the table, in one commit.
+
+        Args:
+            table: the description.
+            added: the files with its columns, or files that are there with other statistics.
+            removed: the files in whose place they are.
+        """
+
+    @abstractmethod
+    def skip(self, skipped: Skipped, application: str) -> None:
+        """Store a commit of the server that is left out, and its LSN, in one commit: the table never gets its rows.
+
+        The reason why the table is stopped goes.
+        """
+
+    @abstractmethod
+    def write_stopped(self, reason: str) -> None:
+        """Store why the table is stopped, and its LSN, for readers; the next load removes them."""
+
+    @abstractmethod
+    def keep_for(self, hours: float) -> None:
+        """Store for how long old versions can be read, if that is not there yet: other programs keep to it."""
+
+    @abstractmethod
+    def refuse_others(self) -> None:
+        """Raise what `commit` raises if there is a commit that this process does not know; do nothing without one."""
+
+    @abstractmethod
+    def changed_by_others(self, known: int) -> str | None:
+        """Return how another program has changed the table after its last commit of ours; None if it has not.
+
+        Args:
+            known: a version up to which that is known already; -1 for none.
+        """
+
+    @property
+    @abstractmethod
+    def opens_slowly(self) -> bool:
+        """Whether it has so many commits that it is opened slowly without upkeep."""
+
+    @abstractmethod
+    def is_upkeep_due(self, keep_hours: float) -> bool:
+        """Return whether there is something to do for the table."""
+
+    @abstractmethod
+    def is_upkeep_urgent(self, keep_hours: float) -> bool:
+        """Return whether something is so much due that it comes before batches."""
+
+    @abstractmethod
+    def maintain(self, keep_hours: float, engine: Engine) -> None:
+        """Do what is due for the table, one step of each kind, each so small that it can give way to batches.
+
+        Args:
+            keep_hours: the hours for which old versions can be read, as far as the disk's bounds allow.
+            engine: the runner of the work.
+        """

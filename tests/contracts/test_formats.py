@@ -1,0 +1,38 @@
+"""The format of tables is behind one seam: `StoredTable`, whose words are no format's."""
+
+from __future__ import annotations
+
+import re
+
+from tests.conftest import ROOT
+
+SOURCES = ROOT / "src" / "logicalrep"
+OPENING = "pipeline/formats/opening.py"
+"""The module that knows which format a destination's tables have."""
+EXEMPT = {"error_codes.py", "pipeline/spec/names.py"}
+"""The texts of errors, and the names that a table's folder cannot have."""
+
+
+def _modules_with(pattern: str) -> set[str]:
+    found = (path for path in SOURCES.rglob("*.py") if re.search(pattern, path.read_text("utf-8")))
+    return {path.relative_to(SOURCES).as_posix() for path in found}
+
+
+def test_only_one_module_outside_of_deltas_names_its_log() -> None:
+    there = _modules_with(r"delta_log|DeltaLog|formats\.delta")
+    assert {name for name in there if not name.startswith("pipeline/formats/delta/")} - EXEMPT == {OPENING}
+
+
+def test_only_the_format_needs_delta_rs() -> None:
+    there = _modules_with(r"(?m)^ *(from|import) deltalake")
+    assert {name for name in there if not name.startswith("pipeline/formats/delta/")} == set()
+
+
+def test_storage_knows_no_format() -> None:
+    there = _modules_with(r"pipeline\.formats|deltalake|delta-rs")
+    assert {name for name in there if name.startswith("pipeline/storage/")} == set()
+
+
+def test_what_formats_share_knows_none_of_them() -> None:
+    assert "pipeline/formats/stored_table.py" not in _modules_with("Delta")
+    assert "pipeline/formats/merging.py" not in _modules_with("Delta")
