@@ -285,10 +285,10 @@ def test_a_listener_tells_queries_and_sources_apart() -> None:
     assert (first.slot, first.changes, first.batches, first.seconds) == ("a", 3, 1, {"spark": 1.5})
     assert (first.lag_bytes, first.retained_bytes, first.retained_limit, first.mode) == (7, 8, 9, "peek")
     assert (second.slot, second.changes, second.batches, second.seconds) == ("b", 4, 1, {"spark": 0.5})
-    noted = second.noted
+    noted = second.checkpointed
     heard.onQueryIdle(SimpleNamespace(id="2"))  # type: ignore[arg-type]
     assert noted is not None
-    assert heard.figures()[1].noted > noted  # type: ignore[operator]
+    assert heard.figures()[1].checkpointed > noted  # type: ignore[operator]
     heard.onQueryTerminated(SimpleNamespace(id="1", exception="[SLOT_LOST] …"))  # type: ignore[arg-type]
     heard.onQueryTerminated(SimpleNamespace(id="2", exception=None))  # type: ignore[arg-type]
     assert [each.slot for each in heard.figures()] == ["a"]

@@ -431,7 +431,7 @@ def test_changes_during_a_load_are_there_once(
                 assert len(list(tmp_path.glob("_logicalrep/kept/**/*.parquet"))) >= 2
             yield snapshot
 
-    monkeypatch.setattr("logicalrep.pipeline.load.loading.temporary_snapshot", changed_around)
+    monkeypatch.setattr("logicalrep.pipeline.load.loading.hold_temporary_snapshot", changed_around)
     with replicate_meanwhile(db18, tmp_path) as caught_up:
         assert are_made.wait(60)
         caught_up()
@@ -459,7 +459,7 @@ def test_many_batches_that_came_during_a_load_take_few_commits(
                 eventually(lambda: len(list(kept.rglob("*.parquet"))) >= number)  # noqa: B023
             yield snapshot
 
-    monkeypatch.setattr("logicalrep.pipeline.load.loading.temporary_snapshot", with_many_batches)
+    monkeypatch.setattr("logicalrep.pipeline.load.loading.hold_temporary_snapshot", with_many_batches)
     with replicate_meanwhile(db18, tmp_path) as caught_up:
         eventually(lambda: len(list(kept.rglob("*.parquet"))) >= 10)
         caught_up()
