@@ -47,6 +47,8 @@ class Change:
     text: str
     """The event, to be read after the subject."""
     cases: Cases
+    names: tuple[tuple[int, str], ...] = ()
+    """What people call the versions, where that is not their numbers."""
 
     @property
     def versions(self) -> str:
@@ -54,6 +56,6 @@ class Change:
         by_fact: dict[str, list[str]] = {}
         for fact, version in sorted((case.fact, case.version) for case in self.cases):
             if not fact or Case(version) not in self.cases:
-                by_fact.setdefault(fact, []).append(f"v{version}")
+                by_fact.setdefault(fact, []).append(f"v{dict(self.names).get(version, version)}")
         texts = (" ".join(versions) + (f" where {fact}" if fact else "") for fact, versions in by_fact.items())
         return ", ".join(texts)

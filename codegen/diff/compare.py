@@ -83,7 +83,8 @@ def compare(old: Iterable[Protocol], new: Iterable[Protocol]) -> Comparison:
     for pair in pairs:
         things = Things(pair)
         _compare_pair(things, pair)
-        changes += things.changes
+        names_of_versions = tuple((pair.old.version_names | pair.new.version_names).items())
+        changes += [replace(change, names=names_of_versions) for change in things.changes]
         rest.by_type |= things.by_type
     before = [replace(kind, name=types.get(name, name)) for name, kind in old[0].types.items()]
     place = Place(root.place.path.parent.parent / TYPES_FILE, 1)

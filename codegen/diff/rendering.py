@@ -77,7 +77,13 @@ def summary(report: Report) -> Iterator[str]:
     statuses = {pair.new.name: comparison.statuses(pair) for pair in comparison.pairs}
     for what, protocols in (("added", comparison.added), ("gone", comparison.gone)):
         statuses |= {protocol.name: {version.number: what for version in protocol.versions} for protocol in protocols}
+    called = {
+        protocol.name: protocol.version_names
+        for protocol in [*(pair.new for pair in comparison.pairs), *comparison.added, *comparison.gone]
+    }
     for name, status in sorted(statuses.items()):
         runs = groupby(status.items(), key=lambda item: item[1])
-        texts = (" ".join(f"v{version}" for version, _ in run) + f" {what}" for what, run in runs)
+        texts = (
+            " ".join(f"v{called[name].get(version, version)}" for version, _ in run) + f" {what}" for what, run in runs
+        )
         yield f"{name}: {', '.join(texts)}"

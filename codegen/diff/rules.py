@@ -75,6 +75,7 @@ _TABLE = (
     _rule("protocol", "encodings", _API, "encodings", "Names of encodings stand for other codecs."),
     _rule("version", "added", _ADDED, "", "A version is added."),
     _rule("version", "gone", _WIRE, "", "A version is gone."),
+    _rule("version", "name", _API, "name", "A version is called otherwise, in errors and docstrings."),
     _rule("version", "module", _API, "module", "The module of a version has another name."),
     _rule("version", "server", _DOC, "server", "A version is said to have come with another release of the server."),
     _rule("session-fact", "added", _API, "", "A session fact is added."),

@@ -214,7 +214,11 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
 
 
 def _title(protocol: Protocol, now: View) -> str:
-    return f"protocol version {now.version}" if len(protocol.versions) > 1 else f"the {protocol.name} protocol"
+    return (
+        f"protocol version {protocol.versions[now.version - 1].called}"
+        if len(protocol.versions) > 1
+        else f"the {protocol.name} protocol"
+    )
 
 
 def _module_docstring(protocol: Protocol, now: View, messages: list[Block], previous: str) -> str:
@@ -222,7 +226,7 @@ def _module_docstring(protocol: Protocol, now: View, messages: list[Block], prev
     if len(protocol.versions) == 1:
         return docstring(protocol.doc, protocol.page, NOTICE)
     brought = f", of {protocol.software} {version.server} and later" if version.server else ""
-    title = f"Protocol version {version.number}{brought}."
+    title = f"Protocol version {version.called}{brought}."
     names = ", ".join(block.name for block in messages)
     own = f"New or different are {names}; all else is as in {previous}." if previous else ""
     return docstring(title, version.doc, own, NOTICE)

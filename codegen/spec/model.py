@@ -284,6 +284,13 @@ class Version:
     server: int
     doc: str
     place: Place = field(compare=False)
+    name: str = ""
+    """What people call it, `3.2`; empty for its number."""
+
+    @property
+    def called(self) -> str:
+        """What people call it."""
+        return self.name or str(self.number)
 
 
 @dataclass(frozen=True)
@@ -360,6 +367,11 @@ class Protocol:
     def fact_values(self) -> dict[str, tuple[str, ...]]:
         """The values of the session facts that have some, the first one at the start."""
         return {fact.name: tuple(fact.values) for fact in self.session if fact.values}
+
+    @property
+    def version_names(self) -> dict[int, str]:
+        """What people call its versions, where that is not their numbers."""
+        return {version.number: version.name for version in self.versions if version.name}
 
     @property
     def enumerations(self) -> list[NamedType]:

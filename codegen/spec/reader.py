@@ -222,7 +222,7 @@ def _codecs(keys: Keys, findings: Findings) -> Mapping[str, str]:
 
 def _versions(keys: Keys, findings: Findings) -> tuple[Version, ...]:
     versions: list[Version] = []
-    entries = named_entries(keys, "versions", "version", ["module", "server", "doc"], findings, required=True)
+    entries = named_entries(keys, "versions", "version", ["name", "module", "server", "doc"], findings, required=True)
     for expected, (name, entry) in enumerate(entries, start=1):
         if name != str(expected):
             findings.add(entry.place, f"version {name!r} is out of order; {expected} is expected here")
@@ -236,6 +236,7 @@ def _versions(keys: Keys, findings: Findings) -> tuple[Version, ...]:
                 entry.number("server", required="software" in keys) or 0,
                 entry.prose("doc", required=True),
                 entry.place,
+                entry.text("name"),
             )
         )
     if not entries and "versions" in keys:

@@ -37,7 +37,8 @@ class Conversation(Generic[_AnyMessage]):
         `encoding` is that of texts before a message tells another; `most` the bytes of the longest message.
         """
         if version is not None and version not in self.parsers:
-            known = ", ".join(map(str, self.parsers))
+            names = self.layouts.version_names
+            known = ", ".join(f"{one} ({names[one]})" if one in names else str(one) for one in self.parsers)
             raise ValueError(f"protocol version {version} is unknown; known are {known}")
         self.version = max(self.parsers) if version is None else version
         self.encoding = codec_name(encoding)

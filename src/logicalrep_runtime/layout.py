@@ -87,6 +87,8 @@ class ProtocolLayout:
 
     name: str
     versions: tuple[int, ...]
+    version_names: Mapping[int, str] = field(default_factory=dict, hash=False)
+    """What people call its versions, `3.2`, where that is not their numbers."""
     outside: str = "outside of all blocks"
     """The place between blocks in a sentence."""
     session: Mapping[str, str]
@@ -101,6 +103,10 @@ class ProtocolLayout:
     """The arguments of `parse`: the session facts that layouts depend on, and the encoding of texts."""
     messages: tuple[MessageLayout, ...]
     parts: Mapping[str, PartLayout]
+
+    def called(self, version: int) -> str:
+        """Return what people call a version."""
+        return self.version_names.get(version, str(version))
 
     def message(self, tag: int, sender: str = "server") -> MessageLayout | None:
         """Return the message that begins with that byte; None if there is none."""

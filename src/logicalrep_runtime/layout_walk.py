@@ -108,13 +108,13 @@ def _message(
 
 
 def _of_later_version(protocol: ProtocolLayout, version: int, message: MessageLayout) -> DecodeError:
-    found = f"'{message.tag}', {message.name} of version {message.since}"
+    found = f"'{message.tag}', {message.name} of version {protocol.called(message.since)}"
     if message.also_since:
         older = "older versions" if message.also_since == 1 else f"versions from {message.also_since} on"
         found += f", which is sent to {older} too"
     if message.also_when:
         found += f" where {message.also_when}: {_lowered(protocol.session[message.also_when])}"
-    return DecodeError(message.name, "tag", 0, f"a message of protocol version {version}", found)
+    return DecodeError(message.name, "tag", 0, f"a message of protocol version {protocol.called(version)}", found)
 
 
 def _known(items: tuple[_Since, ...], version: int) -> tuple[_Since, ...]:

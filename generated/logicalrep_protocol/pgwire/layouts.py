@@ -32,6 +32,7 @@ PGWIRE = ProtocolLayout(
         1,
         2,
     ),
+    version_names={1: "3.0", 2: "3.2"},
     session={
         "expected": "The session waits for this.",
     },

@@ -1,4 +1,4 @@
-"""Protocol version 1, of PostgreSQL 10 and later.
+"""Protocol version 3.0, of PostgreSQL 10 and later.
 
 Version 3.0, which all servers speak.
 
@@ -3320,7 +3320,7 @@ AnyMessage = (
     | Terminate
     | EncryptionResponse
 )
-"""Any message of protocol version 1."""
+"""Any message of protocol version 3.0."""
 
 
 _Parser = Callable[[bytes, str], tuple[AnyMessage, int]]

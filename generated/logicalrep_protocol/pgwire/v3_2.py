@@ -1,4 +1,4 @@
-"""Protocol version 2, of PostgreSQL 18 and later.
+"""Protocol version 3.2, of PostgreSQL 18 and later.
 
 Version 3.2, with longer keys of cancellation.
 
@@ -397,7 +397,7 @@ AnyMessage = (
     | Terminate
     | EncryptionResponse
 )
-"""Any message of protocol version 2."""
+"""Any message of protocol version 3.2."""
 
 
 _Parser = Callable[[bytes, str], tuple[AnyMessage, int]]
