@@ -38,4 +38,4 @@ def test_a_connection_that_breaks_after_long_work(db18: Database) -> None:
     with pytest.raises(psycopg.OperationalError):
         driver.run(fail)
     assert time.monotonic() - began > 0.5
-    driver.close()
+    driver.stop()

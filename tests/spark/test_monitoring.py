@@ -18,6 +18,7 @@ import pytest
 
 from logicalrep import Lsn
 from logicalrep.metrics import METRICS, listener
+from logicalrep.observe import slot_samples
 from logicalrep.observe.serving import serve
 from logicalrep.options.listen_address import ListenError
 from logicalrep.spark import auto
@@ -50,7 +51,7 @@ def of(giver: str) -> set[str]:
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitoring, "_PAUSE", 0.05)
+    monkeypatch.setattr(slot_samples, "_PAUSE", 0.05)
 
 
 @pytest.fixture

@@ -5,22 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
-from logicalrep.observe.lag import WalHeads, lag_seconds
 from logicalrep.observe.observer import Observer
+from logicalrep.observe.slot_samples import SlotSamples, sampling
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots.slot import Slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
-_PAUSE = 5.0
-"""The seconds between two samples."""
 _SAMPLES = 4320
 """The samples that are held: those of six hours."""
 _MESSAGES = 30
@@ -60,8 +58,6 @@ class Observed(Observer):
         """The time at which the last checkpoint was saved at the destination."""
         self.slot_name: str | None = None
         """The slot's name, once it is known."""
-        self.slot: Slot | None = None
-        """The slot at the last sample."""
         self.tables: Mapping[str, TableFigures] = {}
         self.rows_copied: dict[str, int] = {}
         self.errors: dict[ErrorKind, int] = dict.fromkeys(ERROR_KINDS, 0)
@@ -73,10 +69,9 @@ class Observed(Observer):
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self.messages: deque[tuple[float, str]] = deque(maxlen=_MESSAGES)
         """The last warnings, and what the work waited for, with their times."""
-        self._lsn = Lsn(0)
-        self._heads = WalHeads()
-        # By how much the server's clock is ahead of this machine's.
-        self._ahead = timedelta()
+        self._slot_samples = SlotSamples()
+        # Every commit before it is at the destination; None before the first checkpoint.
+        self._lsn: Lsn | None = None
 
     def on_rows_copied(self, table: TableName, rows: int) -> None:
         """Count copied rows."""
@@ -95,7 +90,7 @@ class Observed(Observer):
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how far the destination is."""
         with self._lock:
-            self.checkpoint_at, self._lsn, self.tables = time.time(), Lsn(lsn), tables
+            self.checkpoint_at, self._lsn, self.tables = time.time(), Lsn(lsn) or None, tables
             for name in self.rows_copied.keys() - tables.keys():
                 del self.rows_copied[name]
 
@@ -115,29 +110,35 @@ class Observed(Observer):
     def sample(self, slot: Slot) -> None:
         """Take the slot as the server has it now."""
         with self._lock:
-            self.slot, now = slot, time.time()
-            self._ahead = slot.time - datetime.fromtimestamp(now, UTC)
-            self._heads.record_end(slot.time, slot.sent_up_to)
-            lag = self._lag_bytes()
+            self._slot_samples.record_slot(slot)
+            lag = self._slot_samples.lag_bytes(self._lsn)
             if lag is not None:
-                self.samples.append(Sample(now, lag, self.changes))
+                self.samples.append(Sample(time.time(), lag, self.changes))
+
+    def sampling(self, query_slot: Callable[[], Slot]) -> AbstractContextManager[None]:
+        """Return the context in which the slot is asked for, and taken, every few seconds."""
+        # The loop finds the same error, and decides; here it is shown.
+        return sampling(
+            lambda: self.sample(query_slot()),
+            lambda error: self.on_warning(f"the slot cannot be looked at: {error}"),
+        )
+
+    @property
+    def slot(self) -> Slot | None:
+        """The slot at the last sample."""
+        return self._slot_samples.last
 
     @property
     def lag_bytes(self) -> int | None:
         """The bytes of WAL that are not applied yet; None before the first sample, or the first checkpoint."""
         with self._lock:
-            return self._lag_bytes()
-
-    def _lag_bytes(self) -> int | None:
-        return None if self.slot is None or not self._lsn else max(self.slot.sent_up_to - self._lsn, 0)
+            return self._slot_samples.lag_bytes(self._lsn)
 
     @property
     def lag_seconds(self) -> float | None:
         """The seconds for which something has waited to be applied at most; None if that is unknown."""
         with self._lock:
-            now = datetime.fromtimestamp(time.time(), UTC) + self._ahead
-            seen = None if self.slot is None else self.slot.time
-            return lag_seconds(self._lag_bytes(), now, self.committed, self._heads.caught_up(self._lsn), seen=seen)
+            return self._slot_samples.lag_seconds(self._lsn, self.committed)
 
     def figures(self) -> list[Figures]:
         """Return the figures for metrics; none before the slot is known."""
@@ -191,27 +192,3 @@ class Observed(Observer):
             if self.messages and self.messages[-1][1] == text:
                 self.messages.pop()
             self.messages.append((time.time(), text))
-
-
-@contextmanager
-def sampling(slot: Callable[[], Slot], observed: Observed) -> Iterator[None]:
-    """Sample the slot every few seconds, in a thread of its own: a batch may wait for the destination for hours."""
-    ending = threading.Event()
-
-    def run() -> None:
-        while True:
-            try:
-                observed.sample(slot())
-            except Exception as error:
-                # The loop finds the same, and decides; here it is shown.
-                observed.on_warning(f"the slot cannot be looked at: {error}")
-            if ending.wait(_PAUSE):
-                return
-
-    thread = threading.Thread(target=run, name="logicalrep-sampling", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ending.set()
-        thread.join(5)

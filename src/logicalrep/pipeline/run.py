@@ -15,7 +15,7 @@ from typing import Literal
 
 import psycopg
 
-from logicalrep.observe.counts import Observed, sampling
+from logicalrep.observe.counts import Observed
 from logicalrep.observe.logged import Logged
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.observe.page import page
@@ -246,7 +246,7 @@ def _follow(
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if observed is not None:
             observed.traffic, observed.tasks = receiver.traffic, timed
-            stack.enter_context(sampling(catalog.query_slot, observed))
+            stack.enter_context(observed.sampling(catalog.query_slot))
         context = RunContext(
             settings=settings,
             storage=storage,

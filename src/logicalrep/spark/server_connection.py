@@ -1,4 +1,4 @@
-"""The driver's connection to the server, which both modes share: opened when needed, reopened after failures."""
+"""The driver's connection to the server, which both modes share, and the figures of its query."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from logicalrep.observe.log import log_to_standard_error as to_standard_error
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.retries import retry
 from logicalrep.postgres.server import Connection
+from logicalrep.postgres.sessions.server_connection import ServerConnection
 from logicalrep.postgres.slots.advancing import advance_slot
 from logicalrep.postgres.slots.positions import check_within_wal
 from logicalrep.postgres.slots.slot import query_slot
@@ -26,7 +26,7 @@ log = logger("logicalrep")
 
 
 class Driver:
-    """A connection to the server that survives the server's restarts."""
+    """The driver's side of a query: its connection to the server, checked before it is used, and its figures."""
 
     def __init__(self, options: SourceOptions, look: Callable[[Connection], None], *, locks: bool = False) -> None:
         """Take the options; nothing connects before `run`.
@@ -36,11 +36,11 @@ class Driver:
         """
         self._options = options
         self._look = look
-        self._locks = locks
-        self._connection: Connection | None = None
+        self._connection = ServerConnection(
+            options.connection, options.retry_timeout, prepare=self._lock if locks else None
+        )
         self._checked = False
         self._monitor: Monitor | None = None
-        self._connections = 0
 
     @property
     def monitor(self) -> Monitor | None:
@@ -52,45 +52,29 @@ class Driver:
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on a connection; try again while the server cannot be reached."""
         try:
-            return retry(lambda: action(self._connect()), self._options.retry_timeout, self.close)
+            return self._connection.run(lambda connection: action(self._check(connection)))
         except LogicalRepError as error:
             # Spark repeats the traceback three times; the sentence alone says more.
             raise error.with_traceback(None) from None
 
     def stop(self) -> None:
         """Close the connection, and serve no figures any more."""
-        self.close()
+        self._connection.close()
         if self._monitor is not None:
             self._monitor.close()
             self._monitor = None
 
-    def close(self) -> None:
-        """Close the connection; the next action opens a new one."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
+    def _lock(self, connection: Connection) -> None:
+        # The session of a broken connection may still hold the lock.
+        lock_slot(connection, self._options.the_slot, patience=self._options.retry_timeout)
 
-    def _connect(self) -> Connection:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._connect_anew()
-            self._connections += 1
-            if self._connections > 1 and self.monitor is not None:
-                self.monitor.restarts += 1
+    def _check(self, connection: Connection) -> Connection:
+        if self._connection.restarts and self.monitor is not None:
+            self.monitor.restarts = self._connection.restarts
         if not self._checked:
-            self._look(self._connection)
-            warn(check(self._connection, self._options.needs))
+            self._look(connection)
+            warn(check(connection, self._options.needs))
             self._checked = True
-        return self._connection
-
-    def _connect_anew(self) -> Connection:
-        connection = self._options.connection.connect()
-        if self._locks:
-            try:
-                # The session of a broken connection may still hold the lock.
-                lock_slot(connection, self._options.the_slot, patience=self._options.retry_timeout)
-            except BaseException:
-                connection.close()
-                raise
         return connection
 
 

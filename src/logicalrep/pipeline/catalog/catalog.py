@@ -25,8 +25,9 @@ from logicalrep.pipeline.catalog.publishing import ensure_publication
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
-from logicalrep.postgres.retries import Waiting, retry
+from logicalrep.postgres.retries import Waiting
 from logicalrep.postgres.server import Connection, query_server_time, query_wal_head
+from logicalrep.postgres.sessions.server_connection import ServerConnection
 from logicalrep.postgres.slots.slot import Slot, query_slot
 from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of
 from logicalrep.postgres.visibility import Visibility, query_visibility
@@ -71,7 +72,7 @@ class CatalogRefresh:
 
 
 class Catalog:
-    """A connection that survives the server's restarts."""
+    """Reads the catalog, whenever the server is there."""
 
     def __init__(
         self,
@@ -90,8 +91,9 @@ class Catalog:
         self._publication = publication
         self._slot = slot
         self._observer = observer
-        self._waiting = waiting
-        self._connection: Connection | None = None
+        self._connection = ServerConnection(
+            settings.connection, waiting, prepare=_bound_lock_waits, on_failure=lambda: observer.on_error("server")
+        )
         self._lock = threading.Lock()
         self._next = self._next_standby = 0.0
         self._said = set(said)
@@ -101,7 +103,7 @@ class Catalog:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._close()
+        self._connection.close()
 
     @property
     def is_due(self) -> bool:
@@ -155,22 +157,7 @@ class Catalog:
         """Return the result of an action on the connection; try again while the server is away."""
         # Tables that wait for the destination ask from threads of their own.
         with self._lock:
-            return retry(lambda: action(self._connect()), self._waiting, self._disconnect)
-
-    def _connect(self) -> Connection:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._settings.connection.connect()
-            self._connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
-        return self._connection
-
-    def _disconnect(self) -> None:
-        self._observer.on_error("server")
-        self._close()
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
+            return self._connection.run(action)
 
     def refresh(self, oids: Collection[int]) -> CatalogRefresh:
         """Return tables as the catalog describes them now. It waits for no lock."""
@@ -229,3 +216,7 @@ class Catalog:
         if warning not in self._said:
             self._said.add(warning)
             self._observer.on_warning(warning)
+
+
+def _bound_lock_waits(connection: Connection) -> None:
+    connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())

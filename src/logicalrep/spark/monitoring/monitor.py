@@ -12,18 +12,18 @@ import threading
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
 from logicalrep.observe.figures import Figures
-from logicalrep.observe.lag import WalHeads, lag_seconds
 from logicalrep.observe.serving import serve
+from logicalrep.observe.slot_samples import SlotSamples, sampling
 from logicalrep.options.listen_address import ListenError
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.replication import Traffic
-from logicalrep.postgres.server import Connection
+from logicalrep.postgres.sessions.server_connection import ServerConnection
 from logicalrep.postgres.slots.slot import Slot, find_slot
 from logicalrep.spark.monitoring.statistics import Counts
 from logicalrep.transactions.logs import logger
@@ -31,8 +31,6 @@ from logicalrep_runtime.scalars import Lsn
 
 _log = logger("logicalrep")
 
-_PAUSE = 5.0
-"""The seconds between two looks at the slot."""
 _UNTIL_FREE = 10.0
 """The seconds for which the process of an earlier run of the query may still have the port."""
 _PATIENCE = 2.0
@@ -75,14 +73,11 @@ class Monitor:
         Raises ListenError if the address cannot be listened at.
         """
         self._slot_name = slot
-        self._settings = settings
+        self._connection = ServerConnection(settings, 0)
         self._lock = threading.Lock()
-        self._heads = WalHeads()
+        self._samples = SlotSamples()
+        # The slot at the last sample; None if the server was not heard.
         self._slot: Slot | None = None
-        # The slot when the server was last heard.
-        self._last: Slot | None = None
-        # By how much the server's clock is ahead of this machine's.
-        self._ahead = timedelta()
         # Everything before it is Spark's, or was found to be of no interest to the query.
         self._reached = Lsn(0)
         self._committed: datetime | None = None
@@ -98,14 +93,13 @@ class Monitor:
         """The other connections that were made anew."""
         self.mode: str | None = None
         """The way in which the slot is read: `peek` or `walsender`."""
-        self._ending = threading.Event()
         # Only the query's own tasks know it.
         self._tell_path = f"/counts/{secrets.token_urlsafe(16)}"
         self._stack = ExitStack()
         self.address = self._wait_for_listener(listen)
         """The URL of the server."""
-        self._thread = threading.Thread(target=self._look_again, name="logicalrep-monitor", daemon=True)
-        self._thread.start()
+        self._stack.callback(self._connection.close)
+        self._stack.enter_context(sampling(self._sample, self._miss_sample))
         _log.info("slot %s: metrics at %smetrics", slot, self.address)
 
     def _wait_for_listener(self, listen: str) -> str:
@@ -121,7 +115,6 @@ class Monitor:
 
     def close(self) -> None:
         """Listen no more, and look at the slot no more."""
-        self._ending.set()
         self._stack.close()
 
     def teller(self, end: Lsn) -> Teller:
@@ -173,16 +166,10 @@ class Monitor:
     def figures(self) -> Figures:
         """Return the figures of this moment."""
         with self._lock:
-            slot, last, lag = self._slot, self._last, None
-            if last is not None:
-                if last.confirmed_flush_lsn is not None:
-                    # The slot follows what Spark has committed, also in an earlier process.
-                    self._reached = max(self._reached, last.confirmed_flush_lsn)
-                lag = max(last.sent_up_to - self._reached, 0)
-            seconds = lag_seconds(
-                lag, datetime.now(UTC) + self._ahead, self._committed, self._heads.caught_up(self._reached),
-                seen=None if last is None else last.time,
-            )  # fmt: skip
+            slot, last = self._slot, self._samples.last
+            if last is not None and last.confirmed_flush_lsn is not None:
+                # The slot follows what Spark has committed, also in an earlier process.
+                self._reached = max(self._reached, last.confirmed_flush_lsn)
             traffic = self.traffic
             counted = {
                 "server": self._seconds["server"] + traffic.receiving,
@@ -190,8 +177,8 @@ class Monitor:
             }
             return Figures(
                 slot=self._slot_name,
-                lag_bytes=lag,
-                lag_seconds=seconds,
+                lag_bytes=self._samples.lag_bytes(self._reached),
+                lag_seconds=self._samples.lag_seconds(self._reached, self._committed),
                 retained_bytes=None if slot is None else slot.retained_bytes,
                 retained_limit=None if slot is None else slot.retained_limit,
                 changes=self._changes if self._has_all else None,
@@ -211,31 +198,15 @@ class Monitor:
         with self._lock:
             self._told[end] = counts
 
-    def _look_again(self) -> None:
-        connection: Connection | None = None
-        while True:
-            try:
-                if connection is None:
-                    connection = self._settings.connect()
-                slot = find_slot(connection, self._slot_name)
-                self._see(slot, last=slot)
-            except Exception as error:
-                # The reader finds the same, and decides.
-                _log.debug("slot %s cannot be looked at: %s", self._slot_name, error)
-                # The lag grows while the server is not heard.
-                self._see(None, last=self._last)
-                if connection is not None:
-                    connection.close()
-                connection = None
-            if self._ending.wait(_PAUSE):
-                break
-        if connection is not None:
-            connection.close()
-
-    def _see(self, slot: Slot | None, *, last: Slot | None) -> None:
+    def _sample(self) -> None:
+        slot = self._connection.run(lambda connection: find_slot(connection, self._slot_name))
         with self._lock:
-            self._slot, self._last = slot, last
-            if slot is None:
-                return
-            self._ahead = slot.time - datetime.now(UTC)
-            self._heads.record_end(slot.time, slot.sent_up_to)
+            self._slot = slot
+            self._samples.record_slot(slot)
+
+    def _miss_sample(self, error: Exception) -> None:
+        # The reader finds the same, and decides. The lag grows while the server is not heard.
+        _log.debug("slot %s cannot be sampled: %s", self._slot_name, error)
+        self._connection.close()
+        with self._lock:
+            self._slot = None

@@ -1,0 +1,79 @@
+"""The samples of a slot, from which it is known how far its reader is behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from logicalrep.observe.lag import WalHeads, lag_seconds
+from logicalrep.postgres.slots.slot import Slot
+from logicalrep_runtime.scalars import Lsn
+
+_PAUSE = 5.0
+"""The seconds between two samples."""
+
+
+class SlotSamples:
+    """A slot as the server told it, and the lag of its reader; one thread at a time calls the methods."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.last: Slot | None = None
+        """The slot when the server was last heard; None before that, or if there was no such slot."""
+        self._heads = WalHeads()
+        # By how much the server's clock is ahead of this machine's.
+        self._ahead = timedelta()
+
+    def record_slot(self, slot: Slot | None) -> None:
+        """Take the slot as the server has it now; None if it has none."""
+        self.last = slot
+        if slot is not None:
+            self._ahead = slot.time - datetime.fromtimestamp(time.time(), UTC)
+            self._heads.record_end(slot.time, slot.sent_up_to)
+
+    def lag_bytes(self, reached: Lsn | None) -> int | None:
+        """Return the bytes of WAL that a reader at an LSN lacks; None if either is unknown."""
+        return None if self.last is None or reached is None else max(self.last.sent_up_to - reached, 0)
+
+    def lag_seconds(self, reached: Lsn | None, committed: datetime | None) -> float | None:
+        """Return the most that a reader may be behind, in seconds; None if that is unknown.
+
+        Args:
+            reached: the LSN before which the reader has every commit; it never decreases.
+            committed: the time of the last commit that the reader has, in UTC.
+        """
+        if self.last is None or reached is None:
+            return None
+        now = datetime.fromtimestamp(time.time(), UTC) + self._ahead
+        return lag_seconds(self.lag_bytes(reached), now, committed, self._heads.caught_up(reached), seen=self.last.time)
+
+
+@contextmanager
+def sampling(sample: Callable[[], None], on_error: Callable[[Exception], None]) -> Iterator[None]:
+    """Sample every few seconds, in a thread of its own: the reader may wait for its destination for hours.
+
+    Args:
+        sample: takes one sample.
+        on_error: takes an error of it; the sampling goes on.
+    """
+    ending = threading.Event()
+
+    def run() -> None:
+        while True:
+            try:
+                sample()
+            except Exception as error:
+                on_error(error)
+            if ending.wait(_PAUSE):
+                return
+
+    thread = threading.Thread(target=run, name="logicalrep-sampling", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join(5)

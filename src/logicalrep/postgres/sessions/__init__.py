@@ -1,0 +1,1 @@
+"""Sessions with the server that survive its restarts. Needs psycopg 3."""

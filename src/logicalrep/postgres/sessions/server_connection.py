@@ -1,0 +1,82 @@
+"""One connection to the server that survives the server's restarts. Needs psycopg 3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.retries import Waiting, retry
+from logicalrep.postgres.server import Connection
+
+_Result = TypeVar("_Result")
+
+
+class ServerConnection:
+    """A connection that is opened when it is needed, and anew after a failure; one thread at a time uses it.
+
+    Example:
+        >>> server = ServerConnection(ConnectionSettings("dbname=shop"), 60)
+        >>> server.run(query_wal_head)
+        Lsn('16/B374D848')
+        >>> server.close()
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        waiting: Waiting | float,
+        *,
+        prepare: Callable[[Connection], None] | None = None,
+        on_failure: Callable[[], None] | None = None,
+    ) -> None:
+        """Take the server; nothing connects before `run`.
+
+        Args:
+            settings: the server.
+            waiting: how a server is waited for that is away, or just for how many seconds.
+            prepare: is called with each new connection, before anything else uses it.
+            on_failure: is called after each failure that may pass.
+        """
+        self._settings = settings
+        self._waiting = waiting
+        self._prepare = prepare
+        self._on_failure = on_failure
+        self._connection: Connection | None = None
+        self._opened = 0
+
+    @property
+    def restarts(self) -> int:
+        """The number of connections that were opened after the first."""
+        return max(self._opened - 1, 0)
+
+    def run(self, action: Callable[[Connection], _Result]) -> _Result:
+        """Return the result of an action on the connection; try again while the server is away.
+
+        Raises the last error once the server has been away for as long as it is waited for.
+        """
+        return retry(lambda: action(self._open()), self._waiting, self._fail)
+
+    def close(self) -> None:
+        """Close the connection; the next action opens a new one."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _fail(self) -> None:
+        self.close()
+        if self._on_failure is not None:
+            self._on_failure()
+
+    def _open(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            connection = self._settings.connect()
+            try:
+                if self._prepare is not None:
+                    self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+            self._opened += 1
+        return self._connection
