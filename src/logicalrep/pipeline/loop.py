@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 from logicalrep.pipeline.apply.splitting import by_table
 from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.operate.pausing import PauseCheck
 from logicalrep.pipeline.receiving import ChangeReceiver, Changes, last_commit
 from logicalrep.pipeline.run_context import RunContext
-from logicalrep.pipeline.state.requests import read_paused_since, refuse_paused, take_requests
-from logicalrep.pipeline.state.state import State, States, TableState
+from logicalrep.pipeline.state.checkpoints import Checkpoints
+from logicalrep.pipeline.state.requests import take_requests
+from logicalrep.pipeline.state.state import States
 from logicalrep.pipeline.tables import TableManager
 from logicalrep.postgres.slots.slot import query_sent_end
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
-_CHECKPOINT_AGAIN = 5.0
-"""The seconds between two checkpoints while nothing changes."""
-_TIME_AGAIN = 60.0
-"""The seconds between two checkpoints of the time at which the tables were up to date, while nothing else changes."""
 _MOST_WAITING = 64 << 20
 """The bytes of changes that may wait for the catalog while more are taken."""
-_CHECK_AGAIN = 1.0
-"""The seconds between two checks whether the destination is paused."""
-_SAY_AGAIN = 60.0
-"""The seconds between two sentences about a paused destination."""
 
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
@@ -35,7 +30,7 @@ class TablesStoppedError(LogicalRepError, RuntimeError):
 
 
 class Loop:
-    """Batches one after another; loads go on beside them."""
+    """Batches one after another; loads go on meanwhile."""
 
     def __init__(
         self,
@@ -47,123 +42,76 @@ class Loop:
         pool: ThreadPoolExecutor,
     ) -> None:
         """Take what is connected and prepared; nothing happens before `run`."""
-        self._settings = context.settings
-        self._storage = context.storage
-        self._slot = context.identity.slot
-        self._observer = context.observer
+        self._context = context
+        self._settings, self._stop = context.settings, context.stop
         self._receiver = receiver
         self._catalog = catalog
-        self._pool = pool
-        self._patience = context.patience
         self._tables = tables
-        self._stop = context.stop
-        self._states = states
-        before = states.last
-        self._saved = self._taken = before.lsn
-        self._saved_tables: dict[str, TableState] = {}
-        self._commit_timestamp = before.commit_timestamp
-        self._caught_up = before.caught_up
-        self._checkpoint_at = self._written_at = self._batch_at = 0.0
-        self._paused_since: str | None = None
-        self._pause_checked_at = self._said_paused = -_SAY_AGAIN
+        self._pool = pool
+        self._checkpoints = Checkpoints(context, states)
+        self._pause_check = PauseCheck(context, catalog.describe_retained)
+        self._taken = self._checkpoints.lsn
+        self._batch_at = 0.0
+        self._knows_tables = False
 
     def run(self) -> None:
         """Run until `stop` is set, or all is up to date."""
-        target = None
-        if self._settings.once:
-            target = self._catalog.run(lambda connection: query_sent_end(connection, self._slot))
-        is_known = False
+        target = self._query_target() if self._settings.once else None
         while not self._stop.is_set():
             self._catalog.refuse_synchronous()
-            if self._is_paused():
-                continue
-            if not is_known or self._catalog.is_due or self._tables.wait_for(self._saved):
-                is_known = self._refresh_catalog() or is_known
-            if not is_known:
-                # The changes of a table that nobody knows would count as those before its load.
+            # The changes of a table that nobody knows would count as those before its load.
+            if self._pause_check.check() or not self._refresh_if_due():
+                # The receiver goes on to answer the server, and an error of it ends this process too.
                 self._receiver.wait(0)
                 self._stop.wait(0.2)
                 continue
             self._tables.step()
             self._tables.say_loads()
             self._tables.tidy(is_busy=self._receiver.has_changes)
-            pause = self._batch_at + self._settings.every - time.monotonic()
-            if self._tables.waiting_bytes:
-                # No more is taken once much waits: the server holds the rest.
-                is_much = self._tables.waiting_bytes > _MOST_WAITING
-                self._stop.wait(0.05)
-                self._apply_batch(Changes((), self._taken) if is_much else self._receiver.take())
-            elif not self._receiver.wait(0.1):
-                if target is not None or self._is_awaited or time.monotonic() - self._checkpoint_at > _CHECKPOINT_AGAIN:
-                    self._apply_batch(self._receiver.take())
-            elif pause <= 0 or target is not None or self._is_awaited or self._receiver.is_full:
-                self._apply_batch(self._receiver.take())
-            else:
-                self._stop.wait(min(pause, 0.1))
-            if target is not None and self._saved >= target and self._tables.are_up_to_date:
-                # Things that the stream does not report may have changed since the last refresh.
-                if not self._refresh_catalog() or not self._tables.are_up_to_date:
-                    continue
-                self._tables.finish()
-                self._save_checkpoint(self._saved)
-                self._refuse_stopped()
+            self._run_batch(at_once=target is not None)
+            if target is not None and self._finish(target):
                 return
 
-    @property
-    def _is_awaited(self) -> bool:
-        """Whether a load waits for the changes that are there to be acknowledged."""
-        return self._receiver.is_to_begin_again
-
-    def _is_paused(self) -> bool:
-        """Return whether the destination is paused, after a moment if it is; the receiver goes on to answer the server.
-
-        Raises PausedError with `once`: nothing may come to the tables for long.
-        """
-        now = time.monotonic()
-        if now - self._pause_checked_at >= _CHECK_AGAIN:
-            self._pause_checked_at = now
-            before, self._paused_since = (
-                self._paused_since,
-                self._patience.run(lambda: read_paused_since(self._storage)),
-            )
-            if self._paused_since is None and before is not None:
-                self._observer.on_waiting("goes on, as the destination is not paused any more")
-                self._said_paused = -_SAY_AGAIN
-        if self._paused_since is None:
-            return False
-        if self._settings.once:
-            refuse_paused(self._storage)
-        if now - self._said_paused >= _SAY_AGAIN:
-            self._said_paused = now
-            self._observer.on_waiting(
-                f"paused since {self._paused_since}, until logicalrep resume; {self._catalog.describe_retained()}"
-            )
-        # An error of the receiver ends a paused process too.
-        self._receiver.wait(0)
-        self._stop.wait(0.2)
-        return True
-
-    def _refresh_catalog(self) -> bool:
-        """Look at the server's tables; return whether that was possible."""
-        self._patience.run(self._states.check)
-        timeline, found = self._receiver.timeline, self._catalog.query_tables()
-        if found is None:
-            return False
-        self._tables.follow(found, 0 if timeline is None else timeline.id, self._saved)
-        # At the first look an earlier process may have left some, and the tables are known only now.
-        for path, request in take_requests(self._storage):
-            self._tables.load_named(request.resync)
-            if request.skip is not None:
-                if not self._tables.skip(*request.skip):
-                    continue
-                # A later process goes on with the changes after it.
-                self._save_checkpoint(self._saved)
-            self._storage.delete(path)
-        return True
-
-    def _apply_batch(self, changes: Changes) -> None:
-        """Apply changes, save a checkpoint, and acknowledge them, in this order."""
+    def _run_batch(self, *, at_once: bool) -> None:
+        """Receive changes, apply them, save a checkpoint, and acknowledge them, in this order."""
+        changes = self._receive(at_once=at_once)
+        if changes is None:
+            return
         began = time.monotonic()
+        count, tables = self._apply(changes)
+        committed = changes.commit_timestamp
+        self._save_checkpoint(self._tables.written_up_to(changes.end), committed)
+        self._acknowledge()
+        if tables:
+            self._batch_at = began
+            lag = max(self._receiver.received - changes.end, 0)
+            self._context.observer.on_batch_applied(count, tables, time.monotonic() - began, lag, committed)
+
+    # The four steps
+
+    def _receive(self, *, at_once: bool) -> Changes | None:
+        """Return the changes of the next batch, which may be none; None while no batch is due.
+
+        `at_once` does not wait until `every` seconds have passed since the last batch.
+        """
+        if self._tables.waiting_bytes:
+            self._stop.wait(0.05)
+            # No more is taken once much waits: the server holds the rest.
+            is_much = self._tables.waiting_bytes > _MOST_WAITING
+            return Changes((), self._taken) if is_much else self._receiver.take()
+        has_changes = self._receiver.wait(0.1)
+        # A load may wait for the changes that are there to be acknowledged.
+        at_once = at_once or self._receiver.is_to_begin_again
+        if not has_changes:
+            return self._receiver.take() if at_once or self._checkpoints.is_due else None
+        pause = self._batch_at + self._settings.every - time.monotonic()
+        if pause <= 0 or at_once or self._receiver.is_full:
+            return self._receiver.take()
+        self._stop.wait(min(pause, 0.1))
+        return None
+
+    def _apply(self, changes: Changes) -> tuple[int, int]:
+        """Write each table's changes, side by side; return the numbers of changes and of tables."""
         self._taken = changes.end
         writes = [
             (ready, self._pool.submit(self._tables.write, ready, changes.end))
@@ -175,32 +123,61 @@ class Loop:
             committed = last_commit(ready.rows.to_batches())
             if committed is not None and ready.table.stopped is None:
                 ready.table.committed = committed.isoformat()
-        committed = changes.commit_timestamp
-        if committed is not None:
-            self._commit_timestamp = committed.isoformat()
-        self._save_checkpoint(self._tables.written_up_to(changes.end))
-        self._receiver.acknowledge(self._saved)
-        if writes:
-            self._batch_at = began
-            lag = max(self._receiver.received - changes.end, 0)
-            self._observer.on_batch_applied(count, len(writes), time.monotonic() - began, lag, committed)
+        return count, len(writes)
 
-    def _save_checkpoint(self, end: Lsn) -> None:
-        """Write how far the tables are, if anything is new."""
-        lsn = max(self._saved, end)
-        states = self._tables.states(Lsn(lsn - 1))
-        caught_up = self._catalog.caught_up(lsn)
-        if caught_up is not None:
-            self._caught_up = caught_up.isoformat()
-        now = time.monotonic()
-        if lsn > self._saved or states != self._saved_tables or now - self._written_at > _TIME_AGAIN:
-            state = State(lsn, self._commit_timestamp, self._caught_up, states)
-            self._patience.run(lambda: self._states.write(state))
-            self._saved, self._saved_tables, self._written_at = lsn, states, now
-        self._observer.on_checkpoint(lsn, {name: table.figures for name, table in states.items()})
-        self._checkpoint_at = time.monotonic()
+    def _save_checkpoint(self, end: Lsn, committed: datetime | None = None) -> None:
+        """Save how far the tables are, given that those that follow have every commit before `end`."""
+        lsn = max(self._checkpoints.lsn, end)
+        states, caught_up = self._tables.states(Lsn(lsn - 1)), self._catalog.caught_up(lsn)
+        self._checkpoints.save(lsn, states, caught_up=caught_up, committed=committed)
 
-    def _refuse_stopped(self) -> None:
-        stopped = self._tables.stopped
-        if stopped:
-            raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in stopped.items()))
+    def _acknowledge(self) -> None:
+        """Let the server forget what the last checkpoint has; nothing else moves the slot."""
+        self._receiver.acknowledge(self._checkpoints.lsn)
+
+    # Between batches
+
+    def _query_target(self) -> Lsn:
+        """Return the end of all that had committed when the run began."""
+        return self._catalog.run(lambda connection: query_sent_end(connection, self._context.identity.slot))
+
+    def _refresh_if_due(self) -> bool:
+        """Refresh the catalog if that is due; return whether the server's tables are known."""
+        is_due = self._catalog.is_due or self._tables.wait_for(self._checkpoints.lsn)
+        if is_due or not self._knows_tables:
+            self._knows_tables = self._refresh_catalog() or self._knows_tables
+        return self._knows_tables
+
+    def _refresh_catalog(self) -> bool:
+        """Take the server's tables as they are, and what people ask for; return whether that was possible."""
+        self._checkpoints.check_writer()
+        timeline, found = self._receiver.timeline, self._catalog.query_tables()
+        if found is None:
+            return False
+        self._tables.follow(found, 0 if timeline is None else timeline.id, self._checkpoints.lsn)
+        # Requests may be older than this process; only now the tables are known.
+        for path, request in take_requests(self._context.storage):
+            self._tables.load_named(request.resync)
+            if request.skip is not None:
+                if not self._tables.skip(*request.skip):
+                    continue
+                # A later process goes on with the changes after it.
+                self._save_checkpoint(self._checkpoints.lsn)
+            self._context.storage.delete(path)
+        return True
+
+    def _finish(self, target: Lsn) -> bool:
+        """Return whether the tables have all that committed before `target`; the run has ended then.
+
+        Raises TablesStoppedError if some tables are stopped.
+        """
+        if self._checkpoints.lsn < target or not self._tables.are_up_to_date:
+            return False
+        # Things that the stream does not report may have changed since the last refresh.
+        if not self._refresh_catalog() or not self._tables.are_up_to_date:
+            return False
+        self._tables.finish()
+        self._save_checkpoint(self._checkpoints.lsn)
+        if self._tables.stopped:
+            raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in self._tables.stopped.items()))
+        return True

@@ -1,0 +1,48 @@
+"""A running process's view of whether its destination is paused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.state.requests import read_paused_since, refuse_paused
+
+_CHECK_AGAIN = 1.0
+"""The seconds between two checks whether the destination is paused."""
+_SAY_AGAIN = 60.0
+"""The seconds between two sentences about a paused destination."""
+
+
+class PauseCheck:
+    """Checks every second whether the destination is paused, and says so every minute."""
+
+    def __init__(self, context: RunContext, describe_retained: Callable[[], str]) -> None:
+        """Take the parts of the run, and the text on the WAL that the slot retains."""
+        self._context = context
+        self._describe_retained = describe_retained
+        self._paused_since: str | None = None
+        self._checked_at = self._said_at = -_SAY_AGAIN
+
+    def check(self) -> bool:
+        """Return whether the destination is paused.
+
+        Raises PausedError with `once`: nothing may come to the tables for long.
+        """
+        context, now = self._context, time.monotonic()
+        if now - self._checked_at >= _CHECK_AGAIN:
+            self._checked_at, before = now, self._paused_since
+            self._paused_since = context.patience.run(lambda: read_paused_since(context.storage))
+            if self._paused_since is None and before is not None:
+                context.observer.on_waiting("goes on, as the destination is not paused any more")
+                self._said_at = -_SAY_AGAIN
+        if self._paused_since is None:
+            return False
+        if context.settings.once:
+            refuse_paused(context.storage)
+        if now - self._said_at >= _SAY_AGAIN:
+            self._said_at = now
+            context.observer.on_waiting(
+                f"paused since {self._paused_since}, until logicalrep resume; {self._describe_retained()}"
+            )
+        return True
