@@ -15,7 +15,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from logicalrep.pipeline.catalog.definitions import query_born_partitions, query_empty_tables
+from logicalrep.pipeline.catalog.partitions import query_born_partitions, query_empty_tables
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings

@@ -61,7 +61,7 @@ def test_a_place_reads_what_it_wrote(store: Store) -> None:
 
 
 def test_a_large_file_is_read_in_ranges(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.storage._READ_WHOLE", 1)
+    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.READ_WHOLE", 1)
     where = Storage("s3://lake/shop", store.options)
     data = random.Random(1).randbytes(100_000)
     where.write("f", data)
@@ -126,7 +126,7 @@ class Troubles:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.storage._RETRIES", {"max_retries": 1})
+    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 1})
     monkeypatch.setattr(delta_log, "CHECKPOINT_EVERY", 5)
     where = Storage("s3://lake/shop", store.options)
     log = new_log(where, ("id",))
@@ -156,7 +156,7 @@ def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, m
 
 
 def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.storage._RETRIES", {"max_retries": 0})
+    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 0})
     where = Storage("s3://lake/shop", store.options)
     log = new_log(where, ("id",))
     history = History(("id",), random.Random(1))
@@ -175,7 +175,7 @@ def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, monk
 
 
 def test_a_load_whose_answer_is_lost_is_there(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.storage._RETRIES", {"max_retries": 0})
+    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 0})
     where = Storage("s3://lake/shop", store.options)
     store.trouble = lambda method, path: "lose" if method == "PUT" and path.endswith(".json") else None
     with pytest.raises(StorageError):
@@ -186,7 +186,7 @@ def test_a_load_whose_answer_is_lost_is_there(store: Store, monkeypatch: pytest.
 
 
 def test_a_store_that_is_away_is_one_sentence(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.storage._RETRIES", {"max_retries": 0})
+    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 0})
     away = Storage("s3://lake/x", store.options | {"aws_endpoint": "http://127.0.0.1:1", "timeout": "1s"})
     with pytest.raises(StorageError) as error:
         away.read("a")

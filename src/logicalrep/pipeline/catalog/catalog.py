@@ -13,13 +13,8 @@ import psycopg
 
 from logicalrep.observe.lag import WalHeads
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.catalog.definitions import (
-    CatalogTable,
-    one_state,
-    query_born_partitions,
-    query_catalog_tables,
-    query_empty_tables,
-)
+from logicalrep.pipeline.catalog.definitions import CatalogTable, one_state, query_catalog_tables
+from logicalrep.pipeline.catalog.partitions import query_born_partitions, query_empty_tables
 from logicalrep.pipeline.catalog.proof import new_partitions, unproven_partitions
 from logicalrep.pipeline.catalog.publishing import ensure_publication
 from logicalrep.pipeline.settings import ReplicateSettings

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 from urllib.parse import quote, unquote
 
-import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError
-from obstore.store import ObjectStore, from_url
+from obstore.exceptions import BaseError, NotSupportedError
 
+from logicalrep.pipeline.storage.local_files import LocalFiles
+from logicalrep.pipeline.storage.store_files import StoreFiles
 from logicalrep_runtime.errors import LogicalRepError
-
-if TYPE_CHECKING:
-    from obstore.store import RetryConfig
 
 _Result = TypeVar("_Result")
 
-_RETRIES: RetryConfig = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
-"""The tries of a request that an object store refuses; the caller waits for a destination that is away for longer."""
 _STORE = re.compile(r"(s3|s3a|gs|abfs|abfss)://[^/?#]+(/[^?#]*)?")
 _CODE = re.compile("%[0-9A-Fa-f]{2}")
-_OF_CLIENT = re.compile(
-    r"(?:aws_|azure_|google_)?"
-    r"(allow_http|allow_invalid_certificates|connect_timeout|default_content_type|pool_idle_timeout|"
-    r"pool_max_idle_per_host|proxy_ca_certificate|proxy_excludes|proxy_url|randomize_addresses|read_timeout|timeout|"
-    r"user_agent)"
-)
-"""The options of the client that speaks HTTP, which stand among the store's."""
 _OF_ENVIRONMENT = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -48,8 +33,6 @@ _OF_ENVIRONMENT = (
     "AWS_ALLOW_HTTP",
 )
 """The environment variables of S3 that executors get too, whose environment is another."""
-_READ_WHOLE = 16 << 20
-"""The size up to which a store's file is read by one request, whatever part of it is asked for."""
 
 
 class StorageError(LogicalRepError, RuntimeError):
@@ -236,19 +219,11 @@ class Storage:
             raise StorageError(f"{self.uri_of(path)}: {first_line(error)}") from None
 
     @cached_property
-    def _files(self) -> _Folder | _Store:
+    def _files(self) -> LocalFiles | StoreFiles:
         if self.is_local:
-            return _Folder(Path(self.uri))
-        config: dict[str, str] = {}
-        client: dict[str, str] = {}
-        for name, value in self.storage_options.items():
-            of_client = _OF_CLIENT.fullmatch(name)
-            if of_client is None:
-                config[name] = value
-            else:
-                client[of_client[1]] = value
+            return LocalFiles(Path(self.uri))
         try:
-            return _Store(from_url(self.uri, config=config, client_options=client, retry_config=_RETRIES))  # type: ignore[call-overload]
+            return StoreFiles(self.uri, self.storage_options)
         except (OSError, BaseError, ValueError) as error:
             raise InvalidDestinationError(f"{self.uri} is not a destination for tables: {first_line(error)}") from None
 
@@ -266,159 +241,3 @@ def first_line(error: BaseException) -> str:
     """Return the first line of an error of a store, or of a library that uses one."""
     # The store's own errors go on with lines for its developers.
     return str(error).partition("\n")[0] or type(error).__name__
-
-
-class _Folder:
-    """Files in a folder of this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def read(self, path: str) -> bytes | None:
-        try:
-            return (self._folder / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def open(self, path: str, size: int) -> IO[bytes]:
-        return (self._folder / path).open("rb")
-
-    def write(self, path: str, data: bytes) -> None:
-        target = self._folder / path
-        os.replace(self._write_temporary(target, data), target)
-        _sync(target.parent)
-
-    def create(self, path: str, data: bytes) -> bool:
-        target = self._folder / path
-        written = self._write_temporary(target, data)
-        try:
-            os.link(written, target)
-        except FileExistsError:
-            return False
-        finally:
-            written.unlink()
-        _sync(target.parent)
-        return True
-
-    def copy(self, source: str, target: str) -> None:
-        self._make((self._folder / target).parent)
-        with suppress(FileExistsError):
-            os.link(self._folder / source, self._folder / target)
-        _sync((self._folder / target).parent)
-
-    def times(self, folder: str) -> dict[str, float]:
-        found = {}
-        for path in (self._folder / folder).rglob("*"):
-            with suppress(FileNotFoundError):
-                if path.is_file():
-                    found[str(path.relative_to(self._folder))] = path.stat().st_mtime
-        return found
-
-    def delete(self, path: str) -> None:
-        with suppress(FileNotFoundError):
-            (self._folder / path).unlink()
-
-    def remove_empty_folders(self, folder: str) -> None:
-        for path, _, _ in os.walk(self._folder / folder, topdown=False):
-            with suppress(OSError):
-                Path(path).rmdir()
-
-    def _make(self, folder: Path) -> None:
-        """Make a folder of the destination; a new destination is for its owner alone."""
-        if not self._folder.exists():
-            self._folder.parent.mkdir(parents=True, exist_ok=True)
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def _write_temporary(self, target: Path, data: bytes) -> Path:
-        """Write a file next to the target, and return its path once it is on the disk."""
-        self._make(target.parent)
-        temporary = target.parent / f".{target.name}.{os.getpid()}.{time.monotonic_ns()}"
-        try:
-            with temporary.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return temporary
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class _Store:
-    """Files in an object store, which repeats failed requests by itself."""
-
-    def __init__(self, store: ObjectStore) -> None:
-        self._store = store
-
-    def read(self, path: str) -> bytes | None:
-        try:
-            return obstore.get(self._store, path).bytes().to_bytes()
-        except FileNotFoundError:
-            return None
-
-    def open(self, path: str, size: int) -> IO[bytes]:
-        if size <= _READ_WHOLE:
-            return io.BytesIO(obstore.get(self._store, path).bytes())
-        return io.BufferedReader(_Ranges(self._store, path, size), 1 << 20)
-
-    def write(self, path: str, data: bytes) -> None:
-        obstore.put(self._store, path, data)
-
-    def create(self, path: str, data: bytes) -> bool:
-        try:
-            obstore.put(self._store, path, data, mode="create")
-        except AlreadyExistsError:
-            return False
-        return True
-
-    def copy(self, source: str, target: str) -> None:
-        obstore.copy(self._store, source, target)
-
-    def times(self, folder: str) -> dict[str, float]:
-        entries = (entry for page in obstore.list(self._store, folder) for entry in page)
-        return {entry["path"]: entry["last_modified"].timestamp() for entry in entries}
-
-    def delete(self, path: str) -> None:
-        with suppress(FileNotFoundError):
-            obstore.delete(self._store, path)
-
-    def remove_empty_folders(self, folder: str) -> None:
-        pass
-
-
-class _Ranges(io.RawIOBase):
-    """A file in an object store, each read a request."""
-
-    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
-        self._store = store
-        self._path = path
-        self._size = size
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
-
-    def readinto(self, target: Any) -> int:
-        length = min(len(target), self._size - self._at)
-        if length <= 0:
-            return 0
-        data = obstore.get_range(self._store, self._path, start=self._at, length=length)
-        target[:length] = memoryview(data)
-        self._at += length
-        return length

@@ -1,0 +1,59 @@
+"""Facts on partitions that come to a table: whether all of their rows were sent, and whether they have any."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import psycopg
+from psycopg import sql
+
+from logicalrep.postgres.server import Connection, server_major
+from logicalrep.postgres.snapshots import SnapshotError
+from logicalrep.postgres.table_rows.reading import UnsafeTableError, check_functions, lock_table
+from logicalrep.transactions.table_names import TableName
+
+# A table that is attached gets all of its columns written; one that was made as a partition has them as at the start.
+# The numbers of commands within a transaction tell the two apart where one transaction did both.
+_BORN = """
+SELECT class.oid::bigint FROM pg_class AS class JOIN pg_type AS type ON type.oid = class.reltype
+WHERE class.oid = ANY(%s) AND EXISTS (
+    SELECT FROM pg_attribute AS attribute
+    WHERE attrelid = class.oid AND attnum > 0 AND attinhcount > 0
+        AND attribute.xmin = type.xmin AND attribute.cmin = type.cmin
+        AND attribute.xmax = '0'::xid AND type.xmax = '0'::xid
+)
+"""
+_READABLE = """
+SELECT class.oid::bigint, nspname, relname
+FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
+WHERE class.oid = ANY(%s) AND has_table_privilege(class.oid, 'SELECT') ORDER BY 1
+"""
+
+
+def query_born_partitions(connection: Connection, oids: Collection[int]) -> set[int]:
+    """Return the tables of these that were made as partitions, and never detached since: all of their rows are sent."""
+    return {oid for (oid,) in connection.execute(_BORN, (list(oids),)).fetchall()}
+
+
+def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int]:
+    """Return the tables of these that are known to have no rows.
+
+    Raises psycopg.errors.LockNotAvailable while another session alters one.
+    """
+    empty: set[int] = set()
+    if server_major(connection) < 15:
+        # A session that has sent rows of one, which may be gone, sends none of it as a partition.
+        return empty
+    for oid, schema, table in connection.execute(_READABLE.encode(), (list(oids),)).fetchall():
+        name = TableName(schema, table)
+        try:
+            with connection.transaction():
+                lock_table(connection, oid, name)
+                check_functions(connection, name, [oid])
+                query = sql.SQL("SELECT FROM ONLY {} LIMIT 1").format(sql.Identifier(*name))
+                if connection.execute(query).fetchone() is None:
+                    empty.add(oid)
+        except (SnapshotError, UnsafeTableError, psycopg.errors.InsufficientPrivilege):
+            # The load then says which right is missing.
+            continue
+    return empty

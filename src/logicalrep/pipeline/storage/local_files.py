@@ -1,0 +1,94 @@
+"""Files in a folder of this machine, each written as a whole and durable afterwards."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+
+class LocalFiles:
+    """Files in a folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            return (self._folder / path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def open(self, path: str, size: int) -> IO[bytes]:
+        return (self._folder / path).open("rb")
+
+    def write(self, path: str, data: bytes) -> None:
+        target = self._folder / path
+        os.replace(self._write_temporary(target, data), target)
+        _sync(target.parent)
+
+    def create(self, path: str, data: bytes) -> bool:
+        target = self._folder / path
+        written = self._write_temporary(target, data)
+        try:
+            os.link(written, target)
+        except FileExistsError:
+            return False
+        finally:
+            written.unlink()
+        _sync(target.parent)
+        return True
+
+    def copy(self, source: str, target: str) -> None:
+        self._make((self._folder / target).parent)
+        with suppress(FileExistsError):
+            os.link(self._folder / source, self._folder / target)
+        _sync((self._folder / target).parent)
+
+    def times(self, folder: str) -> dict[str, float]:
+        found = {}
+        for path in (self._folder / folder).rglob("*"):
+            with suppress(FileNotFoundError):
+                if path.is_file():
+                    found[str(path.relative_to(self._folder))] = path.stat().st_mtime
+        return found
+
+    def delete(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            (self._folder / path).unlink()
+
+    def remove_empty_folders(self, folder: str) -> None:
+        for path, _, _ in os.walk(self._folder / folder, topdown=False):
+            with suppress(OSError):
+                Path(path).rmdir()
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder of the destination; a new destination is for its owner alone."""
+        if not self._folder.exists():
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def _write_temporary(self, target: Path, data: bytes) -> Path:
+        """Write a file next to the target, and return its path once it is on the disk."""
+        self._make(target.parent)
+        temporary = target.parent / f".{target.name}.{os.getpid()}.{time.monotonic_ns()}"
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        return temporary
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
