@@ -17,12 +17,12 @@ import sys
 import psycopg
 
 import logicalrep
-from logicalrep.observe.observer import Report
+from logicalrep.observe.observer import Observer
 
 dsn, to = sys.argv[1:]
 
 
-class Timed(Report):
+class Timed(Observer):
     load = apply = 0.0
 
     def on_load_ended(self, table, rows, seconds):
@@ -33,11 +33,11 @@ class Timed(Report):
 
 
 slow, timed = Timed(), Timed()
-logicalrep.replicate(dsn, f"{to}/slow", once=True, report=slow, load_rate=20)
-logicalrep.replicate(dsn, to, once=True, report=timed)
+logicalrep.replicate(dsn, f"{to}/slow", once=True, observer=slow, load_rate=20)
+logicalrep.replicate(dsn, to, once=True, observer=timed)
 with psycopg.connect(dsn) as connection:
     connection.execute("UPDATE public.accounts SET abalance = abalance + 1 WHERE aid % 3 = 0")
-logicalrep.replicate(dsn, to, once=True, report=timed)
+logicalrep.replicate(dsn, to, once=True, observer=timed)
 print(json.dumps([slow.load, timed.load, timed.apply]))
 """
 
