@@ -38,7 +38,7 @@ class StateError(LogicalRepError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The facts on a destination that do not change; `_logicalrep/storage.json`, written before anything is made."""
+    """The facts on a destination that do not change; `_logicalrep/place.json`, written before anything is made."""
 
     slot: str
     publication: str

@@ -1,0 +1,109 @@
+"""docs/destination.md has every file of a destination, and the keys of each, as they are written."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from logicalrep.pipeline.load.change_buffer import ChangeBuffer
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep_runtime.scalars import Lsn
+from tests.conftest import ROOT
+from tests.pipeline.apply.test_applying import new_log
+from tests.pipeline.state.test_stored_keys import FILES, STORED_SETTINGS, STORED_TABLE, STORED_TABLE_STATE
+
+PAGE = (ROOT / "docs" / "destination.md").read_text("utf-8")
+SECTIONS = dict(re.findall(r"(?ms)^##+ (.*?)$(.*?)(?=^##|\Z)", PAGE))
+PARTS = {"<folder>": ".+/.+", "<number>": r"\d{20}", "<LSN>": "[0-9A-F]{16}", "<random>": "[0-9a-f]{16}|RANDOM"}
+DESCRIPTION = json.loads(STORED_TABLE)
+
+
+def keys_of(section: str, column: str = "key") -> set[str]:
+    """Return the keys in a section's table."""
+    _, _, rows = SECTIONS[section].partition(f"| {column} | value |\n| --- | --- |\n")
+    return set(re.findall(r"(?m)^\| `(.*?)` \|", rows.partition("\n\n")[0]))
+
+
+def files() -> list[str]:
+    """Return the files below `_logicalrep/` in the list of all, and those of ours in a table's folder."""
+    _, _, rows = PAGE.partition("| file | written | read |\n| --- | --- | --- |\n")
+    return [name for name in re.findall(r"(?m)^\| `(.*?)`", rows.partition("\n\n")[0]) if not name.endswith("/")]
+
+
+def one_of(names: Iterable[str]) -> re.Pattern[str]:
+    patterns = [re.sub("|".join(PARTS), lambda part: f"({PARTS[part[0]]})", name.replace(".", r"\.")) for name in names]
+    return re.compile("|".join(f"({pattern})" for pattern in patterns))
+
+
+def test_each_file_is_on_the_page_and_each_on_the_page_is_written() -> None:
+    written = [*FILES, "_logicalrep/state.json", "_logicalrep/kept/public/t/0000000000000010-RANDOM.part"]
+    for name in files():
+        assert any(one_of([name]).fullmatch(path) for path in written), name
+    assert [path for path in written if not one_of(files()).fullmatch(path)] == []
+
+
+def test_files_of_a_release_are_on_the_page() -> None:
+    paths = []
+    for release in (ROOT / "tests" / "compatibility" / "releases").glob("*.tar.gz"):
+        with tarfile.open(release) as archive:
+            paths += [member.name for member in archive if member.isfile() and "/_logicalrep/" in member.name]
+    assert len(paths) > 5
+    assert [path for path in paths if not one_of(files()).fullmatch(path[path.index("_logicalrep/") :])] == []
+
+
+def test_files_have_the_keys_of_the_page() -> None:
+    written: dict[str, Any] = {path: json.loads(text) for path, text in FILES.items() if path.endswith(".json")}
+    sections = [name.strip("`") for name in SECTIONS if name.startswith("`") and name.endswith(".json`")]
+    assert {name for name in files() if name.endswith(".json")} - {"_logicalrep/state.json"} == set(sections)
+    for name in sections:
+        found = {key for path, content in written.items() if one_of([name]).fullmatch(path) for key in content}
+        # The other kind of request.
+        found |= {"resync"} if "requests" in name else set()
+        assert found == keys_of(f"`{name}`"), name
+
+
+def test_stored_objects_have_the_keys_of_the_page() -> None:
+    element = DESCRIPTION["types"]["9"]["element"]
+    assert {
+        "A table's state": json.loads(STORED_TABLE_STATE).keys(),
+        "A table's description": DESCRIPTION.keys(),
+        "Facts of the catalog": DESCRIPTION["evidence"].keys(),
+        "A type": element.keys(),
+        "A table's settings": json.loads(STORED_SETTINGS).keys(),
+    } == {
+        name: keys_of(name)
+        for name in (
+            "A table's state", "A table's description", "Facts of the catalog", "A type", "A table's settings"
+        )
+    }  # fmt: skip
+    assert DESCRIPTION["settings"].keys() - TableSettings().to_json().keys() == {"origin"}
+
+
+def test_a_delta_table_has_the_properties_of_the_page(tmp_path: Path) -> None:
+    log = new_log(Storage(str(tmp_path)), ("id",))
+    log.write_stopped("why")
+    properties = DeltaTable(tmp_path / "public/t").metadata().configuration.keys()
+    on_page = keys_of("The Delta tables", "property")
+    assert on_page - properties == {"delta.dataSkippingNumIndexedCols"}
+    assert properties - on_page == set()
+
+
+def test_a_large_transaction_is_buffered_in_the_files_of_the_page(tmp_path: Path) -> None:
+    rows = pa.table({"commit_lsn": [1, 1], "value": pa.repeat(pa.scalar("x" * (40 << 20)), 2)})
+    ChangeBuffer(Storage(str(tmp_path))).keep("public/t", rows, Lsn(16))
+    part, last = sorted(tmp_path.rglob("*.par*"))
+    paths = [path.relative_to(tmp_path).as_posix() for path in (part, last)]
+    names = ["_logicalrep/kept/<folder>/<LSN>-<random>.part", "_logicalrep/kept/<folder>/<LSN>.parquet"]
+    assert [bool(one_of([name]).fullmatch(path)) for name, path in zip(names, paths, strict=True)] == [True, True]
+    ((key, value),) = pq.read_schema(last).metadata.items()
+    assert f"`{key.decode()}`" in SECTIONS[f"`{names[1]}`"]
+    assert json.loads(value) == [part.name]
