@@ -47,6 +47,9 @@ regen: $(READY) ## Write generated/ from spec/
 docs/options.md: src/logicalrep/spark/options.py $(SPARK_READY) ## Write the page of the Spark source's options
 	$(BIN)/python -c 'import pathlib; from logicalrep.spark.options import page; pathlib.Path("$@").write_text(page())'
 
+docs/replicate-options.md: src/logicalrep/pipeline/options.py $(SPARK_READY) ## Write the page of the options of replicate
+	$(BIN)/python -c 'import pathlib; from logicalrep.pipeline.options import page; pathlib.Path("$@").write_text(page())'
+
 docs/metrics.md: src/logicalrep/observe/metrics.py $(SPARK_READY) ## Write the page of the metrics
 	$(BIN)/python -c 'import pathlib; from logicalrep.observe.metrics import page; pathlib.Path("$@").write_text(page())'
 

@@ -19,7 +19,7 @@ from typing import Any
 from bench.writer import connect_writer
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
@@ -97,11 +97,11 @@ def main() -> None:
                 )
             connection.execute("CREATE PUBLICATION p FOR TABLE t, root WITH (publish_via_partition_root = true)")
             settings = ReplicateSettings(
-                connection=ConnectionSettings(server.dsn),
+                dsn=ConnectionSettings(server.dsn),
                 to=str(folder),
                 publication="p",
                 every=0.0,
-                table_settings=kept,
+                **shared_options(kept),
             )
             thread = threading.Thread(target=replicate_with, args=(settings, observer), kwargs={"stop": stop})
             thread.start()

@@ -42,7 +42,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         (["--to", "x"], 2, "name the server by --dsn or --dsn-file"),
         (["--dsn", "dbname=x"], 2, "--to"),
         (["--dsn", "dbname=x", "--to", "x", "--tables", "a.b.c"], 2, "schema.table is expected"),
-        (["--dsn", "dbname=x", "--to", "x", "--every", "-1"], 2, "--every"),
+        (["--dsn", "dbname=x", "--to", "x", "--every", "-1"], 2, "[OPTION_INVALID] option 'every'"),
         (["--dsn", "dbname=x", "--to", "x", "--storage-option", "a"], 2, "write NAME=VALUE"),
         (["--dsn", "no such=parameter", "--to", "x"], 1, "[CONNECTION_SETTINGS]"),
         (

@@ -48,7 +48,7 @@ CONFIG = Config({name: Entry(str(name), settings) for name, settings in _SETTING
 def replicate(database: Database, storage: Path) -> None:
     """Bring all that has committed into the tables of a destination."""
     settings = ReplicateSettings(
-        connection=database.settings,
+        dsn=database.settings,
         to=str(storage),
         publication="p",
         slot="lake",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.config.config import read_config
+from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from tests.documents import examples
 from tests.pipeline.test_replicate import SHOP, replicate_once

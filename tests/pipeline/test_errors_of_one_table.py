@@ -173,7 +173,7 @@ def test_a_table_that_loads_can_be_asked_for_again(
             begun.append(table.name)
 
     # The first two loads take about ten seconds: they are given up. The last has few rows.
-    with replicate_meanwhile(db18, tmp_path, Heard(), load_rate=10_000.0, load_sessions=1) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, Heard(), load_rate=0.01, load_sessions=1) as caught_up:
         eventually(lambda: "bad" in begun)
         for number in range(2):
             if number == 1:

@@ -19,7 +19,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres import replication_connection
@@ -45,8 +45,11 @@ INSERT INTO audit SELECT '2020-01-01', 'same' FROM generate_series(1, 10);
 TABLES = ["public.customer", "public.orders", "public.audit"]
 
 
-def settings(db: Database, storage: Path | str, **options: Any) -> ReplicateSettings:
-    return ReplicateSettings(connection=ConnectionSettings(db.dsn), to=str(storage), **options)
+def settings(
+    db: Database, storage: Path | str, *, table_settings: TableSettings | None = None, **options: Any
+) -> ReplicateSettings:
+    shared = {} if table_settings is None else shared_options(table_settings)
+    return ReplicateSettings(db.dsn, str(storage), **shared, **options)
 
 
 def replicate_once(db: Database, storage: Path | str, **options: Any) -> None:

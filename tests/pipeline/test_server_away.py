@@ -63,6 +63,6 @@ def test_a_server_that_is_away_at_first_and_later_is_waited_for(tmp_path: Path) 
 
 def test_once_waits_for_as_long_as_it_is_told(tmp_path: Path) -> None:
     nobody = ConnectionSettings(f"host={tmp_path} dbname=d user=u")
-    settings = ReplicateSettings(connection=nobody, to=str(tmp_path / "lake"), once=True, retry_timeout=0.2)
+    settings = ReplicateSettings(dsn=nobody, to=str(tmp_path / "lake"), once=True, retry_timeout=0.2)
     with pytest.raises(ConnectError, match=r"\[SERVER_AWAY\].*; tried for 0\."):
         replicate_with(settings, Observer(), engine=SequentialEngine(), stop=threading.Event())

@@ -147,7 +147,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
         standby.execute("SELECT pg_promote()", "INSERT INTO audit VALUES (NULL, 'after the failover')")
         servers = f"host={primary.server.folder},{local.folder} target_session_attrs=read-write"
         both = ConnectionSettings(f"{servers} user=postgres dbname=postgres")
-        now = ReplicateSettings(connection=both, to=str(lake), once=True, failover=True)
+        now = ReplicateSettings(dsn=both, to=str(lake), once=True, failover=True)
         replicate_with(now, Observer(), engine=SequentialEngine())
         assert find_differences(standby.dsn, str(lake), TABLES) == {}
         assert loads(lake) == known

@@ -53,7 +53,7 @@ def test_a_proxy_that_fails_loses_nothing(failure: str, phase: int, tmp_path: Pa
 def _fails(db: Database, proxy: Proxy, lake: Path, phase: int, failure: dict[str, Any]) -> None:
     # A server that does not notice by itself that a session's other side is gone.
     settings = ReplicateSettings(
-        connection=ConnectionSettings(f"{proxy.dsn} options='-c wal_sender_timeout=0'").with_patience(1),
+        dsn=ConnectionSettings(f"{proxy.dsn} options='-c wal_sender_timeout=0'").with_patience(1),
         to=str(lake),
         every=0.0,
     )

@@ -33,7 +33,7 @@ from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 
-settings = ReplicateSettings(connection=ConnectionSettings(sys.argv[1]), to=sys.argv[2], every=0.0)
+settings = ReplicateSettings(dsn=ConnectionSettings(sys.argv[1]), to=sys.argv[2], every=0.0)
 replicate_with(settings, Observer(), engine=SequentialEngine())
 """
 

@@ -21,6 +21,7 @@ from logicalrep.cli.slot import add_slot
 from logicalrep.cli.summary import Summary
 from logicalrep.cli.terminal import ProgressBar, TerminalStyle
 from logicalrep.cli.verify import add_verify
+from logicalrep.options.kinds import OptionError
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.table_names import TableNameError, name_parts
@@ -61,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except UsageError as error:
+    except (UsageError, OptionError) as error:
         return _fail(str(error), 2)
     except (TableNameError, ArgumentsError) as error:
         return _fail(visible(error.description), 2)

@@ -139,7 +139,7 @@ def _resync(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.config.config import Config
     from logicalrep.pipeline.operate.resync import query_known_tables, read_known_settings, resync
     from logicalrep.pipeline.run import replicate_with
-    from logicalrep.pipeline.settings import ReplicateSettings
+    from logicalrep.pipeline.settings import ReplicateSettings, shared_options
     from logicalrep.postgres.publications import PublicationError
     from logicalrep.postgres.slots.errors import UndecodableError
     from logicalrep.transactions.table_names import table_names
@@ -155,13 +155,13 @@ def _resync(options: argparse.Namespace) -> int:
     # Another setting would load its table again.
     stored = read_known_settings(storage)
     settings = ReplicateSettings(
-        connection=connection,
-        to=storage.uri,
+        connection,
+        storage.uri,
         storage_options=storage.storage_options,
         once=True,
-        tables=query_known_tables(connection, storage),
-        table_settings=stored.others,
+        tables=map(str, query_known_tables(connection, storage)),
         config=Config.of(stored.tables),
+        **shared_options(stored.others),
     )
     with show_progress() as observer:
         try:

@@ -9,16 +9,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logicalrep.cli.server_options import (
     Commands,
     add_destination_command,
     hide_secrets,
-    not_negative,
     server_and_storage,
 )
 from logicalrep.observe.log import log_to_standard_error
+from logicalrep.options import kinds
+from logicalrep.pipeline.options import OPTIONS, ReplicateOptions, flag_of
 
 if TYPE_CHECKING:
     from logicalrep.observe.observer import Observer
@@ -45,61 +46,16 @@ def add_replicate(commands: Commands) -> None:
         "schema.table is the Delta table DESTINATION/schema/table.",
         _EXIT_CODES,
     )
-    parser.add_argument("--publication", metavar="NAME", help="the publication (default: one made for the destination)")
-    parser.add_argument("--slot", metavar="NAME", help="the replication slot (default: one made for the destination)")
-    parser.add_argument(
-        "--failover", action="store_true", help="have standbys keep the slot, for a failover (PostgreSQL 17)"
-    )
-    parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")
-    parser.add_argument(
-        "--once", action="store_true", help="end when all that had committed at the start is in the tables"
-    )
-    parser.add_argument(
-        "--retry-timeout", metavar="SECONDS", type=not_negative,
-        help="the longest wait for a server that is away (default: 60 with --once, else for as long as it takes)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--every", metavar="SECONDS", type=not_negative, default=10.0,
-        help="the time between two commits of a table; 0 is as fast as it goes (default: 10)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--keep", metavar="HOURS", type=not_negative, default=24.0,
-        help="how long old versions of a table can be read (default: 24)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--unrepresentable", choices=["error", "null", "text"], default="error",
-        help="what becomes of values that the column's type cannot hold, such as a timestamp of infinity: the table "
-        "is stopped, NULL, or NULL with the server's text in a column beside it (default: error)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--deletes", choices=("hard", "soft"), default="hard",
-        help="whether a deleted row goes, or stays with _deleted and _deleted_at (default: hard)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--history", action="store_true", help="keep every version of each row in a second table TABLE~history"
-    )
-    parser.add_argument(
-        "--append", action="store_true", help="keep all changes, one after another, in a second table TABLE~changes"
-    )
-    parser.add_argument(
-        "--origin", choices=("any", "none"), default="any",
-        help="none leaves out changes that were replayed from another server, as in two-way replication; loads copy "
-        "rows of every origin (PostgreSQL 16; default: any)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--config", metavar="FILE", help="a YAML file with the settings of tables that have some of their own"
-    )
-    parser.add_argument(
-        "--load-sessions", metavar="COUNT", type=_positive, default=4,
-        help="the most sessions that copy rows at the same time (default: 4)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--load-rate", metavar="MB", type=not_negative, help="the most megabytes a second that each of them copies"
-    )
-    parser.add_argument(
-        "--listen", metavar="HOST:PORT",
-        help="serve a page at / and metrics for Prometheus at /metrics; a port alone is one of 127.0.0.1",
-    )  # fmt: skip
+    for name, known in OPTIONS.items():
+        text = f"{known.doc[0].lower()}{known.doc[1:]}".rstrip(".").replace("`", "")
+        if known.read is kinds.flag:
+            parser.add_argument(flag_of(name), action="store_const", const="true", help=text)
+        else:
+            words = known.read.words if isinstance(known.read, kinds.Choice) else None
+            default = f" (default: {known.default})".replace("`", "") if known.default else ""
+            parser.add_argument(
+                flag_of(name), metavar=known.metavar or f"{{{','.join(words or ())}}}", help=f"{text}{default}"
+            )
     shows = parser.add_mutually_exclusive_group()
     shows.add_argument("--quiet", action="store_true", help="show only warnings")
     shows.add_argument(
@@ -110,6 +66,9 @@ def add_replicate(commands: Commands) -> None:
 
 def _replicate(options: argparse.Namespace) -> int:
     hide_secrets(options)
+    given: dict[str, Any] = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+    # What is wrong is said before the rest is loaded, which takes seconds on a busy machine.
+    ReplicateOptions("", options.to, **given)
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:
@@ -117,7 +76,7 @@ def _replicate(options: argparse.Namespace) -> int:
         signal.signal(number, signal.SIG_DFL)
         stop.set()
 
-    # Before the rest is loaded, which takes seconds on a busy machine.
+    # Before the rest is loaded too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     connection, storage = server_and_storage(options)
@@ -131,28 +90,7 @@ def _replicate(options: argparse.Namespace) -> int:
     try:
         with _log_to_stderr() if options.verbose else show_progress(quiet=options.quiet) as observer:
             replicate(
-                connection,
-                storage.uri,
-                publication=options.publication,
-                slot=options.slot,
-                failover=options.failover,
-                tables=[options.tables] if options.tables else (),
-                once=options.once,
-                retry_timeout=options.retry_timeout,
-                every=options.every,
-                keep=options.keep,
-                unrepresentable=options.unrepresentable,
-                deletes=options.deletes,
-                history=options.history,
-                append=options.append,
-                origin=options.origin,
-                config=options.config,
-                storage_options=storage.storage_options,
-                load_sessions=options.load_sessions,
-                load_rate=options.load_rate,
-                listen=options.listen,
-                observer=observer,
-                stop=stop,
+                connection, storage.uri, storage_options=storage.storage_options, observer=observer, stop=stop, **given
             )
     except (PublicationNeededError, PausedError, TablesStoppedError) as error:
         print(error, file=sys.stderr)
@@ -167,10 +105,3 @@ def _log_to_stderr() -> Iterator[Observer]:
 
     log_to_standard_error(logging.getLogger("logicalrep"))
     yield Observer()
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number

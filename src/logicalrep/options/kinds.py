@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,44 @@ class Option:
     doc: str
     default: str
     """The default as text for the documentation."""
-    name: str | None
+    name: str | None = None
     """Its name; None for that of the field that holds its value."""
+    metavar: str | None = None
+    """The word for its value on the command line; None for a flag or a choice."""
+    is_by_table: bool = False
+    """Whether a table may have a value of its own."""
 
 
-def option(read: Reader, doc: str, *, default: str = "", name: str | None = None) -> Any:
-    """Return the field of a dataclass that holds an option's value; the default of a flag is `false`."""
-    default = "`false`" if read is flag else default
-    return field(metadata={"option": Option(read, doc, default, name)})
+def option(
+    read: Reader,
+    doc: str,
+    *,
+    default: str = "",
+    name: str | None = None,
+    metavar: str | None = None,
+    is_by_table: bool = False,
+) -> Any:
+    """Return the field of a dataclass that holds an option's value; its default is what `read` makes of no option."""
+    value = read({}, "")
+    if not default and value not in (None, ()):
+        default = f"`{_written(value)}`"
+    return field(default=value, metadata={"option": Option(read, doc, default, name, metavar, is_by_table)})
+
+
+def _written(value: object) -> str:
+    """Return the text that a reader reads a value from."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return str(value)
+    return ",".join(map(str, value))
+
+
+def read_value(known: Option, value: object, name: str) -> Any:
+    """Return a value that a call gives to an option, as `read` has it. Raises OptionError for an invalid one."""
+    return known.read({} if value is None else {name: _written(value)}, name)
 
 
 def text(given: OptionTexts, name: str) -> str | None:
@@ -72,18 +103,25 @@ def one_table(given: OptionTexts, name: str) -> TableName | None:
     return found[0] if found else None
 
 
-def choice(*choices: str | None) -> Reader:
-    """Return the reader of one of some words; the first is the default."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The reader of one of some words."""
 
-    def read(given: OptionTexts, name: str) -> str | None:
-        value = given.get(name, choices[0])
-        if value is not None:
-            value = value.lower()
-        if value not in choices:
-            raise OptionError(f"option {name!r} is {value!r}; expected one of {', '.join(filter(None, choices))}")
+    default: str | None
+    words: tuple[str, ...]
+
+    def __call__(self, given: OptionTexts, name: str) -> str | None:
+        if name not in given:
+            return self.default
+        value = given[name].lower()
+        if value not in self.words:
+            raise OptionError(f"option {name!r} is {value!r}; expected one of {', '.join(self.words)}")
         return value
 
-    return read
+
+def choice(*choices: str | None) -> Choice:
+    """Return the reader of one of some words; the first is the default."""
+    return Choice(choices[0], tuple(filter(None, choices)))
 
 
 def flag(given: OptionTexts, name: str) -> bool:
@@ -107,19 +145,26 @@ def count(default: int | None, least: int, most: int | None = None) -> Reader:
     return read
 
 
-def seconds(default: float) -> Reader:
-    """Return the reader of a number of seconds."""
+def amount(default: float | None, unit: str, *, below: float = math.inf) -> Reader:
+    """Return the reader of a number of some unit, from 0 on."""
 
-    def read(given: OptionTexts, name: str) -> float:
+    def read(given: OptionTexts, name: str) -> float | None:
+        if name not in given:
+            return default
         try:
-            value = float(given.get(name, default))
+            value = float(given[name])
         except ValueError:
             value = -1
-        if not 0 <= value < 1e6:
-            raise OptionError(f"option {name!r} is {given[name]!r}; expected a number of seconds")
+        if not 0 <= value < below:
+            raise OptionError(f"option {name!r} is {given[name]!r}; expected a number of {unit}")
         return value
 
     return read
+
+
+def seconds(default: float) -> Reader:
+    """Return the reader of a number of seconds."""
+    return amount(default, "seconds", below=1e6)
 
 
 def address(given: OptionTexts, name: str) -> str | None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Literal
 
 import psycopg
 
@@ -20,8 +17,8 @@ from logicalrep.observe.logged import Logged
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
+from logicalrep.options.arguments import takes
 from logicalrep.pipeline.catalog.catalog import Catalog
-from logicalrep.pipeline.config.config import Config, read_config
 from logicalrep.pipeline.engines.engine import Engine, EngineEndedError
 from logicalrep.pipeline.engines.spark import start_spark
 from logicalrep.pipeline.engines.timed import TimedEngine
@@ -31,22 +28,18 @@ from logicalrep.pipeline.load.loading import Loading, waiter
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.loop import Loop
 from logicalrep.pipeline.masks.guard import Guard
-from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.setup import prepare, slot_lost
-from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.state.requests import PausedError, refuse_paused
 from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep.pipeline.tables import TableManager
-from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.retries import Waiting
 from logicalrep.postgres.slots.errors import SlotError
-from logicalrep.transactions.table_names import table_names
 from logicalrep_runtime.errors import LogicalRepError
 
 _SIDE_BY_SIDE = 32
@@ -55,66 +48,28 @@ _MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
 """The number of ends of a Java within some seconds that ends the command too."""
 
 
-def replicate(
-    dsn: str | ConnectionSettings,
-    to: str,
-    *,
-    publication: str | None = None,
-    slot: str | None = None,
-    failover: bool = False,
-    tables: Iterable[str] = (),
-    once: bool = False,
-    retry_timeout: float | None = None,
-    every: float = 10.0,
-    keep: float = 24.0,
-    unrepresentable: Literal["error", "null", "text"] = "error",
-    deletes: Literal["hard", "soft"] = "hard",
-    history: bool = False,
-    append: bool = False,
-    origin: Literal["any", "none"] = "any",
-    config: str | Path | Mapping[str, object] | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    load_sessions: int = 4,
-    load_rate: float | None = None,
-    listen: str | None = None,
-    observer: Observer | None = None,
-    stop: threading.Event | None = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ReplicateCall(ReplicateSettings):
+    """The arguments of `replicate`: its settings, and those of the call itself."""
+
+    observer: Observer | None = field(
+        default=None, metadata={"doc": "The observer of what happens; by default nobody."}
+    )
+    stop: threading.Event | None = field(
+        default=None, metadata={"doc": "Ends the call after the batch that is being applied."}
+    )
+
+
+@takes(ReplicateCall)
+def replicate(call: ReplicateCall) -> None:
     """Keep the tables of a database as Delta tables. Needs `logicalrep[replicate]`.
 
     What is missing is made, the rows that are there are loaded, and what commits is applied, exactly once, whenever the
     process is killed. The same call goes on where the last one ended. It runs on the active Spark session, or on a
     local one of its own.
 
-    Args:
-        dsn: libpq's connection string or URI, or settings with more; environment variables such as PGHOST and
-            PGPASSWORD apply.
-        to: the destination: a folder, or an object store's URI. `schema.table` is the Delta table `to/schema/table`.
-        publication: the publication; by default one that is made for the destination.
-        slot: the slot; by default one that is made for the destination.
-        failover: whether standbys keep the slot, so that it survives a failover; PostgreSQL 17.
-        tables: names as in SQL; none for all tables that can be replicated.
-        once: end when all that had committed at the start is in the tables; otherwise follow until `stop` is set.
-        retry_timeout: the longest wait for a server that is away, in seconds; None for 60 with `once`, and otherwise
-            for as long as it takes, with a line a minute.
-        every: the seconds between two commits of a table; 0 is as fast as it goes.
-        keep: the hours for which old versions of a table can be read.
-        unrepresentable: what becomes of values that the column's type cannot hold, such as a timestamp of infinity: the
-            table is stopped, NULL, or NULL with the server's text in a column beside it.
-        deletes: whether a deleted row goes, or stays with `_deleted` and `_deleted_at`.
-        history: keep every version of each row in a second Delta table, `to/schema/table~history`.
-        append: keep all changes, one after another, in a second Delta table, `to/schema/table~changes`.
-        origin: `none` leaves out changes that were replayed from another server, as in two-way replication; needs
-            PostgreSQL 16. Loads copy rows of every origin.
-        config: the settings of tables that have some of their own: the path of a YAML file, or a mapping like it.
-        storage_options: options of the object store, such as `aws_region`; its usual environment variables apply too.
-        load_sessions: the most sessions that copy rows at the same time.
-        load_rate: the most megabytes a second that each of them copies; None for no bound.
-        listen: serve a page and metrics for Prometheus at `HOST:PORT`, or at a port of this machine alone.
-        observer: the observer of what happens; by default nobody.
-        stop: ends the call after the batch that is being applied.
-
     Raises:
+        OptionError: an argument has an invalid value.
         ConfigError: `config` has mistakes, or names a table or a column that is not there; the text has all of them.
         MaskKeyError: columns are hashed, and the environment does not have their key in LOGICALREP_MASK_KEY.
         ListenError: the page cannot be served at `listen`.
@@ -131,28 +86,7 @@ def replicate(
         >>> import logicalrep
         >>> logicalrep.replicate("postgresql://replicator@db/shop", "./lake", once=True)
     """
-    table_settings = TableSettings(
-        unrepresentable=unrepresentable, deletes=deletes, history=history, append=append, origin=origin
-    )
-    settings = ReplicateSettings(
-        connection=dsn if isinstance(dsn, ConnectionSettings) else ConnectionSettings(dsn),
-        to=to,
-        publication=publication,
-        slot=slot,
-        failover=failover,
-        tables=tuple(name for text in tables for name in table_names(text)),
-        once=once,
-        retry_timeout=retry_timeout,
-        every=every,
-        keep=keep,
-        table_settings=table_settings,
-        config=Config() if config is None else read_config(config, table_settings),
-        storage_options=storage_options or {},
-        load_sessions=load_sessions,
-        load_rate=load_rate * 1e6 if load_rate else None,
-        listen=listen,
-    )
-    replicate_with(settings, observer or Observer(), stop=stop)
+    replicate_with(call, call.observer or Observer(), stop=call.stop)
 
 
 def replicate_with(
@@ -182,9 +116,7 @@ def replicate_with(
 def _replicate(
     settings: ReplicateSettings, observer: Observer, logged: Logged, stop: threading.Event, engine: Engine | None
 ) -> None:
-    storage = Storage(settings.to, settings.storage_options)
-    by_table = [entry.settings for entry in settings.config.entries.values()]
-    settings = replace(settings, mask_key=MaskKey.wanted(by_table))
+    storage = Storage(settings.to, settings.storage_options or {})
     if settings.once:
         refuse_paused(storage)
     with ExitStack() as stack:

@@ -1,13 +1,15 @@
-"""The settings of `logicalrep replicate`."""
+"""The settings of a run of `replicate`: its options, and what is made of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from logicalrep.pipeline.config.config import Config
+from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.options import OPTIONS, ReplicateOptions
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
@@ -15,48 +17,46 @@ from logicalrep.transactions.table_names import TableName
 _PATIENCE_ONCE = 60.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplicateSettings:
+def shared_options(settings: TableSettings | ReplicateOptions) -> dict[str, Any]:
+    """Return the options that give settings to all tables, by their names."""
+    names = [each.name for each in fields(TableSettings) if each.name in OPTIONS]
+    return {name: getattr(settings, name) for name in names}
+
+
+@dataclass(frozen=True)
+class ReplicateSettings(ReplicateOptions):
     """A server, a destination, and how the one is kept like the other.
 
+    Raises:
+        OptionError: an option has an invalid value.
+        ConfigError: `config` has mistakes; the text has all of them.
+        MaskKeyError: columns are hashed, and the environment does not have their key.
+        ConnectionSettingsError: libpq does not accept the DSN.
+
     Example:
-        >>> ReplicateSettings(connection=ConnectionSettings("dbname=shop"), to="./lake", once=True)
+        >>> ReplicateSettings("dbname=shop", "./lake", once=True)
     """
 
-    connection: ConnectionSettings
+    connection: ConnectionSettings = field(init=False)
     """The server; a `repr` leaves its password out."""
-    to: str
-    """The destination: a folder or an object store's URI."""
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Options of the object store, never stored and never shown."""
-    publication: str | None = None
-    """The publication; None for that of the destination, which is named after it."""
-    slot: str | None = None
-    """The slot; None for that of the destination, which is named after it."""
-    failover: bool = False
-    """Whether standbys keep the slot, so that it survives a failover; PostgreSQL 17."""
-    tables: tuple[TableName, ...] = ()
-    """The tables; none for all that can be replicated."""
-    once: bool = False
-    """Whether to end once all that had committed at the start is in the tables."""
-    retry_timeout: float | None = None
-    """The longest wait for a server that is away, in seconds; None for 60 with `once`, else for as long as it takes."""
-    every: float = 10.0
-    """The seconds between two commits of a table; 0 is as fast as it goes."""
-    keep: float = 24.0
-    """The hours for which old versions of a table can be read."""
-    table_settings: TableSettings = field(default_factory=TableSettings)
+    table_settings: TableSettings = field(init=False)
     """The settings of tables that have none of their own."""
-    config: Config = field(default_factory=Config)
+    by_table: Config = field(init=False)
     """The settings of tables that have some of their own."""
-    mask_key: MaskKey | None = None
+    mask_key: MaskKey | None = field(init=False)
     """The key that hashes; None if no column is hashed."""
-    load_sessions: int = 4
-    """The most sessions that copy rows at the same time."""
-    load_rate: float | None = None
-    """The most bytes a second that a session copies; None for no bound."""
-    listen: str | None = None
-    """The address of the page and of the metrics, as `HOST:PORT` or `PORT`; None for neither."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        connection = self.dsn if isinstance(self.dsn, ConnectionSettings) else ConnectionSettings(self.dsn)
+        shared = TableSettings(**shared_options(self))
+        by_table = Config() if self.config is None else self.config
+        if not isinstance(by_table, Config):
+            by_table = read_config(by_table, shared)
+        mask_key = MaskKey.wanted(entry.settings for entry in by_table.entries.values())
+        made = {"connection": connection, "table_settings": shared, "by_table": by_table, "mask_key": mask_key}
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
     @property
     def patience(self) -> float:
@@ -65,7 +65,12 @@ class ReplicateSettings:
             return self.retry_timeout
         return _PATIENCE_ONCE if self.once else math.inf
 
+    @property
+    def load_bytes(self) -> float | None:
+        """The most bytes a second that a session copies; None for no bound."""
+        return self.load_rate * 1e6 if self.load_rate else None
+
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""
-        entry = self.config.entries.get(table)
+        entry = self.by_table.entries.get(table)
         return self.table_settings if entry is None else entry.settings

@@ -76,7 +76,7 @@ def _prepare_with(
         identity = _claim_identity(connection, settings, storage)
         # The making of the publication is a commit too.
         refuse_synchronous(connection, identity.slot)
-        published = ensure_publication(connection, identity.publication, settings.tables)
+        published = ensure_publication(connection, identity.publication, settings)
         for warning in published.warnings:
             observer.on_warning(warning)
         publications = (identity.publication,)
@@ -86,7 +86,7 @@ def _prepare_with(
             foreign = query_foreign_rows(connection, published.listed)
             if foreign is not None:
                 observer.on_warning(foreign)
-        settings.config.check(
+        settings.by_table.check(
             published.tables, lambda name: query_description(connection, name, publications, settings.of(name))
         )
         needs = Needs(

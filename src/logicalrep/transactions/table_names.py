@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from logicalrep_runtime.errors import LogicalRepError
@@ -32,6 +32,11 @@ class TableName(NamedTuple):
 def table_names(text: str) -> list[TableName]:
     """Return the tables in a comma-separated text; a name without a schema is in `public`."""
     return [_named(parts) for parts in _all_parts(text)]
+
+
+def all_table_names(texts: Iterable[str]) -> tuple[TableName, ...]:
+    """Return the tables in comma-separated texts."""
+    return tuple(name for text in texts for name in table_names(text))
 
 
 def table_name(text: str) -> TableName:

@@ -6,18 +6,20 @@ import psycopg
 import pytest
 
 from logicalrep.pipeline.catalog.publishing import PublicationNeededError, Published, ensure_publication
+from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_tables
-from logicalrep.transactions.table_names import TableName, table_names
+from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 
+EVERY = ReplicateSettings("", "x")
 NAME, IN_SQL = 'destination "1"', '"destination ""1"""'
 
 
 def ensured(db: Database, wanted: str = "", *, name: str = NAME, at_start: bool = True) -> Published:
     with db.settings.connect() as connection:
         connection.execute("SET lock_timeout = '200ms'")
-        return ensure_publication(connection, name, table_names(wanted) if wanted else [], at_start=at_start)
+        return ensure_publication(connection, name, ReplicateSettings("", "x", tables=wanted), at_start=at_start)
 
 
 def names(published: Published) -> list[str]:
@@ -285,18 +287,18 @@ def test_a_role_without_the_rights_is_told_the_statements(db: Database) -> None:
     try:
         with ConnectionSettings(db.server.dsn_as(role, db.name)).connect() as connection:
             with pytest.raises(PublicationNeededError, match="let their owner run: ") as raised:
-                ensure_publication(connection, NAME, [])
+                ensure_publication(connection, NAME, EVERY)
             with db.writer() as owner:
                 owner.execute(str(raised.value.description).partition("owner run: ")[2].encode())
-            published = ensure_publication(connection, NAME, [])
+            published = ensure_publication(connection, NAME, EVERY)
             assert published.tables == (TableName("public", '"; DROP TABLE t; --'), TableName("public", "t"))
             db.execute("CREATE TABLE later (id int PRIMARY KEY)")
-            published = ensure_publication(connection, NAME, [])
+            published = ensure_publication(connection, NAME, EVERY)
             assert len(published.tables) == 2
             (warning,) = published.warnings
             with db.writer() as owner:
                 owner.execute(warning.partition("owner run: ")[2].encode())
-            assert len(ensure_publication(connection, NAME, []).tables) == 3
+            assert len(ensure_publication(connection, NAME, EVERY).tables) == 3
     finally:
         db.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
@@ -312,17 +314,17 @@ def test_tables_of_others_and_locked_ones_do_not_keep_the_rest_out(db18: Databas
         with ConnectionSettings(db18.server.dsn_as(role, db18.name)).connect() as connection:
             connection.execute("SET lock_timeout = '200ms'")
             connection.execute("CREATE TABLE public.one (id int PRIMARY KEY)")
-            assert len(ensure_publication(connection, NAME, []).tables) == 1
+            assert len(ensure_publication(connection, NAME, EVERY).tables) == 1
             connection.execute("CREATE TABLE public.two (id int PRIMARY KEY)")
             connection.execute("CREATE TABLE public.locked (id int PRIMARY KEY)")
             db18.execute("CREATE TABLE foreigners (id int PRIMARY KEY)")
             with db18.writer() as other, other.transaction():
                 other.execute("LOCK TABLE locked")
-                published = ensure_publication(connection, NAME, [])
+                published = ensure_publication(connection, NAME, EVERY)
             assert names(published) == ["public.one", "public.two"]
             of_others, of_locked = sorted(published.warnings, reverse=True)
             assert "must be owner of table foreigners" in of_others
             assert of_locked.startswith("public.locked is not replicated yet, as another session has locked it")
-            assert names(ensure_publication(connection, NAME, [])) == ["public.locked", "public.one", "public.two"]
+            assert names(ensure_publication(connection, NAME, EVERY)) == ["public.locked", "public.one", "public.two"]
     finally:
         db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.pipeline.config.config import read_config
 from logicalrep.pipeline.config.nodes import ConfigError
+from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage

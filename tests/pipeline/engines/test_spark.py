@@ -75,7 +75,7 @@ def test_a_java_that_ends_again_and_again_ends_the_command(
         raise EngineEndedError("its Java has ended")
 
     monkeypatch.setattr(replicating, "_follow", follow)
-    settings = ReplicateSettings(connection=ConnectionSettings("dbname=x"), to=str(tmp_path))
+    settings = ReplicateSettings(dsn=ConnectionSettings("dbname=x"), to=str(tmp_path))
     with pytest.raises(EngineEndedError, match=r"\[JAVA_ENDED\]"):
         replicating.replicate_with(settings, Observer())
     assert starts == 5

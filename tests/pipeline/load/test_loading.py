@@ -70,7 +70,7 @@ def loading(
 ) -> Loading:  # fmt: skip
     observer, stop = observer or Observer(), stop or threading.Event()
     context = RunContext(
-        settings=ReplicateSettings(connection=ConnectionSettings(dsn or db.dsn), to=str(storage), **options),
+        settings=ReplicateSettings(dsn=ConnectionSettings(dsn or db.dsn), to=str(storage), **options),
         storage=Storage(str(storage), {}),
         identity=Identity("s", "p", 1, db.name),
         observer=observer,
@@ -245,9 +245,7 @@ def test_ddl_waits_for_a_range_and_not_for_the_table(db18: Database, tmp_path: P
         "CREATE PUBLICATION p FOR TABLE t",
     )
     results: list[LoadedTable | NotLoaded] = []
-    thread = threading.Thread(
-        target=lambda: results.extend(load(db18, tmp_path, "t", load_sessions=1, load_rate=500_000.0))
-    )
+    thread = threading.Thread(target=lambda: results.extend(load(db18, tmp_path, "t", load_sessions=1, load_rate=0.5)))
     thread.start()
     locks = "SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass AND mode = 'AccessShareLock' AND granted"
     try:
@@ -342,7 +340,7 @@ def test_a_transaction_that_keeps_the_first_slot_waiting_is_named_too(
     )
     given = settings(db18, tmp_path, publication="p")
     if not sees_more:
-        given = replace(given, connection=ConnectionSettings(db18.server.dsn_as(role, db18.name)))
+        given = replace(given, dsn=db18.server.dsn_as(role, db18.name))
     heard, stop = Heard(), threading.Event()
     try:
         with db18.writer() as writer, writer.transaction():

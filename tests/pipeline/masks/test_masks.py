@@ -15,8 +15,9 @@ from deltalake import DeltaTable
 
 from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.cli.main import main
-from logicalrep.pipeline.config.config import Config, read_config
+from logicalrep.pipeline.config.config import Config
 from logicalrep.pipeline.config.nodes import ConfigError
+from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.load.row_buffer import RowBuffer
 from logicalrep.pipeline.loop import TablesStoppedError
@@ -85,7 +86,7 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
         db18.execute(statement)
     options = {"config": config(history=True, append=True, deletes="soft")}
     # A copy takes seconds, so that the changes meanwhile are buffered.
-    with replicate_meanwhile(db18, tmp_path, load_rate=30_000.0, **options) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, load_rate=0.03, **options) as caught_up:
         eventually(lambda: (tmp_path / "_logicalrep/loads").exists())
         kept = tmp_path / "_logicalrep/kept"
         changes = iter(range(100, 10_000))
@@ -245,7 +246,7 @@ def test_columns_that_exchange_names_stop_their_table(db18: Database, tmp_path: 
     for statement in TABLE:
         db18.execute(statement)
     # A copy takes seconds, so that the changes meanwhile are buffered.
-    options = {"config": config(history=True, append=True), "load_rate": None if when == "it follows" else 30_000.0}
+    options = {"config": config(history=True, append=True), "load_rate": None if when == "it follows" else 0.03}
     with replicate_meanwhile(db18, tmp_path, **options) as caught_up:
         if when != "it loads for the first time":
             caught_up()

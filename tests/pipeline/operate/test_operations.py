@@ -26,7 +26,6 @@ from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.state.requests import pause, read_paused_since, resume
 from logicalrep.pipeline.state.state import Identity, State, StateError, States
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.slots.advancing import drop_slot
 from logicalrep.postgres.slots.errors import SlotError
@@ -107,7 +106,7 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
     try:
         as_role = replace(
             settings(db18, tmp_path, once=True, publication="p"),
-            connection=ConnectionSettings(db18.server.dsn_as(role, db18.name)),
+            dsn=db18.server.dsn_as(role, db18.name),
         )
         replicate_with(as_role, Observer(), engine=SequentialEngine())
         with db18.writer() as other, other.transaction():
@@ -251,7 +250,7 @@ def test_status_while_a_table_loads(
     monkeypatch.setattr("logicalrep.pipeline.load.loading._RANGES", 1)
     where = ["--dsn", db18.dsn, "--to", str(tmp_path)]
     began = datetime.now(UTC)
-    with replicate_meanwhile(db18, tmp_path, load_rate=40_000.0, load_sessions=1) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, load_rate=0.04, load_sessions=1) as caught_up:
 
         def progress() -> dict[str, int | str]:
             tables = State.read(Storage(str(tmp_path))).tables

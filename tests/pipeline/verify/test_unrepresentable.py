@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.config.config import Config
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import read_known_settings
-from logicalrep.pipeline.spec.table_settings import TableSettings, TableSettingsError
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
@@ -129,6 +130,6 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unrepresentable", ["null", "text"])
 def test_changes_are_not_kept_with_other_values(unrepresentable: Literal["null", "text"]) -> None:
-    with pytest.raises(TableSettingsError, match="leave one of them out") as raised:
+    with pytest.raises(OptionError, match="leave one of them out") as raised:
         TableSettings(append=True, unrepresentable=unrepresentable)
     assert raised.value.code == "OPTION_INVALID"

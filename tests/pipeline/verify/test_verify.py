@@ -359,9 +359,7 @@ def test_a_password_in_a_file_is_in_nothing_that_is_written(
     shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake, file = tmp_path / "lake", tmp_path / "dsn"
-    settings = ReplicateSettings(
-        connection=ConnectionSettings(f"{shop.dsn} password=s3cretword"), to=str(lake), once=True
-    )
+    settings = ReplicateSettings(dsn=ConnectionSettings(f"{shop.dsn} password=s3cretword"), to=str(lake), once=True)
     replicate_with(settings, Observer(), engine=SequentialEngine())
     file.write_text(f"{shop.dsn} password=s3cretword\n")
     monkeypatch.setenv("PGPASSWORD", "other-s3cretword")

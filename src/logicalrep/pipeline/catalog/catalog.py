@@ -194,7 +194,7 @@ class Catalog:
         return self.run(lambda _: why_not_part_of(self._settings.connection, WalPosition(lsn, then), now))
 
     def _tables(self, connection: Connection) -> dict[TableName, ServerTable]:
-        published = ensure_publication(connection, self._publication, self._settings.tables, at_start=False)
+        published = ensure_publication(connection, self._publication, self._settings, at_start=False)
         for warning in published.warnings:
             self._warn(warning)
         with one_state(connection):

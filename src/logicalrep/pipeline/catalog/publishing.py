@@ -13,9 +13,10 @@ from typing import Self
 import psycopg
 from psycopg import sql
 
+from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.server import Connection, query_scalar, server_major
-from logicalrep.transactions.table_names import TableName
+from logicalrep.transactions.table_names import TableName, all_table_names
 from logicalrep_runtime.errors import LogicalRepError
 
 _MARK = "made by logicalrep replicate"
@@ -135,7 +136,7 @@ class Published:
 
 
 def ensure_publication(
-    connection: Connection, name: str, wanted: Sequence[TableName], *, at_start: bool = True
+    connection: Connection, name: str, settings: ReplicateSettings, *, at_start: bool = True
 ) -> Published:
     """Return the tables of a publication; make it, or add new tables to it if it is ours.
 
@@ -143,14 +144,14 @@ def ensure_publication(
         connection: a connection of a role that owns the tables, where there is something to make; it has a
             lock_timeout, as also the list of the tables waits for sessions that alter one.
         name: the publication's name.
-        wanted: the tables to replicate; none for all that can be.
+        settings: the settings, which tell the tables to replicate.
         at_start: whether a wanted table that is not there is an error; later it is a warning, as it may be dropped.
 
     Raises:
         PublicationNeededError: the role may not make it, or it leaves out some kinds of changes, or wanted tables.
         psycopg.errors.LockNotAvailable: another session alters a table.
     """
-    major = server_major(connection)
+    wanted, major = all_table_names(settings.tables), server_major(connection)
     of_version = {
         "truncate": "pubtruncate" if major >= 11 else "true",
         "via_root": "pubviaroot" if major >= 13 else "true",

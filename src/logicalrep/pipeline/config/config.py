@@ -7,22 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-import yaml
-
-from logicalrep.pipeline.config.nodes import Document, nearest, refuse
-from logicalrep.pipeline.masks.mask_key import MaskKey
-from logicalrep.pipeline.spec.table_settings import OwnKeyError, TableSettings, TableSettingsError
+from logicalrep.pipeline.config.nodes import nearest, refuse
+from logicalrep.pipeline.spec.table_settings import OwnKeyError, TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.transactions.table_names import TableName, TableNameError, table_name
-
-_CHOICES = {"unrepresentable": ("error", "null", "text"), "deletes": ("hard", "soft")}
-_TRUTHS = ("history", "append", "optional")
-_MASKS = ("hashed", "nulled")
-_LISTS = ("key", "left_out")
-_KEYS = (*_CHOICES, *_TRUTHS, *_LISTS, "masked")
+from logicalrep.transactions.table_names import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,82 +79,3 @@ class Config:
             if table.settings.key and table.key != table.settings.key:
                 mistakes.append(f"{entry.location}: {OwnKeyError.of(name, table.settings.key).description}")
         refuse(mistakes)
-
-
-def read_config(source: str | Path | Mapping[str, object], defaults: TableSettings) -> Config:
-    """Return the settings by table of a YAML file, or of a mapping like it.
-
-    Args:
-        source: the file's path, or the mapping.
-        defaults: the settings that a table has where it has none of its own.
-
-    Raises:
-        ConfigError: there are mistakes; the text has all of them, as `path:line: what is wrong`.
-        MaskKeyError: a column is hashed, and the environment has no key.
-
-    Example:
-        >>> config = read_config({"tables": {"orders": {"history": True}}}, TableSettings(deletes="soft"))
-        >>> config.entries[TableName("public", "orders")].settings.deletes
-        'soft'
-    """
-    document = Document(source)
-    entries: dict[TableName, Entry] = {}
-    if document.root is not None:
-        for _, tables in document.read_known(document.root, "the file", ["tables"]).values():
-            for key, text, node in document.read_entries(tables, "'tables'"):
-                _add(entries, document, defaults, key, text, node)
-    document.refuse()
-    if any("hashed" in entry.settings.masked.values() for entry in entries.values()):
-        check = MaskKey.from_environment().check
-        entries = {name: entry.with_key(check) for name, entry in entries.items()}
-    return Config(entries, is_given=True)
-
-
-def _add(
-    entries: dict[TableName, Entry],
-    document: Document,
-    defaults: TableSettings,
-    key: yaml.Node,
-    text: str,
-    node: yaml.Node,
-) -> None:
-    """Add a table's settings to the others."""
-    entry = _entry(document, defaults, key, text, node)
-    try:
-        name = table_name(text)
-    except TableNameError as error:
-        document.add(key, error.description)
-        return
-    if name in entries:
-        document.add(key, f"{name} is there twice, first at {entries[name].location}")
-    else:
-        entries[name] = entry
-
-
-def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: str, node: yaml.Node) -> Entry:
-    own: dict[str, Any] = {}
-    columns: dict[str, str] = {}
-    for setting, (_, value) in document.read_known(node, name, _KEYS).items():
-        what = f"{setting!r} of {name}"
-        if setting in _CHOICES:
-            own[setting] = document.read_choice(value, what, _CHOICES[setting])
-        elif setting == "masked":
-            masks = {column: (at, mask) for at, column, mask in document.read_entries(value, what)}
-            columns |= {column: document.location(at) for column, (at, _) in masks.items()}
-            own[setting] = {
-                column: document.read_choice(mask, f"{what}, column {column},", _MASKS)
-                for column, (_, mask) in masks.items()
-            }
-        elif setting in _LISTS:
-            texts = document.read_texts(value, what)
-            columns |= {column: document.location(at) for at, column in texts if column not in columns}
-            own[setting] = tuple(column for _, column in texts)
-        else:
-            own[setting] = document.read_truth(value, what)
-    own = {setting: value for setting, value in own.items() if value is not None}
-    is_optional, settings = own.pop("optional", False), defaults
-    try:
-        settings = replace(defaults, **own)
-    except TableSettingsError as error:
-        document.add(key, f"{name}: {error.description}")
-    return Entry(document.location(key), settings, is_optional, columns)

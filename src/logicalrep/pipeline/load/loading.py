@@ -227,7 +227,8 @@ class Loading:
 
     def _plan_copy(self, snapshot: Snapshot, name: TableName, wanted: WantedLoad) -> _Copy | NotLoaded:
         settings, began = self._settings, time.monotonic()
-        size = _RANGE if settings.load_rate is None else min(_RANGE, int(settings.load_rate * _RANGE_SECONDS) + 1)
+        rate = settings.load_bytes
+        size = _RANGE if rate is None else min(_RANGE, int(rate * _RANGE_SECONDS) + 1)
         try:
             with settings.connection.connect() as connection:
                 # A query for a table's size, or a publication's tables, waits for sessions that alter one.
@@ -252,7 +253,7 @@ class Loading:
                 tuple(few),
                 self._storage,
                 wanted.folder,
-                settings.load_rate,
+                rate,
                 settings.mask_key if table.hashed else None,
             )
             for few in (ranges[start : start + _RANGES] for start in range(0, len(ranges), _RANGES))

@@ -29,7 +29,7 @@ class Guard:
         self._protected = dict(self._before.protected)
         self._numbers = dict(self._before.numbers)
         masked = sorted(str(name) for name, each in self._before.tables.items() if each.protected)
-        if masked and not settings.config.is_given:
+        if masked and not settings.by_table.is_given:
             raise StateError(
                 f"columns of {', '.join(masked)} are masked or left out at {storage.uri}, and no settings by table are "
                 "given now: give --config, so that they are not written in clear",
@@ -41,7 +41,7 @@ class Guard:
         self._store(self._protected)
 
     def _store(self, protected: dict[int, TableName]) -> None:
-        entries = self._settings.config.entries
+        entries = self._settings.by_table.entries
         tables = {name: entry.settings for name, entry in entries.items()}
         StoredSettings(self._settings.table_settings, tables, protected, self._numbers).write(self._storage)
         self._protected = protected
@@ -79,7 +79,7 @@ class Guard:
         for oid, name in names.items():
             if self._settings.of(name).protected:
                 protected[oid] = name
-            elif name in self._settings.config.entries:
+            elif name in self._settings.by_table.entries:
                 protected.pop(oid, None)
         masked = {oid: name for oid, name in names.items() if self._settings.of(name).protected}
         if masked:
@@ -90,7 +90,7 @@ class Guard:
     def reason(self, oid: int, name: TableName) -> str | None:
         """Return why a table must not be loaded; None if it may."""
         before = self._protected.get(oid)
-        if before is None or name in self._settings.config.entries:
+        if before is None or name in self._settings.by_table.entries:
             return None
         was = "it had" if before == name else f"it was {before}, or a partition of it, with"
         return (

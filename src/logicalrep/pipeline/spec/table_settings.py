@@ -6,16 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
 from logicalrep_runtime.errors import LogicalRepError
 
 Mask = Literal["hashed", "nulled"]
-
-
-class TableSettingsError(LogicalRepError, ValueError):
-    """Settings that cannot be together."""
-
-    code = "OPTION_INVALID"
 
 
 class ProtectedColumnError(LogicalRepError, ValueError):
@@ -56,7 +51,7 @@ class KeyNotSentError(LogicalRepError, ValueError):
 class TableSettings:
     """The way in which a table is kept. A table whose settings change is loaded again.
 
-    Raises TableSettingsError if `append` is with values that would have to be NULL or texts, or if a column is both
+    Raises OptionError if `append` is with values that would have to be NULL or texts, or if a column is both
     masked and left out.
 
     Example:
@@ -84,12 +79,12 @@ class TableSettings:
 
     def __post_init__(self) -> None:
         if self.append and self.unrepresentable != "error":
-            raise TableSettingsError(
+            raise OptionError(
                 f"append keeps changes as they are, and unrepresentable = {self.unrepresentable} changes values: leave "
                 "one of them out"
             )
         for name in sorted(self.masked.keys() & set(self.left_out)):
-            raise TableSettingsError(f"the column {name} is masked and left out: do one of both")
+            raise OptionError(f"the column {name} is masked and left out: do one of both")
 
     @property
     def protected(self) -> frozenset[str]:

@@ -1,0 +1,97 @@
+"""The reading of settings by table, from a file or from a mapping like it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from logicalrep.options.kinds import Choice, OptionError, names
+from logicalrep.pipeline.config.config import Config, Entry
+from logicalrep.pipeline.config.nodes import Document
+from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.options import OF_TABLES
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.transactions.table_names import TableName, TableNameError, table_name
+
+
+def read_config(source: str | Path | Mapping[str, object], defaults: TableSettings) -> Config:
+    """Return the settings by table of a YAML file, or of a mapping like it.
+
+    Args:
+        source: the file's path, or the mapping.
+        defaults: the settings that a table has where it has none of its own.
+
+    Raises:
+        ConfigError: there are mistakes; the text has all of them, as `path:line: what is wrong`.
+        MaskKeyError: a column is hashed, and the environment has no key.
+
+    Example:
+        >>> config = read_config({"tables": {"orders": {"history": True}}}, TableSettings(deletes="soft"))
+        >>> config.entries[TableName("public", "orders")].settings.deletes
+        'soft'
+    """
+    document = Document(source)
+    entries: dict[TableName, Entry] = {}
+    if document.root is not None:
+        for _, tables in document.read_known(document.root, "the file", ["tables"]).values():
+            for key, text, node in document.read_entries(tables, "'tables'"):
+                _add(entries, document, defaults, key, text, node)
+    document.refuse()
+    if any("hashed" in entry.settings.masked.values() for entry in entries.values()):
+        check = MaskKey.from_environment().check
+        entries = {name: entry.with_key(check) for name, entry in entries.items()}
+    return Config(entries, is_given=True)
+
+
+def _add(
+    entries: dict[TableName, Entry],
+    document: Document,
+    defaults: TableSettings,
+    key: yaml.Node,
+    text: str,
+    node: yaml.Node,
+) -> None:
+    """Add a table's settings to the others."""
+    entry = _entry(document, defaults, key, text, node)
+    try:
+        name = table_name(text)
+    except TableNameError as error:
+        document.add(key, error.description)
+        return
+    if name in entries:
+        document.add(key, f"{name} is there twice, first at {entries[name].location}")
+    else:
+        entries[name] = entry
+
+
+def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: str, node: yaml.Node) -> Entry:
+    own: dict[str, Any] = {}
+    columns: dict[str, str] = {}
+    for setting, (_, value) in document.read_known(node, name, OF_TABLES).items():
+        what, read = f"{setting!r} of {name}", OF_TABLES[setting].read
+        if isinstance(read, Choice) and setting != "masked":
+            own[setting] = document.read_choice(value, what, read.words)
+        elif isinstance(read, Choice):
+            masks = {column: (at, mask) for at, column, mask in document.read_entries(value, what)}
+            columns |= {column: document.location(at) for column, (at, _) in masks.items()}
+            own[setting] = {
+                column: document.read_choice(mask, f"{what}, column {column},", read.words)
+                for column, (_, mask) in masks.items()
+            }
+        elif read is names:
+            texts = document.read_texts(value, what)
+            columns |= {column: document.location(at) for at, column in texts if column not in columns}
+            own[setting] = tuple(column for _, column in texts)
+        else:
+            own[setting] = document.read_truth(value, what)
+    own = {setting: value for setting, value in own.items() if value is not None}
+    is_optional, settings = own.pop("optional", False), defaults
+    try:
+        settings = replace(defaults, **own)
+    except OptionError as error:
+        document.add(key, f"{name}: {error.description}")
+    return Entry(document.location(key), settings, is_optional, columns)

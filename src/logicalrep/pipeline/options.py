@@ -1,0 +1,197 @@
+"""The options of `replicate`: each one's type, reader, default and documentation in one table.
+
+The arguments of the Python function, those of the command line, the settings of a file and docs/replicate-options.md
+come from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from logicalrep.options import kinds
+from logicalrep.options.kinds import Option, OptionTexts, option, read_value
+
+if TYPE_CHECKING:
+    # Loaded late: the command line has the table for its help, also without what these need.
+    from logicalrep.pipeline.config.config import Config
+    from logicalrep.postgres.connection import ConnectionSettings
+
+
+def _tables(given: OptionTexts, name: str) -> tuple[str, ...]:
+    """Read comma-separated tables, and return each as in SQL with its schema."""
+    return tuple(map(str, kinds.tables(given, name)))
+
+
+@dataclass(frozen=True)
+class ReplicateOptions:
+    """The arguments of `replicate`. Raises OptionError for an invalid value.
+
+    Example:
+        >>> ReplicateOptions("dbname=shop", "./lake", once=True)
+    """
+
+    dsn: str | ConnectionSettings = field(
+        repr=False,
+        metadata={
+            "doc": "The server: libpq's connection string or URI, or settings with more; environment variables such as "
+            "PGHOST and PGPASSWORD apply."
+        },
+    )
+    to: str = field(
+        metadata={
+            "doc": "The destination: a folder, or an object store's URI. `schema.table` is the Delta table "
+            "`to/schema/table`."
+        }
+    )
+    _: KW_ONLY
+    publication: str | None = option(
+        kinds.text, "The publication.", default="one that is made for the destination", metavar="NAME"
+    )
+    slot: str | None = option(
+        kinds.text, "The replication slot.", default="one that is made for the destination", metavar="NAME"
+    )
+    failover: bool = option(kinds.flag, "Have standbys keep the slot, so that it survives a failover (PostgreSQL 17).")
+    tables: Iterable[str] = option(
+        _tables,
+        "Only these tables: `schema.table`, or `table`, as in SQL.",
+        default="all that can be replicated",
+        metavar="A,B",
+    )
+    once: bool = option(
+        kinds.flag,
+        "End once all that had committed at the start is in the tables; otherwise follow until the end is asked for.",
+    )
+    retry_timeout: float | None = option(
+        kinds.amount(None, "seconds"),
+        "The longest wait for a server that is away, in seconds.",
+        default="`60` with `once`, else as long as it takes",
+        metavar="SECONDS",
+    )
+    every: float = option(
+        kinds.amount(10.0, "seconds"),
+        "The seconds between two commits of a table; 0 is as fast as it goes.",
+        metavar="SECONDS",
+    )
+    keep: float = option(
+        kinds.amount(24.0, "hours"), "The hours for which old versions of a table can be read.", metavar="HOURS"
+    )
+    unrepresentable: Literal["error", "null", "text"] = option(
+        kinds.choice("error", "null", "text"),
+        "What becomes of values that the column's type cannot hold, such as a timestamp of infinity: the table is "
+        "stopped, NULL, or NULL with the server's text in a second column.",
+        is_by_table=True,
+    )
+    deletes: Literal["hard", "soft"] = option(
+        kinds.choice("hard", "soft"),
+        "Whether a deleted row goes, or stays with `_deleted` and `_deleted_at`.",
+        is_by_table=True,
+    )
+    history: bool = option(
+        kinds.flag, "Keep every version of each row in a second table, `TABLE~history`.", is_by_table=True
+    )
+    append: bool = option(
+        kinds.flag, "Keep all changes, one after another, in a second table, `TABLE~changes`.", is_by_table=True
+    )
+    origin: Literal["any", "none"] = option(
+        kinds.choice("any", "none"),
+        "`none` leaves out changes that were replayed from another server, as in two-way replication (PostgreSQL 16); "
+        "loads copy rows of every origin.",
+    )
+    config: str | Path | Mapping[str, object] | Config | None = option(
+        kinds.text,
+        "A YAML file with the settings of tables that have some of their own, or in Python a mapping like it.",
+        metavar="FILE",
+    )
+    storage_options: Mapping[str, str] | None = field(
+        default=None,
+        repr=False,
+        metadata={
+            "doc": "Options of the object store, such as `aws_region`; its usual environment variables apply too."
+        },
+    )
+    load_sessions: int = option(
+        kinds.count(4, 1), "The most sessions that copy rows at the same time.", metavar="COUNT"
+    )
+    load_rate: float | None = option(
+        kinds.amount(None, "megabytes"),
+        "The most megabytes a second that each of them copies.",
+        default="no bound",
+        metavar="MB",
+    )
+    listen: str | None = option(
+        kinds.address,
+        "Serve a page at `/`, and metrics for Prometheus at `/metrics`, at this address; a port alone is one of "
+        "127.0.0.1.",
+        metavar="HOST:PORT",
+    )
+
+    def __post_init__(self) -> None:
+        for name, known in OPTIONS.items():
+            if known.read is not kinds.text:
+                object.__setattr__(self, name, read_value(known, getattr(self, name), name))
+
+
+OPTIONS: Mapping[str, Option] = {
+    each.name: each.metadata["option"] for each in fields(ReplicateOptions) if "option" in each.metadata
+}
+"""The options by their names in Python; on the command line these have hyphens."""
+OF_TABLES: Mapping[str, Option] = {name: known for name, known in OPTIONS.items() if known.is_by_table} | {
+    "optional": Option(kinds.flag, "Whether the table may be absent, as it comes later or may go.", "`false`"),
+    "key": Option(
+        kinds.names,
+        "The columns that tell rows apart, of a table with `REPLICA IDENTITY FULL`: those of a unique index.",
+        "the primary key, else all columns",
+    ),
+    "left_out": Option(kinds.names, "The columns that are not written at all.", "none"),
+    "masked": Option(
+        kinds.choice("hashed", "nulled"),
+        "The columns whose values are masked, each with `hashed` or `nulled`.",
+        "none",
+    ),
+}
+"""The settings that a table may have of its own, in a file or a mapping."""
+
+
+_PAGE = """# Options of `replicate`
+
+`logicalrep replicate` has these options; in Python, `logicalrep.replicate` has arguments of the same names, with `_` in
+place of `-`, and flags are `True` or `False`. A wrong value is `OPTION_INVALID`. [replicate.md](replicate.md) explains
+what they do.
+
+| option | default | meaning |
+| --- | --- | --- |
+| `--dsn DSN`, `--dsn-file FILE` | libpq's environment | The server: a URI or connection string of libpq, or a \
+file with it; in Python the first argument. |
+| `--to DESTINATION` | | The destination: a folder, or an object store's URI; in Python the second argument. |
+| `--storage-option NAME=VALUE` | the store's environment | An option of the object store; may be repeated. In Python \
+a mapping, `storage_options`. |
+{}
+## Settings of a table
+
+A table may have these settings of its own, in the file of `--config` or in the mapping of `config`: see
+[replicate.md](replicate.md#settings-by-table). A mistake in them is `CONFIG_INVALID`, with its line.
+
+| setting | default | meaning |
+| --- | --- | --- |
+{}"""
+
+
+def flag_of(name: str) -> str:
+    """Return an option's name on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def page() -> str:
+    """Return the documentation's page of all options as Markdown."""
+    lines = [
+        f"| `{flag_of(name)}{f' {known.metavar}' if known.metavar else ''}` | {known.default} | {known.doc} |\n"
+        for name, known in OPTIONS.items()
+    ]
+    settings = [
+        f"| `{name}` | {f'that of `{flag_of(name)}`' if name in OPTIONS else known.default} | {known.doc} |\n"
+        for name, known in OF_TABLES.items()
+    ]
+    return _PAGE.format("".join(lines), "".join(settings)).replace("|  |", "| |")
