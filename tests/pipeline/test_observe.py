@@ -32,6 +32,8 @@ from logicalrep.observe.observer import Observer
 from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
 from logicalrep.options.listen_address import ListenError
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.postgres.slots.slot import Slot
@@ -132,7 +134,7 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
 @contextmanager
 def served() -> Iterator[tuple[Observed, str]]:
     observed = Observed()
-    observed.slot_name = "s"
+    observed.on_prepared("s")
     with serve("127.0.0.1:0", observed.figures, {"/": partial(page, observed, "/lake/<b>")}) as address:
         yield observed, address
 
@@ -195,6 +197,19 @@ def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPat
     # Nobody has heard from the server since.
     now[0] = 2120
     assert (observed.lag_bytes, observed.lag_seconds) == (0, 100)
+
+
+def test_figures_come_with_the_slot_and_count_from_zero() -> None:
+    observed = Observed()
+    assert observed.figures() == []
+    observed.on_prepared("s")
+    (found,) = observed.figures()
+    assert (found.slot, found.bytes, found.restarts, found.seconds["server"]) == ("s", 0, 0, 0)
+    # An engine that has ended, and the next one.
+    for _ in range(2):
+        TimedEngine(SequentialEngine(), observed.engine_time).run(time.sleep, [0.01])
+    (found,) = observed.figures()
+    assert found.seconds["spark"] >= 0.02
 
 
 def test_what_is_held_is_bounded() -> None:

@@ -37,7 +37,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     observed = Observed()
-    observed.slot_name = "logicalrep_lake_0f3c2a11"
+    observed.on_prepared("logicalrep_lake_0f3c2a11")
     observed.on_checkpoint(
         4000,
         {

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
 
 from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
 from logicalrep.observe.observer import Observer
@@ -35,13 +34,24 @@ class Sample:
     """The number of changes that were applied until then."""
 
 
-class Timed(Protocol):
-    """A counter of the seconds of some work."""
+class Stopwatch:
+    """A counter of the seconds of some work; several threads may measure at the same time."""
 
-    @property
-    def seconds(self) -> float:
-        """The seconds so far."""
-        ...
+    def __init__(self) -> None:
+        """Begin with no time."""
+        self._lock = threading.Lock()
+        self.seconds = 0.0
+        """The seconds of all that was measured, which may overlap."""
+
+    @contextmanager
+    def measure(self) -> Iterator[None]:
+        """Add the time that the context takes."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.seconds += time.monotonic() - began
 
 
 class Observed(Observer):
@@ -56,22 +66,26 @@ class Observed(Observer):
         """The time of the last applied commit."""
         self.checkpoint_at: float | None = None
         """The time at which the last checkpoint was saved at the destination."""
-        self.slot_name: str | None = None
-        """The slot's name, once it is known."""
         self.tables: Mapping[str, TableFigures] = {}
         self.rows_copied: dict[str, int] = {}
         self.errors: dict[ErrorKind, int] = dict.fromkeys(ERROR_KINDS, 0)
         """The errors by their kinds, without the receiver's broken connections."""
-        self.traffic: Traffic | None = None
-        """The receiver's counts, once there is one."""
-        self.tasks: Timed | None = None
-        """The runner of tasks, once there is one."""
+        self.traffic = Traffic()
+        """The counts of all receivers, one after another."""
+        self.engine_time = Stopwatch()
+        """The time of the engine's work."""
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self.messages: deque[tuple[float, str]] = deque(maxlen=_MESSAGES)
         """The last warnings, and what the work waited for, with their times."""
         self._slot_samples = SlotSamples()
+        # Nothing is served before the slot is known.
+        self._slot_name: str | None = None
         # Every commit before it is at the destination; None before the first checkpoint.
         self._lsn: Lsn | None = None
+
+    def on_prepared(self, slot: str) -> None:
+        """Serve figures from now on."""
+        self._slot_name = slot
 
     def on_rows_copied(self, table: TableName, rows: int) -> None:
         """Count copied rows."""
@@ -143,29 +157,30 @@ class Observed(Observer):
     def figures(self) -> list[Figures]:
         """Return the figures for metrics; none before the slot is known."""
         slot, traffic = self.slot, self.traffic
-        if self.slot_name is None:
+        if self._slot_name is None:
             return []
         lag_bytes, lag_seconds = self.lag_bytes, self.lag_seconds
         with self._lock:
             copied, errors = dict(self.rows_copied), dict(self.errors)
         loads = [table.progress.snapshot_since for table in self.tables.values() if table.progress is not None]
-        seconds = {"applying": self.applying_seconds}
-        if traffic is not None:
-            errors["server"] += traffic.restarts
-            seconds |= {"server": traffic.receiving, "decoding": traffic.decoding}
-        if self.tasks is not None:
-            seconds["spark"] = self.tasks.seconds
+        errors["server"] += traffic.restarts
+        seconds = {
+            "applying": self.applying_seconds,
+            "server": traffic.receiving,
+            "decoding": traffic.decoding,
+            "spark": self.engine_time.seconds,
+        }
         return [
             Figures(
-                slot=self.slot_name,
+                slot=self._slot_name,
                 lag_bytes=lag_bytes,
                 lag_seconds=lag_seconds,
                 retained_bytes=None if slot is None else slot.retained_bytes,
                 retained_limit=None if slot is None else slot.retained_limit,
                 changes=self.changes,
-                bytes=None if traffic is None else traffic.bytes,
+                bytes=traffic.bytes,
                 batches=self.batches,
-                restarts=None if traffic is None else traffic.restarts,
+                restarts=traffic.restarts,
                 errors=errors,
                 mode="walsender",
                 seconds=seconds,

@@ -19,27 +19,32 @@ _log = logger("logicalrep.replicate")
 class Logged(Observer):
     """Logs what happens: work at INFO, what a person should look into at WARNING, what is stopped at ERROR."""
 
-    slot: str | None = None
-    """The slot's name, once it is known."""
+    def __init__(self) -> None:
+        """Begin before the slot is known: nothing that happens until then has its name."""
+        self._slot: str | None = None
+
+    def on_prepared(self, slot: str) -> None:
+        """Name the slot in all lines of figures from now on."""
+        self._slot = slot
 
     def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
         """Log that tables are to be loaded."""
-        log_figures(_log, "load needed", slot=self.slot, table=listed(tables), tables=len(tables), reason=reason)
+        log_figures(_log, "load needed", slot=self._slot, table=listed(tables), tables=len(tables), reason=reason)
 
     def on_load_begun(self, table: TableName, rows: int) -> None:
         """Log that a load has begun."""
-        log_figures(_log, "loading", slot=self.slot, table=str(table), estimate=rows)
+        log_figures(_log, "loading", slot=self._slot, table=str(table), estimate=rows)
 
     def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
         """Log that a load has ended."""
-        log_figures(_log, "loaded", slot=self.slot, table=str(table), rows=rows, seconds=seconds)
+        log_figures(_log, "loaded", slot=self._slot, table=str(table), rows=rows, seconds=seconds)
 
     def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Log that a batch is applied."""
         log_figures(
             _batches,
             "batch",
-            slot=self.slot,
+            slot=self._slot,
             mode="walsender",
             changes=changes,
             tables=tables,
@@ -65,6 +70,6 @@ class Logged(Observer):
         """Log what a person should know."""
         _log.warning("%s", text)
 
-    def on_ended(self, error: Exception, *, is_meant: bool) -> None:
+    def on_ended(self, error: Exception, is_meant: bool) -> None:
         """Log the error that ends it all; `is_meant` if somebody wanted it so."""
         _log.log(logging.WARNING if is_meant else logging.ERROR, "%s", error)

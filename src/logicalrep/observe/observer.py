@@ -48,11 +48,17 @@ class Observer:
     def on_listening(self, address: str) -> None:
         """Note the address of the page and of the metrics."""
 
+    def on_prepared(self, slot: str) -> None:
+        """Take that the destination and the server are ready, and the slot's name."""
+
     def on_waiting(self, text: str) -> None:
         """Note what the work waits for."""
 
     def on_warning(self, text: str) -> None:
         """Note what a person should know."""
+
+    def on_ended(self, error: Exception, is_meant: bool) -> None:
+        """Take the error that ends the run; `is_meant` if somebody wanted it so."""
 
 
 _MOST_NAMES = 5

@@ -97,11 +97,10 @@ def replicate_with(
     engine: Engine | None = None,
 ) -> None:
     """Do what `replicate` does, with settings; `engine` runs the work in place of Spark."""
-    logged = Logged()
-    stop = stop or threading.Event()
-    observer = Observers(observer, logged)
+    stop, observed = stop or threading.Event(), Observed()
+    observer = Observers(observer, Logged(), observed)
     try:
-        _replicate(settings, observer, logged, stop, engine)
+        _replicate(settings, observer, observed, stop, engine)
     except Ended:
         pass
     except Exception as error:
@@ -109,28 +108,26 @@ def replicate_with(
             # The end was asked for. What is at the destination is whole, and the next run goes on with it.
             observer.on_warning(f"ended, and did not wait for this to pass: {error}")
             return
-        logged.on_ended(error, is_meant=isinstance(error, PausedError))
+        observer.on_ended(error, isinstance(error, PausedError))
         raise
 
 
 def _replicate(
-    settings: ReplicateSettings, observer: Observer, logged: Logged, stop: threading.Event, engine: Engine | None
+    settings: ReplicateSettings, observer: Observer, observed: Observed, stop: threading.Event, engine: Engine | None
 ) -> None:
+    """Serve the figures if that is asked for, and follow; start an engine anew that has ended."""
     storage = Storage(settings.to, settings.storage_options or {})
     if settings.once:
         refuse_paused(storage)
     with ExitStack() as stack:
-        observed = None
         if settings.listen is not None:
-            observed = Observed()
             pages = {"/": partial(page, observed, storage.uri)}
             address = stack.enter_context(serve(settings.listen, observed.figures, pages))
             observer.on_listening(address)
-            observer = Observers(observer, observed)
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
         while True:
             try:
-                _follow(settings, storage, observer, logged, observed, stop, engine)
+                _follow(settings, storage, observer, observed, stop, engine)
                 return
             except EngineEndedError as error:
                 ended.append(time.monotonic())
@@ -143,8 +140,7 @@ def _follow(
     settings: ReplicateSettings,
     storage: Storage,
     observer: Observer,
-    logged: Logged,
-    observed: Observed | None,
+    observed: Observed,
     stop: threading.Event,
     engine: Engine | None,
 ) -> None:
@@ -153,10 +149,8 @@ def _follow(
     waiting = Waiting(settings.patience, stop=stop, say=observer.on_waiting)
     with ExitStack() as stack:
         prepared = prepare(settings, storage, observer, stop, waiting)
-        logged.slot = prepared.identity.slot
-        if observed is not None:
-            observed.slot_name = prepared.identity.slot
         identity = prepared.identity
+        observer.on_prepared(identity.slot)
         # The receiver holds the slot, and so keeps other writers from the destination.
         receiver = stack.enter_context(
             ChangeReceiver(
@@ -165,7 +159,7 @@ def _follow(
                 prepared.options,
                 acknowledged=State.read(storage).lsn,
                 waiting=waiting,
-                traffic=None if observed is None else observed.traffic,
+                traffic=observed.traffic,
             )
         )
         receiver.wait_until_started()
@@ -173,21 +167,22 @@ def _follow(
         states = States(storage)
         states.write(states.last.without_progress)
         guard.store()
-        engine = timed = TimedEngine(engine or stack.enter_context(start_spark(storage, stop)))
+        # The work is done by the engine; the catalog tells what the server's tables are.
+        engine = engine or stack.enter_context(start_spark(storage, stop))
         said = prepared.published.warnings
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
-        if observed is not None:
-            observed.traffic, observed.tasks = receiver.traffic, timed
+        if settings.listen is not None:
             stack.enter_context(observed.sampling(catalog.query_slot))
         context = RunContext(
             settings=settings,
             storage=storage,
             identity=identity,
             observer=observer,
-            engine=engine,
+            engine=TimedEngine(engine, observed.engine_time),
             patience=Patience(observer, stop, catalog.describe_retained),
             stop=stop,
         )
+        # Tables are written by these threads, and loaded by others until `ending`.
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
         renewal = Renewal(settings.connection, receiver, waiter(observer, ending))
