@@ -30,7 +30,6 @@ from logicalrep.pipeline.formats.opening import open_table, replace_table
 from logicalrep.pipeline.formats.stored_table import ForeignTableError, StoredTable, application_id
 from logicalrep.pipeline.history.companion import (
     Companion,
-    CompanionDamagedError,
     add_marked_files,
     apply_companion,
     opened_companions,
@@ -41,6 +40,7 @@ from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.spec.forms import CompanionDamagedError
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
 from logicalrep.pipeline.storage.storage import DamagedError

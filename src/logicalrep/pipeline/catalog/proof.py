@@ -21,8 +21,6 @@ from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
-_Columns = Sequence[tuple[int, str, int, int]]
-
 
 def reason_to_load(before: TableSpec, now: CatalogTable) -> str | None:
     """Return why a table has to be loaded again, whatever its rows say; None if nothing in the catalog demands it.

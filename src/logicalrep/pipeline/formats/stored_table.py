@@ -5,8 +5,8 @@ The other rooms of the pipeline have these words alone. `opening` tells which fo
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Protocol
 
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
@@ -33,7 +33,7 @@ def application_id(system_identifier: int, timeline: int, load: str) -> str:
     return f"logicalrep/{system_identifier}/{timeline}/{load}"
 
 
-class StoredTable(ABC):
+class StoredTable(Protocol):
     """A replicated table at a destination, whose rows nobody else changes; kept open between commits.
 
     Each change of it is one commit, which is there as a whole or not at all. A method that commits raises:
@@ -49,28 +49,23 @@ class StoredTable(ABC):
         7
     """
 
-    def __init__(self, storage: Storage, folder: str) -> None:
-        """Take the table's folder."""
-        self.storage = storage
-        self.folder = folder
-        self.version = -1
-        """The version of the last commit."""
-        self.files: dict[str, DataFile] = {}
-        """The table's data files by their paths."""
-        self.load = ""
-        """The load that the rows began with."""
-        self.table: TableSpec
-        """The description of the table."""
+    storage: Storage
+    folder: str
+    version: int
+    """The version of the last commit."""
+    files: dict[str, DataFile]
+    """The table's data files by their paths."""
+    load: str
+    """The load that the rows began with."""
+    table: TableSpec
+    """The description of the table."""
 
-    @abstractmethod
     def applied(self, application: str) -> Lsn | None:
         """Return the LSN up to which an application's commits are in the table; None if it has made none."""
 
-    @abstractmethod
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
         """Add and remove files, and record the LSN, in one commit. Returns the version."""
 
-    @abstractmethod
     def describe(self, table: TableSpec, added: Sequence[DataFile] = (), removed: Sequence[DataFile] = ()) -> None:
         """Store another description of the table, in one commit.
 
@@ -80,26 +75,21 @@ class StoredTable(ABC):
             removed: the files in whose place they are.
         """
 
-    @abstractmethod
     def skip(self, skipped: Skipped, application: str) -> None:
         """Store a commit of the server that is left out, and its LSN, in one commit: the table never gets its rows.
 
         The reason why the table is stopped goes.
         """
 
-    @abstractmethod
     def write_stopped(self, reason: str) -> None:
         """Store why the table is stopped, and its LSN, for readers; the next load removes them."""
 
-    @abstractmethod
     def keep_for(self, hours: float) -> None:
         """Store for how long old versions can be read, if that is not there yet: other programs keep to it."""
 
-    @abstractmethod
     def refuse_others(self) -> None:
         """Raise what `commit` raises if there is a commit that this process does not know; do nothing without one."""
 
-    @abstractmethod
     def changed_by_others(self, known: int) -> str | None:
         """Return how another program has changed the table after its last commit of ours; None if it has not.
 
@@ -108,19 +98,15 @@ class StoredTable(ABC):
         """
 
     @property
-    @abstractmethod
     def opens_slowly(self) -> bool:
         """Whether it has so many commits that it is opened slowly without upkeep."""
 
-    @abstractmethod
     def is_upkeep_due(self, keep_hours: float) -> bool:
         """Return whether there is something to do for the table."""
 
-    @abstractmethod
     def is_upkeep_urgent(self, keep_hours: float) -> bool:
         """Return whether something is so much due that it comes before batches."""
 
-    @abstractmethod
     def maintain(self, keep_hours: float, engine: Engine) -> None:
         """Do what is due for the table, one step of each kind, each so small that it can give way to batches.
 

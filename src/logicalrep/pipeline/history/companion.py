@@ -147,15 +147,3 @@ def _damaged(folder: str, error: DamagedError) -> CompanionDamagedError:
     return CompanionDamagedError(
         f"{error.description}: restore it, or remove the folder {folder}, which then begins anew, with the next load"
     )
-
-
-__all__ = [
-    "COMPANIONS",
-    "Companion",
-    "CompanionDamagedError",
-    "add_marked_files",
-    "apply_companion",
-    "opened_companions",
-    "replaced_companion",
-    "wanted",
-]

@@ -59,9 +59,7 @@ class PendingLoad:
         return {key: value for key, value in _KEYS.content(self).items() if key == "replaces" or value is not None}
 
 
-_KEYS = StoredKeys(
-    {"folder": "folder", "replaces": "replaces", "reason": "reason", "refused": "refused", "since": "since"}
-)
+_KEYS = StoredKeys("folder replaces reason refused since")
 
 
 class ChangeBuffer:

@@ -105,16 +105,4 @@ class TableSettings:
         return cls(**_KEYS.arguments({**content, **{key: tuple(content.get(key, ())) for key in ("key", "left_out")}}))
 
 
-_KEYS = StoredKeys(
-    {
-        "unrepresentable": "unrepresentable",
-        "deletes": "deletes",
-        "history": "history",
-        "append": "append",
-        "key": "key",
-        "masked": "masked",
-        "left_out": "left_out",
-        "mask_key": "mask_key",
-        "origin": "origin",
-    }
-)
+_KEYS = StoredKeys("unrepresentable deletes history append key masked left_out mask_key origin")

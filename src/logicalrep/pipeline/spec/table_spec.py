@@ -342,17 +342,7 @@ def _evidence(content: Mapping[str, Any] | None) -> Evidence | None:
     return Evidence(**_EVIDENCE.arguments({**content, **pairs, "published": tuple(content["published"])}))
 
 
-_EVIDENCE = StoredKeys(
-    {
-        "columns": "columns",
-        "columns_written": "columns_written",
-        "numbers": "numbers",
-        "published": "published",
-        "written": "written",
-        "links": "links",
-        "labelled": "labelled",
-    }
-)
+_EVIDENCE = StoredKeys("columns columns_written numbers published written links labelled")
 
 
 def _type(content: Mapping[str, Any]) -> CatalogType:
@@ -364,12 +354,4 @@ def _stored_type(type_: CatalogType) -> dict[str, Any]:
     return _TYPE.content(type_) | {"element": None if type_.element is None else _stored_type(type_.element)}
 
 
-_TYPE = StoredKeys(
-    {
-        "namespace": "namespace",
-        "name": "name",
-        "is_base": "is_base",
-        "delimiter": "delimiter",
-        "element": "element",
-    }
-)
+_TYPE = StoredKeys("namespace name is_base delimiter element")

@@ -107,15 +107,7 @@ class Identity:
                 raise StateError(f"this destination is replicated with the {what} {is_there!r}, not {wanted!r}")
 
 
-_IDENTITY = StoredKeys(
-    {
-        "slot": "slot",
-        "publication": "publication",
-        "system_identifier": "system_identifier",
-        "database": "database",
-        "format": "format",
-    }
-)
+_IDENTITY = StoredKeys("slot publication system_identifier database format")
 
 
 def _name_for(storage: Storage) -> str:
@@ -186,24 +178,9 @@ class TableState:
         return _TABLE_STATE.content(self) | {"lsn": str(self.lsn), "progress": progress}
 
 
-_PROGRESS = StoredKeys({"rows": "rows", "estimate": "estimate", "snapshot_since": "snapshot_since"})
+_PROGRESS = StoredKeys("rows estimate snapshot_since")
 _TABLE_STATE = StoredKeys(
-    {
-        "folder": "folder",
-        "version": "version",
-        "lsn": "lsn",
-        "load": "load",
-        "timeline": "timeline",
-        "state": "state",
-        "error": "error",
-        "oid": "oid",
-        "beside": "companions",
-        "rows": "rows",
-        "commit_timestamp": "commit_timestamp",
-        "progress": "progress",
-        "refused": "refused",
-        "skipped": "skipped",
-    }
+    "folder version lsn load timeline state error oid beside=companions rows commit_timestamp progress refused skipped"
 )
 
 

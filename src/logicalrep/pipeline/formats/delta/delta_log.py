@@ -63,7 +63,8 @@ class DeltaLog(StoredTable):
 
     def __init__(self, storage: Storage, folder: str) -> None:
         """Take the table's folder."""
-        super().__init__(storage, folder)
+        self.storage, self.folder = storage, folder
+        self.version, self.files, self.load = -1, {}, ""
         self.removed = RemovedFiles(storage, folder)
         """The files that are in the last version no more and still there."""
         self.checkpoint = -1
