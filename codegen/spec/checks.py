@@ -73,11 +73,37 @@ def _check_view(shown: View, damaged: set[str], findings: Findings) -> None:
             _check_alternatives(part, found)
         elif not part.fields:
             found.add(part.place, f"{part.name} is empty")
+    for message in shown.messages:
+        if message.name not in damaged:
+            _check_constant_length(message, found)
     places = {finding.place for finding in findings}
     for finding in found:
         if finding.place not in places:
             findings.add(finding.place, f"in version {shown.version}: {finding.text}")
             places.add(finding.place)
+
+
+def _check_constant_length(message: Message, findings: Findings) -> None:
+    """A length that is printed as a constant is that of a message of a fixed size."""
+    for index, row in enumerate(message.fields):
+        if row.measures is None or not row.is_constant:
+            continue
+        sizes = [_size(other) for other in message.fields[index:]]
+        length = sum(size for size in sizes if size is not None)
+        where = f"{message.name}.{row.name} is always {row.constants[0]}, but the length of the message"
+        if None in sizes:
+            findings.add(row.place, f"{where} is not always the same")
+        elif row.constants[0] != length:
+            findings.add(row.place, f"{where} is {length}")
+
+
+def _size(row: Field) -> int | None:
+    """The bytes of a field; None if they are not always as many."""
+    if row.repeat is not None or row.when is not None or row.optional:
+        return None
+    if isinstance(row.type, Byten):
+        return row.type.count
+    return row.width or None
 
 
 def check_together(protocols: tuple[Protocol, ...], findings: Findings) -> None:

@@ -96,18 +96,25 @@ def test_readers_and_writers_of_the_low_byte_first_agree(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "finding"),
+    ("file", "before", "after", "finding"),
     [
-        ("byte order: little", "byte order: middle", "'byte order' is 'middle'"),
-        ("package: weather_protocol\n", "", "the protocol has no 'package'"),
-        ("versions:", "blocks:\n  storm: A storm.\nversions:", "a protocol of another project has no 'blocks'"),
-        ("base: Int16", "base: Int17", "'base' is 'Int17'"),
+        ("protocol", "byte order: little", "byte order: middle", "'byte order' is 'middle'"),
+        ("protocol", "package: weather_protocol\n", "", "the protocol has no 'package'"),
+        (
+            "protocol",
+            "versions:",
+            "blocks:\n  storm: A storm.\nversions:",
+            "a protocol of another project has no 'blocks'",
+        ),
+        ("protocol", "base: Int16", "base: Int17", "'base' is 'Int17'"),
+        ("question", "Int32\n", "Int32(8)\n", ".*Question.length is always 8, but the length of the message is 6"),
+        ("reading", "Int32\n", "Int32(30)\n", ".*Reading.length is always 30, .* is not always the same"),
     ],
 )
-def test_mistakes_have_their_places(folder: Path, before: str, after: str, finding: str) -> None:
-    path = folder / "weather" / "protocol.yaml"
+def test_mistakes_have_their_places(folder: Path, file: str, before: str, after: str, finding: str) -> None:
+    path = folder / "weather" / f"{file}.yaml"
     path.write_text(path.read_text("utf-8").replace(before, after, 1), "utf-8")
-    with pytest.raises(SpecError, match=rf"protocol.yaml:\d+:\d+: {finding}"):
+    with pytest.raises(SpecError, match=rf"{file}.yaml:\d+:\d+: {finding}"):
         load_project(folder / "weather")
 
 
