@@ -70,7 +70,6 @@ def _own_package(protocol: Protocol) -> dict[str, str]:
             "package_init.py.j2",
             protocol=protocol,
             package=package_of(protocol),
-            first=class_name(protocol.messages[0].name),
             can_frame=all(_tells_its_size(now, message) for now in views(protocol) for message in now.messages),
         ),
         "layouts.py": _layouts_module((protocol,)),

@@ -59,7 +59,7 @@ def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -
         differences = compare(page, protocol, number)
         for difference in differences:
             print(difference)
-        where = f"{protocol.name} at version {number}"
+        where = f"{protocol.name} at version {protocol.versions[number - 1].called}"
         if differences:
             exit_code = DIFFERS
             count = "1 difference" if len(differences) == 1 else f"{len(differences)} differences"

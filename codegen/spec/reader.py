@@ -7,6 +7,7 @@ itself; `checks.py` then looks at what must fit together.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +29,8 @@ _PROTOCOL_KEYS = [
 _TYPE_KEYS = ["base", "signed", "python", "made by", "arrow", "epoch", "values", "doc"]
 _ARROW_TYPES = ["timestamp[us, UTC]"]
 _BYTE_ORDERS = ["big", "little"]
+_USED = ["construct", "logicalrep_runtime"]
+"""The packages that generated ones import, beside Python's own."""
 _NOT_ALONE = ["blocks", "callbacks"]
 """The keys of a protocol with a decoder and columns, which are ours alone."""
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
@@ -135,6 +138,11 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
                 findings.add(keys.place_of(key), f"a protocol of another project has no {key!r}")
     elif "types" in keys:
         findings.add(keys.place_of("types"), f"types are in {TYPES_FILE}, for all protocols")
+    package = keys.text("package", required=is_alone)
+    if package and not _MODULE.fullmatch(package):
+        findings.add(keys.place_of("package"), f"{package!r} is no name of a package; lower-case letters, digits and _")
+    elif is_alone and package in {*sys.stdlib_module_names, *_USED}:
+        findings.add(keys.place_of("package"), f"{package!r} is the name of a package that the generated one needs")
     versions = _versions(keys, findings)
     session = tuple(
         SessionFact(
@@ -173,7 +181,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
             findings.add(Place(path, 1, 1), f"is not listed under 'files' in {folder / PROTOCOL_FILE}")
     protocol = Protocol(
         name=keys.text("protocol", required=True),
-        package=keys.text("package", required=is_alone),
+        package=package,
         byte_order="little" if keys.name("byte order", _BYTE_ORDERS) == "little" else "big",
         software=keys.text("software"),
         title=keys.prose("title", required=True),

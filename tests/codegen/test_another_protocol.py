@@ -106,6 +106,8 @@ def test_readers_and_writers_of_the_low_byte_first_agree(folder: Path) -> None:
             "blocks:\n  storm: A storm.\nversions:",
             "a protocol of another project has no 'blocks'",
         ),
+        ("protocol", "weather_protocol", "../weather", "'../weather' is no name of a package"),
+        ("protocol", "weather_protocol", "struct", "'struct' is the name of a package that the generated one needs"),
         ("protocol", "base: Int16", "base: Int17", "'base' is 'Int17'"),
         ("question", "Int32\n", "Int32(8)\n", ".*Question.length is always 8, but the length of the message is 6"),
         ("reading", "Int32\n", "Int32(30)\n", ".*Reading.length is always 30, .* is not always the same"),
