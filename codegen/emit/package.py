@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codegen.emit.columns import emit_columnar
-from codegen.emit.python_source import Block, Source, annotation_of, packed, value_of
+from codegen.emit.python_source import Block, Source, annotation_of, enumeration_name, packed, value_of
 from codegen.emit.rendering import NOTICE, docstring, joined, render
 from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
 from codegen.emit.tables import table
@@ -182,6 +182,7 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
         annotation_of=annotation_of,
         value_of=value_of,
         packed=packed,
+        enumeration_name=enumeration_name,
         paths=protocol.paths,
         facts=[fact.name for fact in protocol.layout_facts],
         row_facts=[fact.name for fact in protocol.row_facts],
@@ -277,7 +278,7 @@ def _blocks(now: View) -> list[Block]:
 
 def _exported(block: Block) -> list[str]:
     own = [alternative.name for alternative in block.alternatives if alternative.is_own]
-    return [block.name, *own, *(one.python for one in block.enumerations)]
+    return [block.name, *own, *(enumeration_name(one.name) for one in block.enumerations)]
 
 
 def _formats(block: Block) -> set[str]:

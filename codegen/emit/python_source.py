@@ -220,7 +220,7 @@ def value_of(one: Operation) -> str:
         return f"tuple({one.name})"
     if not isinstance(one, Take):
         return one.name
-    if one.members:
+    if one.members and one.allowed:
         return f"{one.python}(chr({one.name}))"
     if one.is_character and one.maker:
         return f"{one.maker}({one.name})"
@@ -264,7 +264,7 @@ def _construct(one: Operation, operations: Operations) -> str:
 
 def _construct_take(one: Take) -> str:
     integer = one.construct
-    if one.members:
+    if one.members and one.allowed:
         return f"Char({one.python})"
     if one.is_character:
         return f'Char("{one.characters}")' if one.allowed else "AnyChar"

@@ -67,7 +67,7 @@ class Take(Integer):
     refused: tuple[int, ...] = ()
     """The values that are illegal where all others are legal."""
     members: Mapping[int, str] = field(default_factory=dict)
-    """The values with names, of which there is an enumeration."""
+    """The values with names, of which there is an enumeration; others may be legal too."""
     flags: Mapping[int, str] = field(default_factory=dict)
     """The masks with names; other bits are kept."""
     python: str = "int"
@@ -84,7 +84,7 @@ class Take(Integer):
     @property
     def is_printed(self) -> bool:
         """True if the documentation itself prints what is legal; otherwise that is what servers do."""
-        return self.is_character and not self.members
+        return self.is_character and not (self.members and self.allowed)
 
     @property
     def characters(self) -> str:

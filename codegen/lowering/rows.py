@@ -129,7 +129,7 @@ def _take(view: View, row: Field) -> Take:
         wrapper="bool"
         if row.boolean
         else python
-        if row.values
+        if row.values and not row.any_character
         else named.python
         if named and (named.maker or named.values)
         else "",
@@ -160,7 +160,7 @@ def looked_up(fields: tuple[Field, ...]) -> dict[str, str]:
 
 def annotation_of(types: Mapping[str, NamedType], row: Field, *, repeated: bool = True) -> str:
     """The type of a row's attribute, without None."""
-    if row.values:
+    if row.values and not row.any_character:
         return enumeration_name(row.name)
     if row.boolean:
         return "bool"

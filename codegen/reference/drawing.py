@@ -164,7 +164,7 @@ def _lines(row: Row, room: float) -> tuple[tuple[str, str], ...]:
             lines.append(("type", field.named_type))
     else:
         lines.append(("type", "Byte1" if isinstance(field.type, Byte1) else str(field.type)))
-    if field.values:
+    if field.values and not field.any_character:
         lines.append(("type", "|".join(field.values)))
     if field.boolean:
         lines.append(("type", "0|1"))

@@ -154,6 +154,8 @@ class Field:
     @property
     def legal(self) -> tuple[str | int, ...]:
         """The only values that are legal: constants, or the characters with names; () where any value is."""
+        if self.any_character:
+            return ()
         return tuple(self.values) or self.constants
 
     @property

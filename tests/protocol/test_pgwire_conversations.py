@@ -158,6 +158,18 @@ def test_a_replication_session_carries_its_envelope() -> None:
     assert {"Begin", "Relation", "Insert", "Commit", "StandbyStatusUpdate"} <= set(found)
 
 
+def test_each_field_of_an_error_that_a_server_sent_has_a_name() -> None:
+    found = {
+        field.code
+        for path in RECORDED
+        for chunks in connections(path)
+        for _, _, message, _, _ in decoded(chunks)
+        if isinstance(message, v3_0.ErrorResponse | v3_0.NoticeResponse)
+        for field in message.fields
+    }
+    assert {v3_0.Code.SEVERITY, v3_0.Code.CODE, v3_0.Code.MESSAGE, v3_0.Code.POSITION} <= found <= set(v3_0.Code)
+
+
 STARTUP = v3_2.StartupMessage(parameters=(v3_2.StartupParameter(name="user", setting="x"),))
 EXPECTED: dict[str, tuple[Any, str]] = {
     "a key of 3.2": (v3_2.BackendKeyData(process_id=1, secret_key=b"k" * 5), "4b0000000d000000016b6b6b6b6b"),

@@ -68,6 +68,7 @@ __all__ = [
     "Close",
     "CloseComplete",
     "Closed",
+    "Code",
     "ColumnValue",
     "CommandComplete",
     "CopyBothResponse",
@@ -1587,6 +1588,29 @@ class EmptyQueryResponse:
             return _Bi.pack(0x49, 4)
         except _UNFIT as error:
             raise encode_error(PGWIRE, 1, self, error, encoding=encoding) from None
+
+
+class Code(StrEnum):
+    """The kind of field, by a letter. Those that are unknown are kept."""
+
+    SEVERITY = "S"
+    SEVERITY_NOT_LOCALIZED = "V"
+    CODE = "C"
+    MESSAGE = "M"
+    DETAIL = "D"
+    HINT = "H"
+    POSITION = "P"
+    INTERNAL_POSITION = "p"
+    INTERNAL_QUERY = "q"
+    WHERE = "W"
+    SCHEMA_NAME = "s"
+    TABLE_NAME = "t"
+    COLUMN_NAME = "c"
+    DATA_TYPE_NAME = "d"
+    CONSTRAINT_NAME = "n"
+    FILE = "F"
+    LINE = "L"
+    ROUTINE = "R"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
