@@ -363,7 +363,7 @@ class TableWriter:
         table.application = application_id(self._system, self.timeline, table.load)
         # The table itself comes last, and makes the move whole.
         for each in reversed(copied):
-            lsn, companion = each.log.applied(earlier), each.table.companion
+            lsn, companion = each.stored.applied(earlier), each.table.companion
             assert lsn is not None
             folder = table.folder if companion is None else companion_folder(table.folder, companion)
             log = self._patience.run(

@@ -48,11 +48,11 @@ class Applied:
     bytes_written: int
 
 
-def apply(log: StoredTable, changes: pa.Table, upto: Lsn, application: str, engine: Engine) -> Applied | None:
+def apply(stored: StoredTable, changes: pa.Table, upto: Lsn, application: str, engine: Engine) -> Applied | None:
     """Apply changes to a table in one commit; None, and no commit, if the table has them all.
 
     Args:
-        log: the table.
+        stored: the table.
         changes: rows of the change feed, all of this table, whole transactions in the order of their commits.
         upto: the table has all commits up to this LSN then.
         application: the application id, whose LSN tells which commits the table has already.
@@ -66,26 +66,26 @@ def apply(log: StoredTable, changes: pa.Table, upto: Lsn, application: str, engi
         DamagedError: a data file of the table is gone.
         StorageError: the destination cannot be read or written.
     """
-    applied = log.applied(application)
+    applied = stored.applied(application)
     refuse_unreadable(changes, -1 if applied is None else int(applied))
-    files = dict(log.files)
+    files = dict(stored.files)
     count = written = 0
-    for part in _apart(_parts(changes, -1 if applied is None else int(applied)), log.table.form):
+    for part in _apart(_parts(changes, -1 if applied is None else int(applied)), stored.table.form):
         # A part finds the files of those before it, which are in no version of the table.
-        done = _apply_part(_ApplyTask(log.storage, log.folder, log.table, tuple(files.values()), part), engine)
+        done = _apply_part(_ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part), engine)
         for file in done.removed:
             del files[file.path]
-            if file.path not in log.files:
-                log.storage.delete(below(log.folder, file.path))
+            if file.path not in stored.files:
+                stored.storage.delete(below(stored.folder, file.path))
         files |= {file.path: file for file in done.added}
         count += part.num_rows
         written += sum(file.size for file in done.added)
     if not count:
         return None
-    added = [file for path, file in files.items() if path not in log.files]
-    removed = [file for path, file in log.files.items() if path not in files]
-    log.commit(added, removed, application, upto)
-    return Applied(log.version, count, written)
+    added = [file for path, file in files.items() if path not in stored.files]
+    removed = [file for path, file in stored.files.items() if path not in files]
+    stored.commit(added, removed, application, upto)
+    return Applied(stored.version, count, written)
 
 
 def refuse_unreadable(changes: pa.Table, applied: int) -> None:

@@ -65,7 +65,7 @@ class Events:
     old_keys: pa.Array
     new_keys: pa.Array
     new_rows: pa.Table
-    """The new rows in the Delta table's columns; null where a value was not sent."""
+    """The new rows in the stored table's columns; null where a value was not sent."""
     unsent: Mapping[str, _Bools]
     """For each column with values that were not sent, which of the new rows lack it."""
     is_delete: _Bools

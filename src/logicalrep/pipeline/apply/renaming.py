@@ -1,4 +1,4 @@
-"""A renamed table's Delta table under the new name, without a load."""
+"""A renamed table, stored under its new name without a load."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from logicalrep_runtime.scalars import Lsn
 
 @dataclass(frozen=True)
 class Copied:
-    """A Delta table as it was, whatever its folder is used for later."""
+    """A stored table as it was, whatever its folder is used for later."""
 
-    log: StoredTable
+    stored: StoredTable
     table: TableSpec
     files: tuple[DataFile, ...]
 
     @classmethod
-    def of(cls, log: StoredTable) -> Self:
-        """Return a Delta table as it is."""
-        return cls(log, log.table, tuple(log.files.values()))
+    def of(cls, stored: StoredTable) -> Self:
+        """Return a stored table as it is."""
+        return cls(stored, stored.table, tuple(stored.files.values()))
 
 
 def move(
     copied: Copied, name: TableName, folder: str, application: str, lsn: Lsn, load: str, keep_hours: float
 ) -> StoredTable:
-    """Return the Delta table with the same rows in another folder; one that is there is replaced in one commit.
+    """Return the stored table with the same rows in another folder; one that is there is replaced in one commit.
 
     Args:
-        copied: the Delta table; its folder stays as it is.
+        copied: the stored table; its folder stays as it is.
         name: the table's new name.
         folder: the new folder.
-        application: the application id of the new Delta table's transactions.
+        application: the application id of the new stored table's transactions.
         lsn: the rows have all commits up to this LSN.
-        load: the new Delta table's own load.
+        load: the new stored table's own load.
         keep_hours: the hours for which old versions can be read.
 
     Raises StorageError if the destination cannot be read or written.
     """
-    storage = copied.log.storage
+    storage = copied.stored.storage
     for file in copied.files:
-        storage.copy(f"{copied.log.folder}/{file.path}", f"{folder}/{file.path}")
+        storage.copy(f"{copied.stored.folder}/{file.path}", f"{folder}/{file.path}")
     table = replace(copied.table, relation=replace(copied.table.relation, schema=name.schema, name=name.name))
     before = open_table(storage, folder)
     return replace_table(

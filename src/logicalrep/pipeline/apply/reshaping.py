@@ -1,4 +1,4 @@
-"""A Delta table's rows in later columns, without another load.
+"""A stored table's rows in later columns, without another load.
 
 A column that old rows have NULL in, and one that is dropped, need no new files: readers take NULL for a column that a
 file does not have, and leave out one that the table does not have. Other changes write the files anew.
@@ -25,7 +25,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.values import arrow_array_or_text
 
 
-def reshape(log: StoredTable, evolution: Evolution, engine: Engine) -> None:
+def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
     """Give a table, or a companion table of it, other columns, or another key, in one commit.
 
     Rows that are gone, which are marked or versions of the past, never had a new column: they have NULL in it, and so
@@ -37,16 +37,19 @@ def reshape(log: StoredTable, evolution: Evolution, engine: Engine) -> None:
         DamagedError: a data file of the table is gone.
         StorageError: the destination cannot be read or written.
     """
-    if log.table in (evolution.table, replace(evolution.table, left=())):
+    if stored.table in (evolution.table, replace(evolution.table, left=())):
         return  # The earlier try had succeeded, though its answer was lost.
     defaults = {} if evolution.table.form == "changes" else _defaults(evolution)
-    if not _needs_files(log.table, evolution, defaults):
-        log.describe(evolution.table, list(_restated(log, evolution)))
+    if not _needs_files(stored.table, evolution, defaults):
+        stored.describe(evolution.table, list(_restated(stored, evolution)))
         return
     table = replace(evolution.table, left=())
-    files = list(log.files.values())
-    work = [_Reshaping(log.storage, log.folder, log.table, table, evolution.sources, defaults, file) for file in files]
-    log.describe(table, [file for done in engine.run(_reshape_file, work) for file in done], files)
+    files = list(stored.files.values())
+    work = [
+        _Reshaping(stored.storage, stored.folder, stored.table, table, evolution.sources, defaults, file)
+        for file in files
+    ]
+    stored.describe(table, [file for done in engine.run(_reshape_file, work) for file in done], files)
 
 
 def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
@@ -61,12 +64,12 @@ def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str,
     )
 
 
-def _restated(log: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
+def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
     """Return the files whose statistics lack a column, with statistics that have it."""
     wanted = statistics_columns(evolution.table.stored)
     new_columns = set(evolution.table.names) - evolution.sources.keys()
     restated = []
-    for file in log.files.values():
+    for file in stored.files.values():
         known = file.statistics.nulls
         new = {name: file.rows for name in wanted if name in new_columns}
         if not known or not set(wanted) - known.keys():

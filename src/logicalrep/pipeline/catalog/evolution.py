@@ -22,7 +22,7 @@ class Evolution:
     table: TableSpec
     """The later description."""
     sources: Mapping[str, str]
-    """The earlier name of each column that was there, by its name in the Delta table, both of them."""
+    """The earlier name of each column that was there, by its name in the stored table, both of them."""
     defaults: Mapping[int, str]
     """The text of the value that old rows have in a new column, by the column's number; NULL in others."""
 

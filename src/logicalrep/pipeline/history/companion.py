@@ -42,7 +42,7 @@ def wanted(table: TableSpec) -> list[Companion]:
 
 
 def opened_companions(
-    storage: Storage, log: StoredTable, known: Mapping[str, int]
+    storage: Storage, stored: StoredTable, known: Mapping[str, int]
 ) -> dict[Companion, StoredTable] | None:
     """Return the companion tables of a table; None if one is not there, or is not of the same load.
 
@@ -50,9 +50,9 @@ def opened_companions(
     changed one.
     """
     found: dict[Companion, StoredTable] = {}
-    for companion in wanted(log.table):
-        there = open_table(storage, companion_folder(log.folder, companion))
-        if there is None or there.load != log.load:
+    for companion in wanted(stored.table):
+        there = open_table(storage, companion_folder(stored.folder, companion))
+        if there is None or there.load != stored.load:
             return None
         changes = there.changed_by_others(known.get(companion, -1))
         if changes is not None:
@@ -61,12 +61,12 @@ def opened_companions(
     return found
 
 
-def apply_companion(log: StoredTable, changes: pa.Table, upto: Lsn, app: str, engine: Engine) -> None:
+def apply_companion(stored: StoredTable, changes: pa.Table, upto: Lsn, app: str, engine: Engine) -> None:
     """Apply changes of a table to a companion table of it. Arguments and errors are those of `apply`."""
     try:
-        apply(log, changes, upto, app, engine)
+        apply(stored, changes, upto, app, engine)
     except DamagedError as error:
-        raise _damaged(log.folder, error) from None
+        raise _damaged(stored.folder, error) from None
 
 
 def replaced_companion(
@@ -120,13 +120,13 @@ def replaced_companion(
     )
 
 
-def _add(log: StoredTable, rows: pa.Table, end: Lsn, application: str, engine: Engine) -> None:
+def _add(stored: StoredTable, rows: pa.Table, end: Lsn, application: str, engine: Engine) -> None:
     """Add the buffered changes before the load, which the table itself does not need, as far as they fit."""
     _, rows = sent_relations(rows.filter(pc.less(rows["commit_lsn"], pa.scalar(int(end), pa.int64()))))
     rows = rows.filter(pc.not_equal(rows["op"], UNREADABLE))
     if rows.num_rows:
         with suppress(NeedsResync):
-            apply(log, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, engine)
+            apply(stored, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, engine)
 
 
 def add_marked_files(loaded: LoadedTable, before: StoredTable | None, engine: Engine) -> LoadedTable:

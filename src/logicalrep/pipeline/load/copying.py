@@ -82,7 +82,7 @@ def _copy_ranges(part: CopyTask, connection: Connection, now: Connection) -> Gen
 
 
 def typed(data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None) -> Iterator[pa.RecordBatch]:
-    """Yield copied rows in the Delta table's columns; `key` hashes those that are hashed.
+    """Yield copied rows in the stored table's columns; `key` hashes those that are hashed.
 
     Raises ColumnValueError if the column's type cannot hold a value.
     """

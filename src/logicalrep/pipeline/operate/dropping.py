@@ -91,7 +91,7 @@ def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str
 
 
 def _is_ours(storage: Storage, folder: str) -> bool:
-    """Return whether a Delta table is one of this package, and not of another program."""
+    """Return whether a stored table is one of this package, and not of another program."""
     try:
         return open_table(storage, folder) is not None
     except LogicalRepError:

@@ -1,4 +1,4 @@
-"""The columns that a Delta table has behind those of the server's table."""
+"""The columns that a stored table has behind those of the server's table."""
 
 from __future__ import annotations
 

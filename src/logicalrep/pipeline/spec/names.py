@@ -52,7 +52,7 @@ def _code(character: str) -> str:
 
 
 def column_names(names: Sequence[str]) -> dict[str, str]:
-    """Return the Delta table's name of each column.
+    """Return the stored table's name of each column.
 
     A name stays as it is, unless it has one of the characters ` ,;{}()=`, a tab or a line break, which become `_`, or
     differs from an earlier one only in case. A name that is taken then gets `_2`, `_3` and so on at its end.

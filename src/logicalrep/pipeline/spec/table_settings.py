@@ -1,4 +1,4 @@
-"""The settings of one table, which its Delta table's properties keep."""
+"""The settings of one table, which its stored table's properties keep."""
 
 from __future__ import annotations
 

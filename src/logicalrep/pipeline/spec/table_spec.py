@@ -1,4 +1,4 @@
-"""The description of a replicated table, which its Delta table's properties keep."""
+"""The description of a replicated table, which its stored table's properties keep."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from logicalrep_runtime.scalars import Oid
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
-    """A column of the Delta table."""
+    """A column of the stored table."""
 
     name: str
     type: pa.DataType
@@ -125,12 +125,12 @@ class TableSpec:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns' names in the Delta table."""
+        """The columns' names in the stored table."""
         return tuple(column.name for column in self.written)
 
     @cached_property
     def written(self) -> tuple[WrittenColumn, ...]:
-        """The columns of the Delta table: the server's, and those with texts beside them."""
+        """The columns of the stored table: the server's, and those with texts beside them."""
         treatment = self.settings.unrepresentable
         names = tuple(column_names(self.relation.names).values())
         # A NULL in the key would not tell rows apart.
@@ -151,22 +151,22 @@ class TableSpec:
 
     @cached_property
     def by_number(self) -> dict[tuple[int, bool], WrittenColumn]:
-        """The columns of the Delta table by the numbers of the server's, and by whether they have texts."""
+        """The columns of the stored table by the numbers of the server's, and by whether they have texts."""
         return {(self.attnums[column.ordinal], column.has_texts): column for column in self.written}
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The Delta table's columns, those of the server's table."""
+        """The stored table's columns, those of the server's table."""
         return pa.schema([(column.name, column.type) for column in self.written])
 
     @property
     def form(self) -> Form:
-        """The form of the Delta table's rows."""
+        """The form of the stored table's rows."""
         return self.companion or ("marked" if self.settings.deletes == "soft" else "rows")
 
     @cached_property
     def stored(self) -> pa.Schema:
-        """All of the Delta table's columns. Raises ReservedColumnError if two had the same name."""
+        """All of the stored table's columns. Raises ReservedColumnError if two had the same name."""
         return with_more(self.schema, self.form, self.relation.table)
 
     def check(self, numbers: Mapping[str, int]) -> None:
@@ -251,7 +251,7 @@ class TableSpec:
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
-        """The key's columns by their names in the Delta table; all columns where there is no key."""
+        """The key's columns by their names in the stored table; all columns where there is no key."""
         if self.key is None:
             return self.names
         of_columns = column_names(self.relation.names)

@@ -1,4 +1,4 @@
-"""The values of a Delta table's columns, made of the server's rows: what becomes of those that a type cannot hold."""
+"""The values of a stored table's columns, made of the server's rows: what becomes of those that a type cannot hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WAY_OUT_OF_KEY = "the column is of the key, which has to have a value: change i
 
 
 def written_values(table: TableSpec, column: WrittenColumn, rows: Rows, chosen: NDArray[np.int64]) -> pa.Array:
-    """Return the values of one of the Delta table's columns, one for each row.
+    """Return the values of one of the stored table's columns, one for each row.
 
     Args:
         table: the table.

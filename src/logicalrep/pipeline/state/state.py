@@ -122,7 +122,7 @@ class TableState:
 
     folder: str
     version: int | None
-    """The Delta table's version; None before the first load."""
+    """The stored table's version; None before the first load."""
     lsn: Lsn
     """The table has all commits up to this LSN, and none after it."""
     load: str | None

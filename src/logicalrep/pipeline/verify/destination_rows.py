@@ -1,4 +1,4 @@
-"""A destination's rows of a table, as they are in one version of its Delta table."""
+"""A destination's rows of a table, as they are in one version of its stored table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PART = 1 << 16
 
 
 class DestinationRows:
-    """The last version of a Delta table, whenever it is read."""
+    """The last version of a stored table, whenever it is read."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         """Take the table's folder."""
@@ -33,17 +33,17 @@ class DestinationRows:
 
     def all(self) -> Iterator[pa.Table]:
         """Yield all rows, those of one file after another."""
-        log = self._current()
-        for file in log.files.values():
+        stored = self._current()
+        for file in stored.files.values():
             rows = self._rows(file)
             # The hashing of a part needs several times its memory.
             yield from (rows.slice(start, _PART) for start in range(0, rows.num_rows, _PART))
 
     def read_keys(self, hashes: Hashes) -> tuple[Fingerprints, list[pa.Table]]:
         """Return what the table has of some keys, given their sorted hashes, and the rows."""
-        log, found = self._current(), Fingerprints.none(len(hashes))
+        stored, found = self._current(), Fingerprints.none(len(hashes))
         rows: list[pa.Table] = []
-        for file in log.files.values():
+        for file in stored.files.values():
             keys = key_hashes(self.table, self._rows(file, self.table.key_names))
             is_wanted = np.isin(keys, hashes)
             if is_wanted.any():
@@ -61,16 +61,16 @@ class DestinationRows:
         return rows.filter(pa.array(are_there(rows, form))).select(list(columns)) if ends else rows
 
     def _current(self) -> StoredTable:
-        log = self._open_table()
-        if log.table.schema != self.table.schema or (log.table.relation, log.table.key) != (
+        stored = self._open_table()
+        if stored.table.schema != self.table.schema or (stored.table.relation, stored.table.key) != (
             self.table.relation,
             self.table.key,
         ):
             raise UnsettledError("it was loaded again with other columns meanwhile")
-        return log
+        return stored
 
     def _open_table(self) -> StoredTable:
-        log = open_table(self._storage, self._folder)
-        if log is None:
+        stored = open_table(self._storage, self._folder)
+        if stored is None:
             raise UnsettledError("it is not loaded yet")
-        return log
+        return stored
