@@ -1,0 +1,65 @@
+"""Pages, and programs within strings, import names that are there: no type checker reads them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.conftest import ROOT
+from tests.contracts.test_contracts import MODULES
+
+_IMPORT = re.compile(r"^[ \t>.]*from (logicalrep\w*(?:\.\w+)*) import (?:\(([^)]*)\)|([\w, ]+))", re.MULTILINE)
+
+
+def _texts() -> Iterator[tuple[Path, str]]:
+    for pattern in ("tests/**/*.py", "bench/**/*.py", "docs/**/*.md", "src/**/*.md", "*.md"):
+        for path in sorted(ROOT.glob(pattern)):
+            if "releases" not in path.parts and path.name != "CHANGELOG.md":
+                yield path, path.read_text("utf-8")
+
+
+@functools.cache
+def _bound(module: str) -> set[str] | None:
+    """Return the names that a module binds anywhere; None if its `__getattr__` may have any."""
+    text = MODULES[module].read_text("utf-8")
+    if "def __getattr__" in text:
+        return None
+    names = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+def _has(module: str, name: str) -> bool:
+    """Whether a module binds a name, or a package has such a module."""
+    bound = _bound(module)
+    return f"{module}.{name}" in MODULES or bound is None or name in bound
+
+
+def _missing(text: str) -> Iterator[str]:
+    for module, many, few in _IMPORT.findall(text):
+        for name in re.findall(r"(\w+)(?: as \w+)?", many or few):
+            if module in MODULES and not _has(module, name):
+                yield f"{module}.{name}"
+            elif module not in MODULES and "v5" not in module:
+                yield module
+
+
+def test_imported_names_are_there() -> None:
+    # The page and the test of a new version make it first.
+    assert [(str(path), name) for path, text in _texts() for name in _missing(text) if not name.endswith("v5")] == []
+
+
+def test_a_missing_name_is_found() -> None:
+    text = (
+        '    PROGRAM = """\nfrom logicalrep.postgres.retries import Absent, Retries\nfrom logicalrep.absent import x\n'
+    )
+    assert list(_missing(text)) == ["logicalrep.postgres.retries.Absent", "logicalrep.absent"]
