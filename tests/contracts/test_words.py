@@ -7,6 +7,8 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.contracts.test_pages import PAGES
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "logicalrep"
 
@@ -46,6 +48,18 @@ def test_old_words_are_in_no_name() -> None:
         old = OLD | (OLD_OF_TABLES if name.startswith("pipeline/") else set())
         if there := set(_names(path)) & old - ALLOWED.get(name, set()):
             found[name] = there
+    assert found == {}
+
+
+def _prose(path: Path) -> str:
+    """Return a file's words with one blank between two of them, also where a text of Python is in two lines."""
+    return " ".join(re.sub(r'"\s*\n\s*"', "", path.read_text("utf-8")).split())
+
+
+def test_old_phrases_are_in_no_page_and_in_no_text() -> None:
+    old = re.compile(r"\b(stands?|stood) still\b|\bcomes? to rest\b|\btables? beside\b|\bplace of the tables\b")
+    files = [*(ROOT / page for page in PAGES if page != "CHANGELOG.md"), *SOURCES.rglob("*.py")]
+    found = {path: phrase[0] for path in files if (phrase := old.search(_prose(path)))}
     assert found == {}
 
 

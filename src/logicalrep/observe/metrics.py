@@ -125,8 +125,8 @@ METRICS = (
         "errors",
         "The errors that did not end the command, by kind. `server`: a connection broke, or a query failed as the "
         "server was away; `destination`: it could not be read or written, each try, or a file was gone; `load`: a "
-        "table could not be copied, each try; `changes`: changes of a table could not be applied, so that it stands "
-        "still.",
+        "table could not be copied, each try; `changes`: changes of a table could not be applied, so that it is "
+        "stopped.",
         lambda figures: (((kind,), count) for kind, count in figures.errors.items()),
         ("kind",),
         _REPLICATE,

@@ -48,7 +48,7 @@ class ReservedColumnError(LogicalRepError, ValueError):
 
 
 class CompanionDamagedError(LogicalRepError, RuntimeError):
-    """A table beside a table that is damaged: nothing could load it again."""
+    """A companion table that is damaged: nothing could load it again."""
 
     code = "HISTORY_DAMAGED"
 

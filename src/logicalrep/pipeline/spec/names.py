@@ -34,7 +34,7 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
 
 
 def companion_folder(folder: str, companion: str) -> str:
-    """Return the folder of the table beside a table; no table has it, as the `~` of such a name is encoded.
+    """Return the folder of a table's companion table; no table has it, as the `~` of such a name is encoded.
 
     Example:
         >>> companion_folder("public/orders", "history")
@@ -70,7 +70,7 @@ def column_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def text_names(names: Collection[str], taken: Collection[str]) -> dict[str, str]:
-    """Return the name of the column beside each of these that has texts, given the names of all other columns.
+    """Return the name of the column with the texts of each of these, given the names of all other columns.
 
     Example:
         >>> text_names(["at", "on"], taken=["at", "on", "On_Text"])

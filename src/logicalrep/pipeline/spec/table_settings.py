@@ -59,7 +59,7 @@ class TableSettings:
     """
 
     unrepresentable: Literal["error", "null", "text"] = "error"
-    """The treatment of values that the column's type cannot hold: an error for the table, NULL, or a text beside it."""
+    """The treatment of values that the column's type cannot hold: an error, NULL, or NULL and a column of texts."""
     deletes: Literal["hard", "soft"] = "hard"
     """Whether a deleted row goes, or stays and is marked."""
     history: bool = False

@@ -31,7 +31,7 @@ class WrittenColumn:
     ordinal: int
     """The number of the server's column among those of the table."""
     has_texts: bool = False
-    """True for a column beside another one, with the texts of the values that the other's type cannot hold."""
+    """True for a second column, with the texts of the values that the type of the first cannot hold."""
     refuses: bool = False
     """True if a value that its type cannot hold is an error, and not NULL."""
 
@@ -130,7 +130,7 @@ class TableSpec:
 
     @cached_property
     def written(self) -> tuple[WrittenColumn, ...]:
-        """The columns of the stored table: the server's, and those with texts beside them."""
+        """The columns of the stored table: the server's, and those with their texts."""
         treatment = self.settings.unrepresentable
         names = tuple(column_names(self.relation.names).values())
         # A NULL in the key would not tell rows apart.
