@@ -104,6 +104,10 @@ CODES: dict[str, tuple[str, str]] = {
         "Python has no codec for a client_encoding.",
         "Use UTF8 for the session.",
     ),
+    "ENGINE_MISSING": (
+        "The libraries of the engine that `replicate` is to use are not installed.",
+        "Run `pip install 'logicalrep[replicate]'` for Spark, or name another engine by `--engine local`.",
+    ),
     "HISTORY_DAMAGED": (
         "A data file of a table's history, or of its changes, is not there any more, or is damaged.",
         "Restore it, or remove the folder that the text names; then run `logicalrep resync` for the table.",
@@ -384,8 +388,9 @@ CODES: dict[str, tuple[str, str]] = {
         "detach a foreign table.",
     ),
     "TASKS_FAILED": (
-        "Spark could not run a task of `replicate`.",
-        "The text quotes Spark. Start the command again; it goes on where it ended.",
+        "The engine of `replicate` could not run a task, as its processes end again and again, for example.",
+        "The text quotes the engine. Look whether the machine has enough memory and disk. Start the command again; it "
+        "goes on where it ended.",
     ),
     "TOO_LARGE": (
         "Messages or values of 2 GiB and more cannot be read as columns.",

@@ -17,7 +17,6 @@ from tests.pipeline.comparison import find_differences
 from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
-pytest.importorskip("pyspark")
 from logicalrep.cli.main import main
 from tests.postgres.servers import Database
 
@@ -58,14 +57,13 @@ def test_invalid_arguments(arguments: list[str], code: int, text: str) -> None:
     assert text in done.stderr
 
 
-@pytest.mark.spark
 def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'one')")
     db18.execute("CREATE TABLE bare (v text)", 'CREATE TABLE "; DROP TABLE t; --" (id int PRIMARY KEY)')
     lake = tmp_path / "lake"
     log = tmp_path / "log"
     with log.open("w") as written:
-        arguments = ["--dsn", db18.dsn, "--to", str(lake), "--every", "0"]
+        arguments = ["--dsn", db18.dsn, "--to", str(lake), "--every", "0", "--engine", "local"]
         first = subprocess.Popen([*COMMAND, *arguments], stderr=written, cwd=ROOT)
     try:
         eventually(lambda: (lake / "public" / "t" / "_delta_log").exists())
@@ -86,7 +84,7 @@ def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: 
     assert "WARN" not in text
     assert "incubator" not in text
     db18.execute("INSERT INTO t VALUES (3, 'three')")
-    verbose = run("-v", "--once", "--dsn", db18.dsn, "--to", str(lake))
+    verbose = run("-v", "--once", "--engine", "local", "--dsn", db18.dsn, "--to", str(lake))
     assert verbose.returncode == 0, verbose.stderr
     lines = [
         re.fullmatch(
@@ -103,22 +101,22 @@ def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: 
     assert [line[1] for line in lines if line and "public.bare is not replicated" in line[3]] == ["WARNING"]
 
 
-@pytest.mark.spark
 def test_a_table_that_stands_still_and_a_pause_have_exit_codes_of_their_own(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE good (id int PRIMARY KEY)", "CREATE TABLE bad (id int PRIMARY KEY, at date)")
     db18.execute("INSERT INTO good VALUES (1)", "INSERT INTO bad VALUES (1, 'infinity')")
     there = ["--dsn", db18.dsn, "--to", str(tmp_path / "lake")]
-    stopped = run(*there, "--once")
+    once = [*there, "--once", "--engine", "local"]
+    stopped = run(*once)
     last = stopped.stderr.splitlines()[-1]
     assert (stopped.returncode, last[:28]) == (4, "[TABLES_STOPPED] public.bad:"), stopped.stderr
     assert "run logicalrep resync public.bad with the same --dsn and --to" in last
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
     assert main(["pause", *there]) == 0
-    paused = run(*there, "--once")
+    paused = run(*once)
     assert (paused.returncode, paused.stderr.splitlines()[-1][:14]) == (3, "[DESTINATION_PAUSED]"), paused.stderr
     assert main(["resume", *there]) == 0
     db18.execute("DROP TABLE bad", "INSERT INTO good VALUES (2)")
-    done = run(*there, "--once")
+    done = run(*once)
     assert done.returncode == 0, done.stderr
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
 

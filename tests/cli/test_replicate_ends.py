@@ -22,11 +22,13 @@ from tests.postgres.servers import Database
 
 
 @contextmanager
-def start_command(db: Database, lake: Path, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def start_command(
+    db: Database, lake: Path, log: Path, *options: str, **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """Yield the command, in a session and a group of its own."""
     with log.open("ab") as written:
         process = subprocess.Popen(
-            [*COMMAND, "--dsn", db.dsn, "--to", str(lake), "--every", "0"],
+            [*COMMAND, "--dsn", db.dsn, "--to", str(lake), "--every", "0", *options],
             stderr=written,
             stdout=written,
             cwd=ROOT,

@@ -121,6 +121,10 @@ class ReplicateOptions:
         default="no bound",
         metavar="MB",
     )
+    engine: Literal["spark", "local"] = option(
+        kinds.choice("spark", "local"),
+        "Where the work runs: on Spark, also of a cluster, or without Spark and Java in processes of this machine.",
+    )
     listen: str | None = option(
         kinds.address,
         "Serve a page at `/`, and metrics for Prometheus at `/metrics`, at this address; a port alone is one of "

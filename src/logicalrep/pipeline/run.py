@@ -20,7 +20,7 @@ from logicalrep.observe.serving import serve
 from logicalrep.options.arguments import takes
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.engines.engine import Engine, EngineEndedError
-from logicalrep.pipeline.engines.spark import start_spark
+from logicalrep.pipeline.engines.start import refuse_missing, start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.load.loader import Loader
@@ -62,11 +62,11 @@ class ReplicateCall(ReplicateSettings):
 
 @takes(ReplicateCall)
 def replicate(call: ReplicateCall) -> None:
-    """Keep the tables of a database as Delta tables. Needs `logicalrep[replicate]`.
+    """Keep the tables of a database as Delta tables. Needs `logicalrep[replicate]`, or else `logicalrep[local]`.
 
     What is missing is made, the rows that are there are loaded, and what commits is applied, exactly once, whenever the
-    process is killed. The same call goes on where the last one ended. It runs on the active Spark session, or on a
-    local one of its own.
+    process is killed. The same call goes on where the last one ended. The work runs on the active Spark session, or on
+    a local one of its own; with `engine="local"` it runs in processes of this machine, without Spark and Java.
 
     Raises:
         OptionError: an argument has an invalid value.
@@ -77,6 +77,7 @@ def replicate(call: ReplicateCall) -> None:
         PreflightError: the server or the role does not meet a requirement.
         StateError: the destination belongs to another server, database, slot or publication.
         SlotError: the slot is lost, or another process reads it.
+        EngineError: the engine's libraries are not installed, or its processes end again and again.
         ConnectError: the server was away for too long.
         StorageError: the destination cannot be written.
         PausedError: with `once`, the destination is paused.
@@ -96,7 +97,7 @@ def replicate_with(
     stop: threading.Event | None = None,
     engine: Engine | None = None,
 ) -> None:
-    """Do what `replicate` does, with settings; `engine` runs the work in place of Spark."""
+    """Do what `replicate` does, with settings; `engine` runs the work in place of the one that they name."""
     stop, observed = stop or threading.Event(), Observed()
     observer = Observers(observer, Logged(), observed)
     try:
@@ -117,6 +118,8 @@ def _replicate(
 ) -> None:
     """Serve the figures if that is asked for, and follow; start an engine anew that has ended."""
     storage = Storage(settings.to, settings.storage_options or {})
+    if engine is None:
+        refuse_missing(settings.engine)
     if settings.once:
         refuse_paused(storage)
     with ExitStack() as stack:
@@ -168,7 +171,7 @@ def _follow(
         states.write(states.last.without_progress)
         guard.store()
         # The work is done by the engine; the catalog tells what the server's tables are.
-        engine = engine or stack.enter_context(start_spark(storage, stop))
+        engine = engine or stack.enter_context(start_engine(settings.engine, storage, stop))
         said = prepared.published.warnings
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if settings.listen is not None:

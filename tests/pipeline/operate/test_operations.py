@@ -74,7 +74,7 @@ def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path)
 def test_no_other_table_comes_to_those_that_are_loaded_again(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.run.start_spark", lambda *_: nullcontext(SequentialEngine()))
+    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     replicate_once(shop, tmp_path, tables=(ORDERS,))
     assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
     assert list(State.read(Storage(str(tmp_path))).tables) == ["public.orders"]
@@ -172,7 +172,7 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
 def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.run.start_spark", lambda *_: nullcontext(SequentialEngine()))
+    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     replicate_once(db, tmp_path)
     identity = Identity.read(Storage(str(tmp_path)))

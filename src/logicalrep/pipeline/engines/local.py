@@ -1,0 +1,274 @@
+"""The engine that runs functions in processes of this machine, without Spark and Java."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+from logicalrep.pipeline.engines.engine import MOST_SENT, EngineError, Here, Shared
+from logicalrep.pipeline.engines.outcomes import Caught, Outcome, TableFailedError, result_of
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_TRIES = 4
+"""The number of times that an item is tried whose process ends, or has too little memory or disk."""
+_MOST_AT_ONCE = 128 << 20
+"""The most bytes of items of several threads at the same time: they are there in this process and in another."""
+# Signals to end go to all processes of a group, or of a service: they are this process's alone, which ends the others.
+_PROGRAM = """trap '' HUP INT TERM; exec "$@" """
+_WORKER = "import sys; sys.path[:] = sys.argv[2:]; from logicalrep.pipeline.engines.local import serve; serve()"
+_ENDING = 2.0
+"""The longest time between the break of a process's connection and its end, in seconds."""
+
+
+class LocalEngine:
+    """An engine of as many processes as this one may use cores; each starts when it is needed.
+
+    A process that ends is replaced, and its item is tried again.
+
+    Example:
+        >>> with LocalEngine() as engine:
+        ...     engine.run(len, ["a", "bc"])
+        [1, 2]
+    """
+
+    def __init__(self, processes: int | None = None) -> None:
+        """Start nothing yet."""
+        self._processes = processes or _usable_cores()
+        self._idle: list[_Worker] = []
+        self._workers: set[_Worker] = set()
+        self._waiting: list[_Turn] = []
+        self._running: Counter[str] = Counter()
+        self._bytes = 0
+        self._has_ended = False
+        self._changed = threading.Condition()
+        self._threads = ThreadPoolExecutor(self._processes, thread_name_prefix="logicalrep-engine")
+        # Large rows one after another, as this process has their memory.
+        self._in_this_process = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+            for worker in self._workers:
+                worker.kill()
+            for worker in self._idle:
+                worker.end()
+        self._threads.shutdown(cancel_futures=True)
+
+    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+        """Return the function's result for each item. Raises the first error.
+
+        Raises EngineError if the processes of an item end again and again.
+        """
+        if len(items) == 1:
+            return [self._run(function, items[0], 0)]
+        return list(self._threads.map(lambda item: self._run(function, item, 0), items))
+
+    def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
+        """Return the function's result for an item. Raises what `run` does."""
+        if nbytes > MOST_SENT:
+            with self._in_this_process:
+                return function(item)
+        return self._run(function, item, nbytes)
+
+    @contextmanager
+    def share(self, value: _Result) -> Iterator[Shared[_Result]]:
+        """Yield a holder of the value, which other processes read from a file of this user's alone."""
+        with tempfile.NamedTemporaryFile(prefix="logicalrep-") as file:
+            pickle.dump(value, file)
+            file.flush()
+            yield _SharedInFile(file.name, next(_numbers), value)
+
+    def _run(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
+        with self._take_turn(_Turn(function.__module__, nbytes)):
+            data, reason = pickle.dumps((Caught(function), item)), ""
+            for _ in range(_TRIES):
+                with self._worker() as worker:
+                    answer = worker.ask(data)
+                if not isinstance(answer, str):
+                    result: _Result = result_of(answer)
+                    return result
+                reason = answer
+            raise EngineError(f"a process could not run a task, {_TRIES} times: {reason}")
+
+    @contextmanager
+    def _take_turn(self, own: _Turn) -> Iterator[None]:
+        """Wait until it is this turn: next is the kind of work of which least runs, so loads and batches alternate."""
+
+        def is_next() -> bool:
+            has_room = self._running.total() < self._processes
+            has_memory = not self._bytes or self._bytes + own.nbytes <= _MOST_AT_ONCE
+            is_first = min(self._waiting, key=lambda each: self._running[each.kind]) is own
+            return self._has_ended or (has_room and has_memory and is_first)
+
+        with self._changed:
+            self._waiting.append(own)
+            self._changed.wait_for(is_next)
+            self._waiting.remove(own)
+            self._count(own, 1)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._count(own, -1)
+
+    def _count(self, own: _Turn, change: int) -> None:
+        self._running[own.kind] += change
+        self._bytes += change * own.nbytes
+        self._changed.notify_all()
+
+    @contextmanager
+    def _worker(self) -> Iterator[_Worker]:
+        """Yield an idle worker, or a new one, which is idle afterwards unless it has ended."""
+        with self._changed:
+            if self._has_ended:
+                raise EngineError("the engine has ended")
+            worker = self._idle.pop() if self._idle else _Worker()
+            self._workers.add(worker)
+        try:
+            yield worker
+        except BaseException:
+            # Its answer may be on its way, and would be that of the next item.
+            worker.end()
+            raise
+        finally:
+            with self._changed:
+                if self._has_ended:
+                    worker.end()
+                (self._workers.discard if worker.has_ended else self._idle.append)(worker)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    """An item that waits for its turn, or runs."""
+
+    kind: str
+    nbytes: int
+
+
+class _Worker:
+    """Another process of this program, which ends with this one, however that ends."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _PROGRAM, "sh", sys.executable, "-c", _WORKER, str(theirs.fileno()), *sys.path],
+                # Its end tells the worker that this process has ended.
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                # Side by side, each has a core.
+                env={"OMP_NUM_THREADS": "1", **os.environ},
+            )
+        self._connection = Connection(ours.detach())
+        self.has_ended = False
+
+    def ask(self, data: bytes) -> Outcome | str:
+        """Send a function with its item. Return the outcome, or in words why there is none: another try may help."""
+        try:
+            self._connection.send_bytes(data)
+            answer = self._connection.recv_bytes()
+        except (EOFError, OSError):
+            with suppress(subprocess.TimeoutExpired):
+                # Its connection breaks before it is gone.
+                self._process.wait(_ENDING)
+            return f"it ended {self.end()}"
+        outcome: Outcome | str = pickle.loads(answer)
+        return outcome
+
+    def kill(self) -> None:
+        """End the process; whoever waits for an answer learns it."""
+        self._process.kill()
+
+    def end(self) -> str:
+        """End the process, unless it has ended. Return how it ended, in words."""
+        self.has_ended = True
+        self.kill()
+        self._connection.close()
+        # It waits for the process.
+        self._process.communicate()
+        code = self._process.returncode
+        return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedInFile(Generic[_Result]):
+    """A value in this process, which others read from a file."""
+
+    path: str
+    number: int
+    """A later file may have the same path."""
+    value: _Result
+
+    def __reduce__(self) -> tuple[Callable[[str, int], Shared[Any]], tuple[str, int]]:
+        return _read_shared, (self.path, self.number)
+
+
+@functools.lru_cache(maxsize=1)
+def _read_shared(path: str, number: int) -> Shared[Any]:
+    """Return a value of another process; many items in a row have the same one."""
+    return Here(pickle.loads(Path(path).read_bytes()))
+
+
+def serve() -> None:
+    """Answer the process that started this one: the outcome of each item that it sends."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    connection = Connection(int(sys.argv[1]))
+    with suppress(EOFError, ConnectionError):
+        while True:
+            connection.send_bytes(_answer(connection.recv_bytes()))
+
+
+def _answer(data: bytes) -> bytes:
+    try:
+        function, item = pickle.loads(data)
+        outcome: Outcome = function(item)
+        try:
+            answer = pickle.dumps(outcome)
+            if outcome[0] is not None:
+                # An error of another library may refuse to be made again.
+                pickle.loads(answer)
+        except Exception as error:
+            answer = pickle.dumps((TableFailedError.of(outcome[0] or error), None))
+    except Exception as error:
+        answer = pickle.dumps(f"{type(error).__name__}: {error}")
+    return answer
+
+
+def _end_with_parent() -> None:
+    os.read(0, 1)
+    os._exit(1)
+
+
+def _usable_cores() -> int:
+    """Return the number of cores that this process may use; a container may have a part of the machine's."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        cores = min(cores, -(-int(quota) // int(period)))
+    return max(cores, 1)

@@ -1,0 +1,114 @@
+"""The command `replicate --engine local`, where neither PySpark nor py4j nor pandas can be imported."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import eventually
+
+pytest.importorskip("psycopg")
+from tests.cli.test_replicate import run
+from tests.cli.test_replicate_ends import processes, send_signal, start_command
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import TABLES, shop
+from tests.postgres.servers import Database
+
+__all__ = ["shop"]
+
+WORKER = "engines.local import serve"
+_WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "py4j", "pandas"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.fixture
+def without_spark(tmp_path: Path) -> dict[str, str]:
+    """Return the environment of programs, and of those that these start, that cannot import Spark's packages."""
+    folder = tmp_path / "without"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_WITHOUT)
+    return {"PYTHONPATH": str(folder), "JAVA_HOME": "/nonexistent"}
+
+
+def test_all_is_there_after_each_of_two_runs(shop: Database, tmp_path: Path, without_spark: dict[str, str]) -> None:
+    there = ["--dsn", shop.dsn, "--to", str(tmp_path / "lake"), "--once"]
+    refused = run(*there, **without_spark)
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "error: [ENGINE_MISSING] pyspark is not installed: pip install 'logicalrep[replicate]', or work without Spark by "
+        "--engine local\n"
+    )
+    # It is said before anything is made.
+    assert shop.rows("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []
+    for _ in range(2):
+        done = run(*there, "--engine", "local", **without_spark)
+        assert done.returncode == 0, done.stderr
+        assert find_differences(shop.dsn, str(tmp_path / "lake"), TABLES) == {}
+        shop.execute(
+            "UPDATE customer SET city = 'Hof' WHERE id % 2 = 0",
+            "DELETE FROM orders WHERE id % 3 = 0",
+            "INSERT INTO audit VALUES (NULL, NULL)",
+        )
+
+
+def test_its_processes_are_killed_and_then_all_are_told_to_end(
+    shop: Database, tmp_path: Path, without_spark: dict[str, str]
+) -> None:
+    lake, log = tmp_path / "lake", tmp_path / "log"
+    with start_command(shop, lake, log, "--engine", "local", **without_spark) as command:
+
+        def has_all() -> bool:
+            assert command.poll() is None, log.read_text()
+            is_loaded = all((lake / name.replace(".", "/") / "_delta_log").exists() for name in TABLES)
+            return is_loaded and find_differences(shop.dsn, str(lake), TABLES) == {}
+
+        eventually(has_all, seconds=240)
+        for number in range(3):
+            # One of them may have a part of the batch, or begin with it.
+            shop.execute(f"UPDATE orders SET note = '{number}'", f"INSERT INTO audit VALUES (NULL, '{number}')")
+            for pid in processes(command, WORKER):
+                os.kill(pid, signal.SIGKILL)
+            eventually(has_all, seconds=240)
+        shop.execute("UPDATE orders SET id = -id")
+        assert send_signal(command, signal.SIGTERM) == 130, log.read_text()
+        assert processes(command) == []
+    assert "Traceback" not in log.read_text()
+
+
+def test_processes_end_with_a_command_that_is_killed(
+    shop: Database, tmp_path: Path, without_spark: dict[str, str]
+) -> None:
+    with start_command(shop, tmp_path / "lake", tmp_path / "log", "--engine", "local", **without_spark) as command:
+        eventually(lambda: bool(processes(command, WORKER)), seconds=240)
+        os.kill(command.pid, signal.SIGKILL)
+        command.wait(60)
+        eventually(lambda: not processes(command))
+
+
+def test_a_script_without_a_main_guard_runs_once(shop: Database, tmp_path: Path, without_spark: dict[str, str]) -> None:
+    """Processes that are started from Python often run the script again."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, logicalrep\n"
+        "print('started')\n"
+        "logicalrep.replicate(sys.argv[1], sys.argv[2], once=True, engine='local')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script, shop.dsn, tmp_path / "lake"],
+        capture_output=True, text=True, check=False, timeout=600, env=os.environ | without_spark,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
+    assert find_differences(shop.dsn, str(tmp_path / "lake"), TABLES) == {}
