@@ -34,7 +34,7 @@ def size_of(folder: Path) -> int:
 
 
 def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removed_files, "_LEAST_RETAINED", 0)
+    monkeypatch.setattr(removed_files, "LEAST_RETAINED", 0)
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
@@ -60,7 +60,7 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
 def test_old_files_go_while_there_are_always_changes(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removed_files, "_LEAST_RETAINED", 0)
+    monkeypatch.setattr(removed_files, "LEAST_RETAINED", 0)
     monkeypatch.setattr(removed_files, "MOST_RETAINED", 3)
     monkeypatch.setattr(ChangeReceiver, "has_changes", property(lambda receiver: True))
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")

@@ -18,8 +18,8 @@ _LEAST_AGE = 3600.0
 _SEARCH_AGAIN = 24 * 3600.0
 """The seconds between two searches for such files."""
 MOST_RETAINED = 20
-"""Removed files take at most this multiple of those that are in the last version, and `_LEAST_RETAINED`."""
-_LEAST_RETAINED = 256 << 20
+"""Removed files take at most this multiple of those that are in the last version, and `LEAST_RETAINED`."""
+LEAST_RETAINED = 256 << 20
 _MOST_DELETED = 200
 """The most files that are deleted in one step."""
 
@@ -79,7 +79,7 @@ class RemovedFiles:
     def has_surplus(self, there: int, keep_hours: float) -> bool:
         """Return whether one is to be deleted, beside files of the last version with so many bytes."""
         is_old = bool(self._files) and self._files[0].at < time.time() - keep_hours * 3600
-        return is_old or self._size > MOST_RETAINED * there + _LEAST_RETAINED
+        return is_old or self._size > MOST_RETAINED * there + LEAST_RETAINED
 
     def delete_surplus(self, there: int, keep_hours: float) -> None:
         """Delete some of those that are to be deleted, the first ones first. Arguments are those of `has_surplus`."""
