@@ -282,7 +282,11 @@ class TableManager:
             if table.log.table.settings != self._settings.of(table.name):
                 self.load(table, _OTHER_SETTINGS)
         elif table.pending_load is not None and table.is_whole:
-            self._catching_up.append((table, self._pool.submit(self._writer.apply_buffer, table)))
+            if before is None or table.name in self._left:
+                # What came after its buffered changes was not taken.
+                self.load(table, "published again")
+            else:
+                self._catching_up.append((table, self._pool.submit(self._writer.apply_buffer, table)))
         elif table.pending_load is not None:
             if self._guard.has_other_masks(table.name):
                 self._writer.clear_buffer(table)
