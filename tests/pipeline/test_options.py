@@ -41,6 +41,7 @@ def test_each_option_is_an_argument_of_python_and_of_the_command_line(capsys: py
 WRONG: dict[str, list[Any]] = {
     "failover": ["yes", 1],
     "tables": ["a.b.c", ["public.a", "A"]],
+    "exclude_tables": ["a.b.c", ["A"]],
     "once": [2],
     "retry_timeout": [-1, float("nan"), "soon"],
     "every": [-1.0, float("inf"), True],
@@ -71,6 +72,11 @@ def test_a_wrong_value_is_the_same_error_in_python_and_on_the_command_line(
         with pytest.raises(ConfigError, match=f"config: '{name}' of t "):
             read_config({"tables": {"t": {name: value}}}, TableSettings())
     assert not (tmp_path / "lake").exists()
+
+
+def test_a_table_is_not_both_wanted_and_excluded() -> None:
+    with pytest.raises(OptionError, match=r"both name public\.b: leave it out of one"):
+        ReplicateSettings("", "x", tables="a,b", exclude_tables=["public.b", "c"])
 
 
 def test_every_kind_of_option_has_wrong_values_above() -> None:

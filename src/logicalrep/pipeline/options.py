@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from logicalrep.options import kinds
-from logicalrep.options.kinds import Option, OptionTexts, option, read_value
+from logicalrep.options.kinds import Option, OptionError, OptionTexts, option, read_value
 
 if TYPE_CHECKING:
     # Loaded late: the command line has the table for its help, also without what these need.
@@ -58,6 +58,13 @@ class ReplicateOptions:
         _tables,
         "Only these tables: `schema.table`, or `table`, as in SQL.",
         default="all that can be replicated",
+        metavar="A,B",
+    )
+    exclude_tables: Iterable[str] = option(
+        _tables,
+        "Not these tables: they are not published by us and not loaded, and changes that another publication has of "
+        "them are ignored. The start says so. Rows that the destination has of them stay as they are.",
+        default="none",
         metavar="A,B",
     )
     once: bool = option(
@@ -136,6 +143,8 @@ class ReplicateOptions:
         for name, known in OPTIONS.items():
             if known.read is not kinds.text:
                 object.__setattr__(self, name, read_value(known, getattr(self, name), name))
+        if both := sorted({*self.tables} & {*self.exclude_tables}):
+            raise OptionError(f"options 'tables' and 'exclude_tables' both name {', '.join(both)}: leave it out of one")
 
 
 OPTIONS: Mapping[str, Option] = {

@@ -16,10 +16,13 @@ EVERY = ReplicateSettings("", "x")
 NAME, IN_SQL = 'destination "1"', '"destination ""1"""'
 
 
-def ensured(db: Database, wanted: str = "", *, name: str = NAME, at_start: bool = True) -> Published:
+def ensured(
+    db: Database, wanted: str = "", *, excluded: str = "", name: str = NAME, at_start: bool = True
+) -> Published:
+    settings = ReplicateSettings("", "x", tables=wanted, exclude_tables=excluded)
     with db.settings.connect() as connection:
         connection.execute("SET lock_timeout = '200ms'")
-        return ensure_publication(connection, name, ReplicateSettings("", "x", tables=wanted), at_start=at_start)
+        return ensure_publication(connection, name, settings, at_start=at_start)
 
 
 def names(published: Published) -> list[str]:
@@ -328,3 +331,61 @@ def test_tables_of_others_and_locked_ones_do_not_keep_the_rest_out(db18: Databas
             assert names(ensure_publication(connection, NAME, EVERY)) == ["public.locked", "public.one", "public.two"]
     finally:
         db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_excluded_tables_are_not_published_or_leave_and_that_is_said(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE one (id int PRIMARY KEY)",
+        "CREATE TABLE two (id int PRIMARY KEY)",
+        "CREATE TABLE bare (id int)",
+        "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY LIST (id)",
+        "CREATE TABLE part PARTITION OF parted DEFAULT",
+    )
+    said = "excluded, so neither loaded nor followed: {}; rows that are there already stay"
+    # Nor is told what would have to be done for it to be published.
+    first = ensured(db, excluded="two,bare")
+    assert (names(first), first.warnings) == (
+        ["public.one", "public.parted"], (said.format("public.bare, public.two"),)
+    )  # fmt: skip
+    later = ensured(db, excluded="parted,bare")
+    assert (names(later), later.warnings) == (
+        ["public.one", "public.two"], (said.format("public.bare, public.parted"),)
+    )  # fmt: skip
+    with db.settings.connect() as connection:
+        assert [str(table) for table in query_published_tables(connection, (NAME,))] == ["public.one", "public.two"]
+    for excluded, reason in (
+        ("nope", "public.nope cannot be replicated: there is no such table in this database"),
+        ("part", "public.part is a partition, which is replicated with public.parted: name that"),
+    ):
+        with pytest.raises(PublicationNeededError, match=reason):
+            ensured(db, excluded=excluded)
+        # It may have been dropped since the start.
+        assert "public.parted" in names(ensured(db, excluded=excluded, at_start=False))
+
+
+def test_a_publication_of_others_keeps_its_excluded_tables(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE one (id int PRIMARY KEY)",
+        "CREATE TABLE two (id int PRIMARY KEY)",
+        "CREATE PUBLICATION theirs FOR TABLE one, two",
+    )
+    published = ensured(db, excluded="two", name="theirs")
+    assert (names(published), len(published.warnings)) == (["public.one"], 1)
+    with db.settings.connect() as connection:
+        assert len(query_published_tables(connection, ("theirs",))) == 2
+
+
+def test_a_role_that_may_not_take_an_excluded_table_out_is_told_the_statement(db: Database) -> None:
+    db.execute("CREATE TABLE one (id int PRIMARY KEY)", "CREATE TABLE two (id int PRIMARY KEY)")
+    ensured(db)
+    role = f"reader_{db.name}"
+    db.execute(f"CREATE ROLE {role} LOGIN REPLICATION")
+    try:
+        settings = ReplicateSettings("", "x", exclude_tables="two")
+        with ConnectionSettings(db.server.dsn_as(role, db.name)).connect() as connection:
+            published = ensure_publication(connection, NAME, settings)
+        assert names(published) == ["public.one"]
+        assert f"still sends changes, which are ignored, of public.two: {'this role may not'}" in published.warnings[0]
+        assert f'ALTER PUBLICATION {IN_SQL} DROP TABLE ONLY "public"."two"' in published.warnings[0]
+    finally:
+        db.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")

@@ -144,14 +144,15 @@ def ensure_publication(
         connection: a connection of a role that owns the tables, where there is something to make; it has a
             lock_timeout, as also the list of the tables waits for sessions that alter one.
         name: the publication's name.
-        settings: the settings, which tell the tables to replicate.
+        settings: the settings, which tell the tables to replicate, and those to exclude.
         at_start: whether a wanted table that is not there is an error; later it is a warning, as it may be dropped.
 
     Raises:
         PublicationNeededError: the role may not make it, or it leaves out some kinds of changes, or wanted tables.
         psycopg.errors.LockNotAvailable: another session alters a table.
     """
-    wanted, major = all_table_names(settings.tables), server_major(connection)
+    wanted, excluded = all_table_names(settings.tables), sorted(all_table_names(settings.exclude_tables))
+    major = server_major(connection)
     of_version = {
         "truncate": "pubtruncate" if major >= 11 else "true",
         "via_root": "pubviaroot" if major >= 13 else "true",
@@ -162,7 +163,14 @@ def ensure_publication(
         _refuse_incomplete(connection, name, found[:4], via_root=found[4] or not found[-1])
     there = {table.name: table for table in query_listed_tables(connection, (name,))} if found is not None else {}
     sends_generated = found is not None and found[-2]
-    candidates, refusing, warnings = _query_candidates(connection, name, wanted, there, sends_generated=sends_generated)
+    if at_start:
+        tops = {table.name for table in there.values() if table.under is None}
+        unknown = [reason for table in excluded if table not in tops for reason in _query_unknown(connection, table)]
+        if unknown:
+            raise PublicationNeededError(f"what is to be excluded is no table to replicate: {'; '.join(unknown)}")
+    candidates, refusing, warnings = _query_candidates(
+        connection, name, wanted, excluded, there, sends_generated=sends_generated
+    )
     missing = [table for table in wanted if table not in candidates and table not in there]
     if missing and (found is None or found[-1]):
         warnings += [reason for table in missing for reason in _query_unknown(connection, table)]
@@ -174,7 +182,9 @@ def ensure_publication(
         except PublicationNeededError as error:
             raise PublicationNeededError("; ".join([*warnings, error.description])) from None
     elif found[-1]:
-        warnings += _drop(connection, name, refusing)
+        warnings += _drop(connection, name, refusing, "the server refuses updates and deletes of")
+        published = [table for table in excluded if table in there]
+        warnings += _drop(connection, name, published, "the server still sends changes, which are ignored, of")
         warnings += _add(connection, name, [table for table in candidates if table not in there])
     else:
         warnings = []
@@ -185,7 +195,11 @@ def ensure_publication(
             f"the publication {name} has no table {', '.join(map(str, absent))}: "
             + ("; ".join(warnings) or "name tables that it has, or add them to it")
         )
-    return Published(tuple(table for table in listed if not wanted or table.name in wanted), tuple(warnings))
+    if excluded:
+        listing = ", ".join(map(str, excluded))
+        warnings.append(f"excluded, so neither loaded nor followed: {listing}; rows that are there already stay")
+    replicated = (table for table in listed if table.name not in excluded and (not wanted or table.name in wanted))
+    return Published(tuple(replicated), tuple(warnings))
 
 
 def _refuse_incomplete(connection: Connection, name: str, actions: Sequence[bool], *, via_root: bool) -> None:
@@ -218,6 +232,7 @@ def _query_candidates(
     connection: Connection,
     publication: str,
     wanted: Sequence[TableName],
+    excluded: Collection[TableName],
     there: Mapping[TableName, PublishedTable],
     *,
     sends_generated: bool,
@@ -228,6 +243,7 @@ def _query_candidates(
         connection: a connection to the server.
         publication: the publication's name.
         wanted: the tables to replicate; none for all.
+        excluded: the tables that are not to be replicated.
         there: the tables that are published already.
         sends_generated: whether the publication sends stored generated columns.
     """
@@ -239,7 +255,7 @@ def _query_candidates(
     query = _candidates_query(major, sends_generated=sends_generated)
     for schema, name, kind, persistence, has_identity, unsent, *part in connection.execute(query.encode()).fetchall():
         table = TableName(schema, name)
-        if wanted and table not in wanted:
+        if table in excluded or (wanted and table not in wanted):
             continue
         published, is_carried = there.get(table), True
         columns = published.columns or () if published is not None else ()
@@ -400,8 +416,8 @@ def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list
     return []
 
 
-def _drop(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
-    """Take tables out of the publication, as the application's updates and deletes fail; return why some stay."""
+def _drop(connection: Connection, name: str, tables: Sequence[TableName], effect: str) -> list[str]:
+    """Take tables out of the publication; return why some stay, and with what effect."""
     said = []
     for table in tables:
         dropping = sql.SQL("ALTER PUBLICATION {} DROP TABLE ONLY {}")
@@ -409,7 +425,7 @@ def _drop(connection: Connection, name: str, tables: Sequence[TableName]) -> lis
         try:
             _run(connection, [statement])
         except PublicationNeededError as error:
-            said.append(f"the server refuses updates and deletes of {table}: {error.description}")
+            said.append(f"{effect} {table}: {error.description}")
         except psycopg.errors.LockNotAvailable:
             said.append(f"{table} stays published for now, as another session has locked it; it is tried again")
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject, psycopg.errors.InvalidSchemaName):

@@ -1,0 +1,95 @@
+"""Tables that are excluded: neither loaded nor followed, and whole again once they are not excluded any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.table_writer import TableWriter
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import TABLES, replicate_once, settings, shop
+from tests.postgres.servers import Database
+
+__all__ = ["shop"]
+
+OTHERS = ["public.customer", "public.orders"]
+
+
+class Warnings(Observer):
+    """Remembers what is warned of."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def on_warning(self, text: str) -> None:
+        self.said.append(text)
+
+
+def warned_of(db: Database, lake: Path, **options: Any) -> list[str]:
+    observer = Warnings()
+    replicate_with(settings(db, lake, once=True, **options), observer, engine=SequentialEngine())
+    return observer.said
+
+
+def published(db: Database) -> object:
+    return db.value("SELECT string_agg(tablename, ',' ORDER BY tablename) FROM pg_publication_tables")
+
+
+def test_an_excluded_table_is_not_published_not_loaded_and_said(shop: Database, tmp_path: Path) -> None:
+    said = warned_of(shop, tmp_path, exclude_tables=["audit,bare"])
+    assert said == [
+        "excluded, so neither loaded nor followed: public.audit, public.bare; rows that are there already stay"
+    ]
+    assert published(shop) == "customer,orders"
+    assert find_differences(shop.dsn, str(tmp_path), OTHERS) == {}
+    assert not (tmp_path / "public" / "audit").exists()
+
+
+def test_a_later_run_excludes_a_table_and_the_next_one_has_it_again(shop: Database, tmp_path: Path) -> None:
+    replicate_once(shop, tmp_path)
+    shop.execute("UPDATE audit SET what = 'before'")
+    said = warned_of(shop, tmp_path, exclude_tables=["audit"])
+    assert [text for text in said if text.startswith("excluded, so neither loaded nor followed: public.audit;")]
+    assert published(shop) == "customer,orders"
+    shop.execute("DELETE FROM audit WHERE ctid IN (SELECT ctid FROM audit LIMIT 3)", "DELETE FROM orders WHERE id < 9")
+    warned_of(shop, tmp_path, exclude_tables=["audit"])
+    assert find_differences(shop.dsn, str(tmp_path), OTHERS) == {}
+    assert find_differences(shop.dsn, str(tmp_path), ["public.audit"]) != {}
+    assert "public.audit" not in State.read(Storage(str(tmp_path))).tables
+    replicate_once(shop, tmp_path)
+    assert published(shop) == "audit,customer,orders"
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_changes_that_a_publication_of_others_sends_are_ignored_also_of_a_table_that_had_been_loading(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.execute("CREATE PUBLICATION theirs FOR TABLE customer, orders, audit")
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        # The copies are there, and their buffered changes are not applied yet.
+        patched.setattr(TableWriter, "apply_buffer", killed)
+        patched.setattr(TableWriter, "apply_rest", killed)
+        with pytest.raises(Killed):
+            replicate_once(shop, tmp_path, publication="theirs")
+    for change in ("UPDATE audit SET what = 'ignored'", "DELETE FROM orders WHERE id < 9"):
+        shop.execute(change)
+    warned_of(shop, tmp_path, publication="theirs", exclude_tables=["audit"])
+    assert published(shop) == "audit,customer,orders"
+    assert find_differences(shop.dsn, str(tmp_path), OTHERS) == {}
+    replicate_once(shop, tmp_path, publication="theirs")
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
