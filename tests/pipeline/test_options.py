@@ -51,6 +51,7 @@ WRONG: dict[str, list[Any]] = {
     "history": ["on"],
     "append": [0],
     "origin": ["all"],
+    "engine": ["cluster"],
     "load_sessions": [0, 1.5, -1, "many"],
     "load_rate": [-0.1],
     "listen": ["host:port", 99999],
