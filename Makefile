@@ -43,6 +43,7 @@ regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m codegen reference --picture Update docs/update.svg
 	$(BIN)/python -m logicalrep.values.docs docs/types.md
 	$(BIN)/python -m logicalrep.error_codes docs/errors.md
+	$(BIN)/python -m logicalrep.pipeline.lifecycle docs/lifecycle.md
 
 docs/options.md: src/logicalrep/spark/options.py $(SPARK_READY) ## Write the page of the Spark source's options
 	$(BIN)/python -c 'import pathlib; from logicalrep.spark.options import page; pathlib.Path("$@").write_text(page())'

@@ -377,6 +377,10 @@ CODES: dict[str, tuple[str, str]] = {
         "The name of a typed stream's table now belongs to another table.",
         "Copy the table again, with a new slot and checkpoint, or read the changes of both in the change feed.",
     ),
+    "TABLE_TRANSITION": (
+        "A mistake in logicalrep: a table was to enter a phase that cannot follow the one it is in.",
+        "Report the text. Run `logicalrep resync` for the table.",
+    ),
     "TABLE_UNDECIDED": (
         "`logicalrep verify` cannot tell whether a table is equal; the text has the reason.",
         "Let `logicalrep replicate` catch up, and compare again.",

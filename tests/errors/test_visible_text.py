@@ -157,7 +157,15 @@ def test_the_lines_of_changes_are_safe() -> None:
 def test_the_lines_of_status_are_safe(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = {"state": "stopped", "version": 1, "lsn": "0/1", "rows": 1, "progress": None, "error": NAME}
+    table = {
+        "state": "stopped",
+        "phase": "held",
+        "version": 1,
+        "lsn": "0/1",
+        "rows": 1,
+        "progress": None,
+        "error": NAME,
+    }
     plain = dict.fromkeys(
         ("paused_since", "lag_seconds", "retained_bytes", "lag_bytes", "safe_wal_size", "load_snapshot")
     )

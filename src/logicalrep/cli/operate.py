@@ -92,8 +92,13 @@ def _print_status(options: argparse.Namespace) -> int:
     if found.load_snapshot is not None:
         say(f"a load holds its snapshot since {found.load_snapshot}")
     width = max(map(len, found.tables), default=0)
+    states = {
+        name: table["state"] if table["phase"] == table["state"] else f"{table['state']}: {table['phase']}"
+        for name, table in found.tables.items()
+    }
+    state_width = max([9, *map(len, states.values())])
     for name, table in found.tables.items():
-        line = f"{name:<{width}}  {table['state']:<9}"
+        line = f"{name:<{width}}  {states[name]:<{state_width}}"
         if table["version"] is not None:
             line += f"  {table['lsn']:>12}  version {table['version']}, {table['rows']} rows"
         say(line)

@@ -31,6 +31,8 @@ class TableFigures:
 
     state: str
     """`following`, `loading` or `stopped`."""
+    phase: str | None = None
+    """The phase of its life, such as `copying`, as docs/lifecycle.md has them; None if that is unknown."""
     version: int | None = None
     """The Delta table's version."""
     rows: int | None = None

@@ -132,7 +132,7 @@ def _order(tables: Mapping[str, TableFigures]) -> list[str]:
 def _table(name: str, table: TableFigures) -> str:
     figures = [] if table.rows is None else [f"{table.rows:,} rows"]
     figures += [] if table.version is None else [f"version {table.version}"]
-    state = table.state
+    state = table.state if table.phase in (None, table.state) else f"{table.state}: {table.phase}"
     return (
         f'<div class="row"><div class="name">{_text(name)}</div>'
         f'<div><span class="{_text(table.state)}">{_text(state)}</span> <small>{", ".join(figures)}</small></div>'

@@ -1,8 +1,9 @@
-"""A replicated table as the loop knows it."""
+"""A replicated table: its Delta table, its phase, and what is known of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,7 +12,9 @@ from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.history.companion import Companion
+from logicalrep.pipeline.lifecycle import Life, Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.load.tries import Tries
 from logicalrep.pipeline.spec.table_spec import Skipped
 from logicalrep.pipeline.state.state import TableState
 from logicalrep.transactions.table_names import TableName
@@ -20,9 +23,9 @@ from logicalrep_runtime.scalars import Lsn
 _NONE = Lsn(0)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Table:
-    """A table, its Delta table, and whether it follows, loads or is stopped."""
+    """A table of the destination. Only the loop's thread moves it to another phase."""
 
     name: TableName
     folder: str
@@ -40,14 +43,18 @@ class Table:
     """The application id of the Delta table's transactions."""
     pending_load: PendingLoad | None = None
     """The pending load of a table whose changes are buffered; None for one whose changes are applied."""
-    pending: tuple[CatalogTable, Lsn] | None = None
+    life: Life = field(default_factory=Life)
+    """The phase; `move` changes it."""
+    job: Future[None] | None = None
+    """The work of another thread that has the table catch up; None in all other phases, and once its end is taken."""
+    tries: Tries = field(default_factory=Tries)
+    """The failures of its load."""
+    later: tuple[CatalogTable, Lsn] | None = None
     """A later description, which holds once the copy has all changes up to the LSN."""
     unproven: pa.Table | None = None
     """Its changes that no state of the catalog proved yet."""
     has_new_labels: bool = False
     """True if these have unknown labels: only a state of the catalog with all of their transactions proves them."""
-    stopped: str | None = None
-    """The reason why the table is stopped."""
     committed: str | None = None
     """The time of the last commit with changes of it, ISO 8601 in UTC."""
     columns: tuple[str, ...] = ()
@@ -59,16 +66,30 @@ class Table:
     """Whether the server sent whole old rows at the last refresh."""
     least: Lsn = field(default=_NONE)
     """The least LSN of a copy: some changes before it were not kept, so that the copy has to have them."""
-    is_given_up: bool = False
-    """True while the work on its buffered changes is to end, as it is loaded again."""
-
-    has_failed_upkeep: bool = False
-    """True once its upkeep has failed, until it is loaded again."""
 
     @property
-    def has_upkeep(self) -> bool:
-        """Whether its Delta tables are to be kept up; those of a table that loads are about to be others."""
-        return self.pending_load is None and not self.has_failed_upkeep
+    def phase(self) -> Phase:
+        """The phase of its life."""
+        return self.life.phase
+
+    def move(self, to: Phase, reason: str) -> None:
+        """Change the phase, and end what the one before had begun. Raises LifecycleError if that must not follow."""
+        self.life.move(to, reason)
+        if self.job is not None:
+            # It ends once it sees that the table does not catch up any more.
+            self.job.exception()
+        self.job = self.later = self.unproven = None
+        self.has_new_labels = False
+
+    @property
+    def stopped(self) -> str | None:
+        """The reason why the table is stopped; None if it is not."""
+        return self.life.reason if self.phase.stored == "stopped" else None
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether it has all of its changes that were received, and is as the server describes it."""
+        return self.phase is Phase.FOLLOWING and self.later is None and self.unproven is None
 
     @property
     def logs(self) -> list[StoredTable]:
@@ -84,11 +105,6 @@ class Table:
         )
 
     @property
-    def can_move(self) -> bool:
-        """Whether its Delta table can be that of another name without a load."""
-        return self.pending_load is None and self.stopped is None
-
-    @property
     def is_whole(self) -> bool:
         """Whether its rows are there, and the changes that come are for them; else they wait for a load."""
         return self.log is not None and (self.pending_load is None or self.pending_load.replaces != self.load)
@@ -99,9 +115,9 @@ class Table:
         return self.pending_load is not None and self.pending_load.reason == ASKED_FOR
 
     @property
-    def takes_changes(self) -> bool:
-        """Whether changes that come are applied or buffered, as they are from a refused commit on."""
-        return self.stopped is None or (self.pending_load is not None and self.pending_load.refused is not None)
+    def is_refused(self) -> bool:
+        """Whether it refused a commit, from which on its changes are buffered."""
+        return self.pending_load is not None and self.pending_load.refused is not None
 
     @property
     def numbers(self) -> Mapping[str, int]:
@@ -113,7 +129,7 @@ class Table:
 
     def state(self, lsn: Lsn, timeline: int, progress: LoadProgress | None) -> TableState:
         """Return how far the table is, given that those that follow have all commits up to an LSN."""
-        if self.pending_load is not None or self.stopped is not None:
+        if self.phase is not Phase.FOLLOWING:
             applied = None if self.log is None or self.application is None else self.log.applied(self.application)
             lsn = applied or Lsn(0)
         return TableState(
@@ -123,14 +139,15 @@ class Table:
             lsn=lsn,
             load=self.load,
             timeline=timeline,
-            state="stopped" if self.stopped is not None else "following" if self.pending_load is None else "loading",
+            state=self.phase.stored,
             error=self.stopped,
             companions={name: log.version for name, log in self.companions.items()},
             rows=None if self.log is None else sum(file.rows for file in list(self.log.files.values())),
             commit_timestamp=self.committed,
             progress=progress,
-            refused=self.pending_load.refused if self.stopped is not None and self.pending_load is not None else None,
+            refused=self.pending_load.refused if self.phase is Phase.HELD and self.pending_load is not None else None,
             skipped=self._skipped,
+            phase=self.phase,
         )
 
     @property

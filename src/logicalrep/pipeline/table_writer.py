@@ -36,6 +36,7 @@ from logicalrep.pipeline.history.companion import (
     replaced_companion,
     wanted,
 )
+from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.load.loading import LoadedTable
@@ -291,6 +292,11 @@ class TableWriter:
         """Remove the change buffer of a table whose load is to begin."""
         self._patience.run(lambda: self._buffer.forget_all(table.folder))
 
+    def remove_buffer(self, table: Table) -> None:
+        """Remove the change buffer and the pending load of a table that needs neither any more."""
+        self._patience.run(lambda: self._buffer.remove(table.folder))
+        table.pending_load = None
+
     def apply_buffer(self, table: Table) -> None:
         """Apply the change buffer of a table whose copy is whole, until little more comes meanwhile."""
         took = math.inf
@@ -299,9 +305,9 @@ class TableWriter:
             for end, rows in self._buffer.changes(table.folder):
                 while not self._apply_buffered(table, rows, end):
                     time.sleep(_CATALOG_AGAIN)
-                    if table.is_given_up or self._patience.is_over:
+                    if self._is_to_end(table):
                         return
-                if table.is_given_up or self._patience.is_over:
+                if self._is_to_end(table):
                     return
                 for log in table.logs:
                     if log.is_upkeep_due(self._keep_hours):
@@ -311,13 +317,16 @@ class TableWriter:
             if took < _SOON or took >= before:
                 return
 
+    def _is_to_end(self, table: Table) -> bool:
+        """Return whether a table is not to catch up any more."""
+        return table.phase is not Phase.CATCHING_UP or self._patience.is_over
+
     def apply_rest(self, table: Table) -> bool:
         """Apply the last of the change buffer, after which the table follows; return False if the catalog is behind."""
         for end, rows in self._buffer.changes(table.folder):
             if not self._apply_buffered(table, rows, end):
                 return False
-        self._patience.run(lambda: self._buffer.remove(table.folder))
-        table.pending_load = None
+        self.remove_buffer(table)
         return True
 
     def _apply_buffered(self, table: Table, rows: pa.Table, end: Lsn) -> bool:

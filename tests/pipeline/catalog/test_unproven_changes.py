@@ -290,7 +290,7 @@ class Needed(Loaded):
         super().__init__()
         self.lines: list[tuple[str, list[str]]] = []
 
-    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
         self.lines.append((reason, sorted(table.name for table in tables)))
 
 

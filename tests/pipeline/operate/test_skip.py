@@ -154,7 +154,8 @@ def test_its_changes_are_kept_over_runs_and_the_commands_say_so(
     assert main(["skip", "t", "0/1", *arguments]) != 0
     assert main(["skip", "t", "what", *arguments]) != 0
     assert take_requests(Storage(str(tmp_path))) == []
-    capsys.readouterr()
+    assert main(["status", *arguments]) == 0
+    assert "public.t      stopped: held" in capsys.readouterr().out
     assert main(["skip", "t", str(lsn), *arguments]) == 0
     assert "no replicate is running: the next one leaves the commit" in capsys.readouterr().err
     replicate_once(db, tmp_path)

@@ -62,8 +62,9 @@ class Loader:
             self._changed.notify_all()
 
     def progress(self) -> dict[TableName, LoadProgress]:
-        """Return how far the copying of each table is that is being copied."""
-        return self._loading.progress()
+        """Return how far the copying of each table is that is being copied, other than for a load that is given up."""
+        with self._changed:
+            return {name: each for name, each in self._loading.progress().items() if name not in self._wanted}
 
     def results(self) -> list[LoadedTable | NotLoaded]:
         """Return what has ended since the last call. Raises the error that ended a thread."""

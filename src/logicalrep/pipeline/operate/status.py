@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from logicalrep.observe.lag import lag_seconds
+from logicalrep.pipeline.lifecycle import Phase
+from logicalrep.pipeline.load.change_buffer import ChangeBuffer
 from logicalrep.pipeline.state.requests import read_paused_since
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
@@ -46,7 +48,7 @@ class Status:
     load_snapshot: str | None
     """The time since when a load in this database, of any destination, holds its snapshot, in UTC; None without one."""
     tables: dict[str, dict[str, Any]]
-    """The tables by their names: `state`, `lsn`, `version` and so on, as in `_logicalrep/state.json`."""
+    """The tables by their names: `state`, `lsn`, `version` and so on, as in `_logicalrep/state.json`, and `phase`."""
 
     def to_json(self) -> dict[str, object]:
         """Return everything as plain values."""
@@ -100,8 +102,25 @@ def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
         oldest_transaction=oldest,
         oldest_transaction_since=None if began is None else began.isoformat(),
         load_snapshot=None if load is None else load.isoformat(),
-        tables={name: table.to_json() for name, table in state.tables.items()},
+        tables=_tables(storage, state),
     )
+
+
+def _tables(storage: Storage, state: State) -> dict[str, dict[str, Any]]:
+    """Return the tables by their names, each with its phase, as far as what is stored tells it."""
+    loads = any(table.state == "loading" for table in state.tables.values())
+    pending_loads = ChangeBuffer(storage).pending_loads() if loads else {}
+    tables = {}
+    for name, table in state.tables.items():
+        pending_load = pending_loads.get(table.folder)
+        phase = Phase.of_stored(
+            table.state,
+            is_refused=table.refused is not None,
+            is_copied=table.progress is not None,
+            is_whole=table.version is not None and (pending_load is None or pending_load.replaces != table.load),
+        )
+        tables[name] = {**table.to_json(), "phase": phase}
+    return tables
 
 
 def read_identity(storage: Storage) -> Identity:

@@ -147,6 +147,8 @@ class TableState:
     """The LSN of the commit whose changes it does not take, while all changes from it on are buffered; else None."""
     skipped: Sequence[Mapping[str, object]] = ()
     """The commits that it lacks, as somebody asked for it: `lsn`, `changes`, `at`, and the `folders` that lack it."""
+    phase: str | None = field(default=None, compare=False)
+    """Its phase, as docs/lifecycle.md has them; it is not stored, and so None for a state that was read."""
 
     @property
     def figures(self) -> TableFigures:
@@ -154,6 +156,7 @@ class TableState:
         committed = self.commit_timestamp
         return TableFigures(
             state=self.state,
+            phase=self.phase,
             version=self.version,
             rows=self.rows,
             committed=None if committed is None else datetime.fromisoformat(committed),

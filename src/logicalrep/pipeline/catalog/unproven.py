@@ -1,0 +1,86 @@
+"""The changes that wait for the catalog: only once it has their transactions, it tells which columns they have."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from logicalrep.arrow.feed.rare_rows import sent_relations
+from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.table import Table
+from logicalrep_runtime.scalars import Lsn
+
+_BEHIND = 1.0
+"""The seconds for which changes wait for the catalog until that is said."""
+_SAY_AGAIN = 60.0
+"""The seconds until it is said again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A table's rows that can be written."""
+
+    table: Table
+    rows: pa.Table
+    """Rows of the change feed, also those of Relation messages."""
+    now: CatalogTable | None
+    """The table as the catalog describes it, in a state that has the transactions of the messages; None without any."""
+    has_all: bool = False
+    """Whether that state has the transactions of all rows."""
+
+
+@dataclass(slots=True)
+class UnprovenChanges:
+    """Asks the catalog whether it has the transactions of changes, which `Table.unproven` has until then."""
+
+    context: RunContext
+    catalog: Catalog
+    behind_since: float | None = None
+    """The moment since which changes wait, of the monotonic clock."""
+
+    def take_proven(self, asked: Sequence[tuple[Table, pa.Table]]) -> list[Ready]:
+        """Return those tables' rows of whose transactions the catalog has all; the others wait."""
+        refresh, found, behind = self.catalog.refresh([table.oid for table, _ in asked]), [], []
+        for table, rows in asked:
+            relations, _ = sent_relations(rows)
+            now = refresh.tables.get(table.oid)
+            has_all = all(map(refresh.visibility.sees, rows["xid"].unique().to_pylist()))
+            has_messages = all(refresh.visibility.sees(relation.xid) for relation in relations)
+            if not has_all and (table.has_new_labels or not has_messages):
+                table.unproven = rows
+                behind.append(str(table.name))
+            elif now is not None:
+                table.has_new_labels = False
+                found.append(Ready(table, rows, now, has_all))
+            else:
+                self.context.observer.on_warning(
+                    f"{table.name} was dropped before the columns of its last changes could be told: its rows stay as "
+                    "they were before them"
+                )
+        self._say_behind(behind)
+        return found
+
+    def _say_behind(self, behind: Sequence[str]) -> None:
+        moment = time.monotonic()
+        if not behind:
+            self.behind_since = None
+        elif self.behind_since is None:
+            self.behind_since = moment
+        elif moment - self.behind_since > _BEHIND:
+            self.behind_since = moment + _SAY_AGAIN
+            self.context.observer.on_waiting(
+                f"changes of {', '.join(behind)} wait: the server has sent them, but its catalog does not have their "
+                "transactions yet, as with synchronous replication whose standby is away"
+            )
+
+
+def first_unproven(tables: Collection[Table], end: Lsn) -> Lsn:
+    """Return the LSN of the first commit whose changes wait, of those before `end`; else `end`."""
+    waiting = [table.unproven for table in tables if table.unproven is not None]
+    return Lsn(min([end, *(pc.min(rows["commit_lsn"]).as_py() for rows in waiting)]))

@@ -1,0 +1,71 @@
+"""The differences between a table's copy and the server's table: a load, or a new description, follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
+from logicalrep.pipeline.catalog.proof import latest, reason_to_load
+from logicalrep.pipeline.failures import TableFailures
+from logicalrep.pipeline.lifecycle import Phase
+from logicalrep.pipeline.load.table_loads import OTHER_SETTINGS, TableLoads
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.table import Table
+from logicalrep.pipeline.table_writer import TableWriter
+from logicalrep_runtime.scalars import Lsn
+
+
+@dataclass(slots=True)
+class Differences:
+    """Compares tables with what a refresh of the catalog found."""
+
+    context: RunContext
+    catalog: Catalog
+    writer: TableWriter
+    loads: TableLoads
+    failures: TableFailures
+
+    def take(self, table: Table, now: ServerTable, position: Lsn, *, is_another: bool) -> None:
+        """Take what a table is on the server now.
+
+        Args:
+            table: the table.
+            now: the table on the server.
+            position: every commit before it has been applied.
+            is_another: whether another table has its name since the last refresh.
+        """
+        if is_another:
+            self.loads.load(table, "another table of this name")
+        if table.application is not None:
+            self.writer.adopt(table, now.head)
+        if table.phase is Phase.FOLLOWING:
+            self._compare(table, now, position)
+        described = now.now.table
+        is_as_before = described.has_protected(self.context.settings.of(table.name), self.loads.numbers(table))
+        table.columns = described.sent_names if is_as_before else ()
+        table.has_whole_old = described.has_whole_old
+
+    def _compare(self, table: Table, found: ServerTable, position: Lsn) -> None:
+        """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""
+        assert table.log is not None
+        before = table.log.table
+        if before.settings != self.context.settings.of(table.name):
+            self.loads.load(table, OTHER_SETTINGS)
+            return
+        reason = reason_to_load(before, found.now)
+        if reason is None:
+            has_unsent = self.catalog.has_unsent_rows(before, found.now.table)
+            if has_unsent is None:
+                return
+            reason = "a partition with rows was attached" if has_unsent else None
+        if reason is not None:
+            self.loads.load(table, reason)
+        elif latest(before, found.now) == before:
+            table.later = None
+        elif table.later is None or table.later[0] != found.now:
+            # Rows from before the change may still come.
+            table.later = found.now, found.head
+        elif position >= table.later[1]:
+            table.later = None
+            self.failures.run(table, partial(self.writer.describe, table, found.now))

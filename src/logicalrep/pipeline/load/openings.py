@@ -1,0 +1,97 @@
+"""The opening of tables: each goes on from where the last checkpoint and its pending load have it, or is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from logicalrep.pipeline.lifecycle import Phase
+from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.load.table_loads import NEW, OTHER_SETTINGS, TableLoads
+from logicalrep.pipeline.masks.guard import Guard
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.table import Table
+from logicalrep.pipeline.table_writer import TableWriter
+
+
+@dataclass(slots=True)
+class Openings:
+    """Opens tables that are published, and decides how each goes on."""
+
+    context: RunContext
+    before: State
+    """The progress of the tables at the start."""
+    guard: Guard
+    writer: TableWriter
+    loads: TableLoads
+    pending_loads: dict[str, PendingLoad]
+    """The pending loads at the start, by the folders of their tables."""
+
+    def open(self, table: Table) -> None:
+        """Read a table's log. Threads may do this side by side for several tables, as it is several requests."""
+        before = self.before.tables.get(str(table.name))
+        self.writer.open(table, -1 if before is None or before.version is None else before.version)
+
+    def go_on(self, table: Table, *, was_left: bool) -> None:
+        """Go on with a table as it was, once it is opened, or load it.
+
+        Args:
+            table: the table.
+            was_left: whether it was not published for a while, in which its changes were not sent.
+        """
+        before = self.before.tables.get(str(table.name))
+        # A table that comes back later has none: what is pending now was before this process began.
+        table.pending_load = pending_load = self.pending_loads.pop(table.folder, None)
+        if table.is_asked_for:
+            self.writer.forget_loads(table)
+        known = {} if before is None else before.companions
+        has_companions = table.log is not None and self.writer.open_companions(table, known)
+        was_stopped = before is not None and before.state == "stopped" and not table.is_refused and table.is_whole
+        reason = self._reason_to_load(
+            table,
+            was_stopped=was_stopped,
+            was_left=was_left or before is None,
+            has_companions=has_companions,
+        )
+        if reason is not None:
+            self.loads.load(table, reason)
+        elif before is not None and was_stopped:
+            # Its changes since then are stored nowhere, so that it is loaded again, once somebody asks for it.
+            table.move(Phase.STOPPED, before.error or "")
+        elif pending_load is None:
+            table.move(Phase.FOLLOWING, "it is as the last checkpoint has it")
+        elif table.is_whole:
+            self.loads.catch_up(table, partial(self.writer.apply_buffer, table), "buffered changes are left")
+        else:
+            if self.guard.has_other_masks(table.name):
+                self.writer.clear_buffer(table)
+            self.loads.queue(table, pending_load.reason)
+
+    def _reason_to_load(self, table: Table, *, was_stopped: bool, was_left: bool, has_companions: bool) -> str | None:
+        """Return why a table is loaded again; None if it goes on as it was, also with the load that is pending."""
+        if table.log is None:
+            return ASKED_FOR if table.is_asked_for else NEW
+        if not table.is_whole:
+            return None
+        if table.is_skipped_in_part:
+            return "a commit was skipped in a part of its tables only"
+        has_other_settings = table.log.table.settings != self.context.settings.of(table.name)
+        if was_stopped:
+            # Other settings may let it load.
+            return OTHER_SETTINGS if has_other_settings else None
+        if table.pending_load is not None and not table.is_refused:
+            # What came after its buffered changes was not taken if it was left out. Else they are applied first; then
+            # it follows, and is compared with the server.
+            return "published again" if was_left else None
+        if table.changed_by_others is not None:
+            return table.changed_by_others
+        if table.log.table.relation.relation_id != table.oid:
+            return "another table of this name"
+        if was_left:
+            return "published again"
+        if has_other_settings and table.is_refused:
+            return OTHER_SETTINGS
+        if not has_companions and not table.is_refused:
+            return "its history or its changes are not there"
+        return None

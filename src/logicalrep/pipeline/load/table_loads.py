@@ -1,0 +1,132 @@
+"""The loads of tables: which are needed, begun, tried again and ended, until the table follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from logicalrep.pipeline.lifecycle import Phase
+from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
+from logicalrep.pipeline.load.loader import Loader
+from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
+from logicalrep.pipeline.load.tries import MOST_TRIES, Tries
+from logicalrep.pipeline.masks.guard import Guard
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.stops import TableStops
+from logicalrep.pipeline.table import Table
+from logicalrep.pipeline.table_writer import TableWriter
+from logicalrep.transactions.table_names import TableName
+
+NEW, OTHER_SETTINGS = "new table", "its settings changed"
+"""The reasons of loads that are not counted, besides `ASKED_FOR`."""
+
+
+@dataclass(slots=True)
+class TableLoads:
+    """Has tables loaded, from the need of a load until all buffered changes are applied."""
+
+    context: RunContext
+    loader: Loader
+    writer: TableWriter
+    guard: Guard
+    stops: TableStops
+    pool: ThreadPoolExecutor
+    """The threads that commit copied rows, and apply what was buffered."""
+    needed: dict[str, list[TableName]] = field(default_factory=dict)
+    """The tables of the loads that were not said yet, by the reasons."""
+
+    def load(self, table: Table, reason: str) -> None:
+        """Load a table, anew if it is there; until its rows are whole, readers have the old ones."""
+        # This ends what applies its buffered changes: the pending load has to name the copy that is being committed.
+        table.move(Phase.QUEUED, reason)
+        if reason in (ASKED_FOR, OTHER_SETTINGS):
+            self.writer.forget_loads(table)
+        elif reason != NEW:
+            try:
+                self.writer.count_load(table, reason)
+            except LoadedTooOftenError as error:
+                self.stops.stop(table, str(error))
+                return
+        self.needed.setdefault(reason, []).append(table.name)
+        self.writer.save_pending_load(table, PendingLoad(table.folder, table.load, reason))
+        # The snapshot of the load, which is made later, has what was buffered before.
+        self.writer.clear_buffer(table)
+        table.tries = Tries()
+        self._begin(table)
+
+    def queue(self, table: Table, reason: str) -> None:
+        """Have a table loaded whose pending load is saved."""
+        table.move(Phase.QUEUED, reason)
+        self._begin(table)
+
+    def catch_up(self, table: Table, work: Callable[[], None], reason: str) -> None:
+        """Have a thread of the pool commit a table's copied rows, or apply its buffered changes."""
+        table.move(Phase.CATCHING_UP, reason)
+        table.job = self.pool.submit(work)
+
+    def say_needed(self) -> None:
+        """Say which loads are needed since the last call: one line for all tables of one reason."""
+        needed, self.needed = self.needed, {}
+        for reason, names in needed.items():
+            self.context.observer.on_loads_needed(names, reason)
+
+    def numbers(self, table: Table) -> Mapping[str, int]:
+        """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
+        return {} if table.is_asked_for else {**self.guard.numbers(table.oid), **table.numbers}
+
+    def _begin(self, table: Table) -> None:
+        """Have the loader load a table, if that writes nothing in clear that must not be."""
+        reason = self.guard.reason(table.oid, table.name)
+        if reason is not None:
+            self.stops.stop(table, reason)
+        else:
+            self.loader.add({table.name: WantedLoad(table.folder, table.oid, numbers=self.numbers(table))})
+
+    def step(self, tables: Mapping[TableName, Table]) -> None:
+        """Go on with copies that have begun or ended in other threads, and with the next tries that are due."""
+        copying = self.loader.progress()
+        for name, table in tables.items():
+            if table.phase is Phase.QUEUED and table.tries.take_due():
+                self.queue(table, "the next try is due")
+            elif table.phase is Phase.QUEUED and name in copying:
+                table.move(Phase.COPYING, "its rows are being copied")
+        for result in self.loader.results():
+            waiting = tables.get(result.name)
+            if waiting is None or waiting.phase not in (Phase.QUEUED, Phase.COPYING):
+                continue
+            if isinstance(result, LoadedTable):
+                self._take_copied(waiting, result)
+            else:
+                self._take_failed(waiting, result)
+
+    def _take_copied(self, table: Table, result: LoadedTable) -> None:
+        if result.table.relation.relation_id != table.oid:
+            # Another table has this name by now, and is loading.
+            return
+        if result.position < table.least:
+            self.queue(table, "the copy lacks changes that were not buffered")
+            return
+        table.tries = Tries()
+        self.catch_up(table, partial(self.writer.replace, table, result), "its rows are copied")
+
+    def _take_failed(self, table: Table, result: NotLoaded) -> None:
+        self.context.observer.on_error("load")
+        if result.again and table.tries.count_failure(result.reason, result.is_own):
+            table.move(Phase.QUEUED, result.reason)
+            return
+        tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
+        self.stops.stop(table, result.reason + tried)
+
+    def finish(self, table: Table) -> None:
+        """Take the end of a table's job: it follows, or goes on to catch up. Raises the error that ended the job."""
+        job, table.job = table.job, None
+        assert job is not None
+        job.result()
+        # No change is buffered while this runs, as this thread takes the batches.
+        if self.writer.apply_rest(table):
+            table.move(Phase.FOLLOWING, "all buffered changes are applied")
+        else:
+            table.job = self.pool.submit(self.writer.apply_buffer, table)

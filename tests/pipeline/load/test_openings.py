@@ -1,0 +1,147 @@
+"""How a table goes on when it is opened: as its checkpoint and its pending load have it, or with a load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from logicalrep.pipeline.lifecycle import Phase
+from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.load.openings import Openings
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.state import State, TableState
+from logicalrep.pipeline.table import Table
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+
+T, FOLDER = TableName("public", "t"), "public/t"
+NOW, OTHER = TableSettings(), TableSettings(history=True)
+
+
+@dataclass
+class Loads:
+    """Moves tables as TableLoads does, without anything that copies."""
+
+    reasons: list[str] = field(default_factory=list)
+
+    def load(self, table: Table, reason: str) -> None:
+        self.reasons.append(reason)
+        table.move(Phase.QUEUED, reason)
+
+    queue = load
+
+    def catch_up(self, table: Table, work: Callable[[], None], reason: str) -> None:
+        table.move(Phase.CATCHING_UP, reason)
+
+
+@dataclass
+class Writer:
+    """A destination with one table, or without any."""
+
+    has_companions: bool
+    cleared: list[str] = field(default_factory=list)
+
+    def open_companions(self, table: Table, known: object) -> bool:
+        table.load, table.application = "load 1", "1/1/load 1"
+        return self.has_companions
+
+    def forget_loads(self, table: Table) -> None:
+        self.cleared.append("loads")
+
+    def clear_buffer(self, table: Table) -> None:
+        self.cleared.append("buffer")
+
+    def apply_buffer(self, table: Table) -> None: ...
+
+
+def state(word: str = "following") -> TableState:
+    return TableState(FOLDER, 1, Lsn(5), "load 1", 1, state=word, error="why" if word == "stopped" else None, oid=1)
+
+
+def go_on(
+    *,
+    before: TableState | None = state(),  # noqa: B008
+    pending: PendingLoad | None = None,
+    log: Any = True,
+    relation: int = 1,
+    settings: TableSettings = NOW,
+    changed_by_others: str | None = None,
+    has_companions: bool = True,
+    has_other_masks: bool = False,
+    was_left: bool = False,
+) -> tuple[Phase, list[str], list[str]]:
+    """Return the phase of a table after it was opened, the reasons of loads, and what was removed."""
+    loads, writer = Loads(), Writer(has_companions)
+    openings = Openings(
+        cast(Any, SimpleNamespace(settings=SimpleNamespace(of=lambda name: NOW))),
+        State(tables={} if before is None else {str(T): before}),
+        cast(Any, SimpleNamespace(has_other_masks=lambda name: has_other_masks)),
+        cast(Any, writer),
+        cast(Any, loads),
+        {} if pending is None else {FOLDER: pending},
+    )
+    table = Table(T, FOLDER, 1)
+    if log:
+        spec = SimpleNamespace(settings=settings, relation=SimpleNamespace(relation_id=relation), skipped=())
+        table.log = cast(Any, SimpleNamespace(table=spec, applied=lambda application: Lsn(5)))
+    table.changed_by_others = changed_by_others
+    openings.go_on(table, was_left=was_left)
+    return table.phase, loads.reasons, writer.cleared
+
+
+NOT_WHOLE = PendingLoad(FOLDER, "load 1", "its columns changed")
+WHOLE = PendingLoad(FOLDER, "load 0", "its columns changed")
+REFUSED = PendingLoad(FOLDER, None, "a commit was refused", refused="0/9", since=1.0)
+ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
+
+
+@pytest.mark.parametrize(
+    ("facts", "phase", "reasons"),
+    [
+        ({}, Phase.FOLLOWING, []),
+        ({"log": False}, Phase.QUEUED, ["new table"]),
+        ({"log": False, "before": None}, Phase.QUEUED, ["new table"]),
+        ({"log": False, "pending": ASKED}, Phase.QUEUED, ["asked for"]),
+        ({"before": None}, Phase.QUEUED, ["published again"]),
+        ({"was_left": True}, Phase.QUEUED, ["published again"]),
+        ({"relation": 2}, Phase.QUEUED, ["another table of this name"]),
+        ({"changed_by_others": "rows"}, Phase.QUEUED, ["rows"]),
+        ({"has_companions": False}, Phase.QUEUED, ["its history or its changes are not there"]),
+        # The next refresh compares the settings.
+        ({"settings": OTHER}, Phase.FOLLOWING, []),
+        ({"before": state("stopped")}, Phase.STOPPED, []),
+        ({"before": state("stopped"), "settings": OTHER}, Phase.QUEUED, ["its settings changed"]),
+        ({"before": state("stopped"), "pending": WHOLE}, Phase.STOPPED, []),
+        ({"before": state("stopped"), "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
+        ({"before": state("loading"), "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
+        ({"before": state("loading"), "pending": NOT_WHOLE, "relation": 2}, Phase.QUEUED, ["its columns changed"]),
+        ({"before": state("loading"), "pending": WHOLE}, Phase.CATCHING_UP, []),
+        ({"before": state("stopped"), "pending": REFUSED}, Phase.CATCHING_UP, []),
+        ({"before": None, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
+        ({"was_left": True, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
+        ({"relation": 2, "pending": REFUSED}, Phase.QUEUED, ["another table of this name"]),
+        ({"changed_by_others": "rows", "pending": REFUSED}, Phase.QUEUED, ["rows"]),
+        ({"settings": OTHER, "pending": REFUSED}, Phase.QUEUED, ["its settings changed"]),
+    ],
+    ids=str,
+)
+def test_a_table_goes_on_as_it_was_or_is_loaded(facts: dict[str, Any], phase: Phase, reasons: list[str]) -> None:
+    assert go_on(**facts)[:2] == (phase, reasons)
+
+
+@pytest.mark.parametrize(
+    ("facts", "removed"),
+    [
+        ({"pending": NOT_WHOLE}, []),
+        ({"pending": NOT_WHOLE, "has_other_masks": True}, ["buffer"]),
+        ({"pending": WHOLE, "has_other_masks": True}, []),
+        ({"pending": ASKED}, ["loads"]),
+    ],
+    ids=str,
+)
+def test_only_changes_under_other_masks_are_removed(facts: dict[str, Any], removed: list[str]) -> None:
+    assert go_on(**facts)[2] == removed
