@@ -233,9 +233,9 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
             4000,
             {
                 str(SCRIPT): standing("loading", progress=LoadProgress(50, 200, "2026-01-01T11:59:00+01:00")),
-                "public.waits": standing("loading"),
+                "public.waits": standing("loading", phase="catching up"),
                 "public.orders": standing("stopped", 3, error=stopped),
-                "public.good": standing("following", 12, rows=1234),
+                "public.good": standing("following", 12, phase="following", rows=1234),
             },
         )
         observed.on_warning("<em>warning</em>")
@@ -250,6 +250,7 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
         assert '<progress value="50" max="200"' in text
         assert "50 of about 200 rows copied, 25%; the snapshot is held since 2026-01-01 10:59 UTC" in read.texts
         assert "1,234 rows, version 12" in read.texts
+        assert {"loading", "loading: catching up", "following"} <= set(read.texts)
         assert stopped in read.texts
         assert str(SCRIPT) in read.texts
         assert "/lake/<b>" in read.texts
