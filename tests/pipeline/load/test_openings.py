@@ -120,6 +120,8 @@ ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
         ({"before": state("loading"), "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
         ({"before": state("loading"), "pending": NOT_WHOLE, "relation": 2}, Phase.QUEUED, ["its columns changed"]),
         ({"before": state("loading"), "pending": WHOLE}, Phase.CATCHING_UP, []),
+        ({"before": None, "pending": WHOLE}, Phase.QUEUED, ["published again"]),
+        ({"was_left": True, "pending": WHOLE}, Phase.QUEUED, ["published again"]),
         ({"before": state("stopped"), "pending": REFUSED}, Phase.CATCHING_UP, []),
         ({"before": None, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
         ({"was_left": True, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
