@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -50,7 +51,43 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
         log.propagate = True
 
 
-class LinePrinter(Observer):
+class _Texts(Observer):
+    """The sentences that a terminal and a file have in common."""
+
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+        """Say which tables are to be loaded."""
+        self._say(f"{listed(tables)}: to be loaded: {reason}")
+
+    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
+        """Say that a load has ended."""
+        self._say(f"{table}: loaded {rows:,} rows in {seconds:.1f} s")
+
+    def on_listening(self, address: str) -> None:
+        """Say the address of the page and of the metrics."""
+        self._say(f"the page is at {address}, the metrics are at {address}metrics")
+
+    def on_waiting(self, text: str) -> None:
+        """Print what the work waits for."""
+        self._print(text)
+
+    def on_table_stopped(self, table: TableName, reason: str) -> None:
+        """Print that a table is stopped."""
+        self._print(f"error: {table} is stopped: {reason}")
+
+    def on_warning(self, text: str) -> None:
+        """Print what a person should know."""
+        self._print(f"warning: {text}")
+
+    def _say(self, text: str) -> None:
+        """Print what need not be known."""
+        self._print(text)
+
+    @abstractmethod
+    def _print(self, text: str) -> None:
+        """Print a line."""
+
+
+class LinePrinter(_Texts):
     """A line for each event, with the time in UTC; for batches one every few seconds."""
 
     def __init__(self, stream: IO[str], *, quiet: bool = False) -> None:
@@ -61,10 +98,6 @@ class LinePrinter(Observer):
         self._loads: dict[TableName, tuple[int, int]] = {}
         self._changes = self._loading = 0
         self._said_at = 0.0
-
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        """Note that tables are to be loaded."""
-        self._say(f"{listed(tables)}: to be loaded: {reason}")
 
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how many tables load, also those whose changes meanwhile are being applied."""
@@ -83,35 +116,15 @@ class LinePrinter(Observer):
         if before * _TENTH // max(estimate, 1) < tenth < _TENTH:
             self._say(f"{table}: {before + rows:,} of about {estimate:,} rows, {tenth * 100 // _TENTH} %")
 
-    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
-        """Note that a load has ended."""
-        self._say(f"{table}: loaded {_loaded(rows, seconds)}")
-
     def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Note that a batch is applied."""
         self._changes += changes
         now = time.monotonic()
         if now - self._said_at >= _LINE_AGAIN:
-            kept = f"; loading: {self._loading}, whose changes are buffered meanwhile" if self._loading else ""
+            loading = f"; loading: {self._loading}, whose changes are buffered meanwhile" if self._loading else ""
             of_last = f"the last of {_moment(committed)}; {_behind(lag, committed)}"
-            self._say(f"applied {self._changes:,} changes, {of_last}{kept}")
+            self._say(f"applied {self._changes:,} changes, {of_last}{loading}")
             self._changes, self._said_at = 0, now
-
-    def on_listening(self, address: str) -> None:
-        """Note the address of the page and of the metrics."""
-        self._say(f"the page is at {address}, the metrics are at {address}metrics")
-
-    def on_waiting(self, text: str) -> None:
-        """Note what the work waits for."""
-        self._print(text)
-
-    def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Note that a table is stopped."""
-        self._print(f"error: {table} is stopped: {reason}")
-
-    def on_warning(self, text: str) -> None:
-        """Note what a person should know."""
-        self._print(f"warning: {text}")
 
     def _say(self, text: str) -> None:
         if not self._quiet:
@@ -122,7 +135,7 @@ class LinePrinter(Observer):
             print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {visible(text)}", file=self._stream, flush=True)
 
 
-class Bars(Observer):
+class Bars(_Texts):
     """A bar for each table that loads, and one line for the changes that are applied."""
 
     def __init__(self, progress: Progress) -> None:
@@ -131,10 +144,6 @@ class Bars(Observer):
         self._loads: dict[TableName, TaskID] = {}
         self._changes: TaskID | None = None
         self._total = 0
-
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        """Note that tables are to be loaded."""
-        self._print(f"{listed(tables)}: to be loaded: {reason}")
 
     def on_load_begun(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
@@ -152,9 +161,9 @@ class Bars(Observer):
         self._progress.update(task, figures=f"{found.completed:,.0f}{estimate} rows, {rate:,.0f}/s")
 
     def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
-        """Note that a load has ended: its bar makes room for others."""
+        """Say that a load has ended: its bar makes room for others."""
         self._end(table)
-        self._print(f"{table}: loaded {_loaded(rows, seconds)}")
+        super().on_load_ended(table, rows, seconds)
 
     def _print(self, text: str) -> None:
         self._progress.console.print(visible(text), markup=False, highlight=False)
@@ -174,27 +183,6 @@ class Bars(Observer):
             self._changes,
             figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_moment(committed)}; {_behind(lag, committed)}",
         )
-
-    def on_listening(self, address: str) -> None:
-        """Note the address of the page and of the metrics."""
-        text = f"the page is at {address}, the metrics are at {address}metrics"
-        self._print(text)
-
-    def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Note that a table is stopped."""
-        self._print(f"error: {table} is stopped: {reason}")
-
-    def on_waiting(self, text: str) -> None:
-        """Note what the work waits for."""
-        self._print(text)
-
-    def on_warning(self, text: str) -> None:
-        """Note what a person should know."""
-        self._print(f"warning: {text}")
-
-
-def _loaded(rows: int, seconds: float) -> str:
-    return f"{rows:,} rows in {seconds:.1f} s"
 
 
 def _moment(committed: datetime | None) -> str:
