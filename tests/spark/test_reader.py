@@ -123,7 +123,7 @@ def test_what_is_planned_can_be_read_when_the_receiver_has_ended(db: Database, t
         query.end = query.reader.latestOffset(query.start, None)
     parts = query.reader.partitions(query.start, query.end)
     db.execute("DROP PUBLICATION p", "INSERT INTO t VALUES (2)")
-    eventually(lambda: query.reader._receiver._progress.error is not None)
+    eventually(lambda: query.reader._receiver.error is not None)
     rows = [row for part in parts for batch in query.reader.read(part) for row in batch.to_pylist()]
     assert new_values(rows) == ["1"]
     query.restart(again=False)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +12,11 @@ import numpy as np
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep.arrow.committing import Committed, Committing
+from logicalrep.arrow.committing import Committed
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication import Replication, Traffic
+from logicalrep.postgres.sessions.slot_receiver import SlotReceiver
 from logicalrep.postgres.slots.errors import SlotError
-from logicalrep.postgres.timelines import Timeline
 from logicalrep.spark.monitoring.statistics import Counts, commit_times
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import Limits
@@ -46,14 +44,10 @@ class ReceiverState:
     """The position that was last acknowledged to the server."""
     waits_for_room: bool = False
     """Whether nothing more is received before Spark commits."""
-    has_let_go: bool = False
-    """Whether the thread has ended, and left the slot, because a transaction is too large to be kept."""
-    error: BaseException | None = None
-    """The error that ended the thread."""
 
 
-class SpoolReceiver:
-    """A receiver that runs ahead of the batches until its place for rows is full."""
+class SpoolReceiver(SlotReceiver):
+    """A receiver that runs ahead of the batches until it holds as many rows as it may."""
 
     def __init__(
         self,
@@ -80,47 +74,25 @@ class SpoolReceiver:
             )
             self._room, self._most_unfinished, folder = options.spool_bytes, 0, spool.folder
         after = None if start is None else ResumeToken(delivered=start)
-        self._assembler = Assembler(after=after, memory_limit=options.memory_limit, directory=folder)
-        self._committing = Committing(form, self._assembler)
-        self._replication = Replication(
+        connect = partial(
+            Replication,
             options.connection,
             options.the_slot,
             plugin,
-            self._committing.intake,
             messages=options.rows_per_record_batch,
             waiting=options.retry_timeout,
             traffic=traffic,
         )
-        self._changed = threading.Condition()
+        super().__init__(form, Assembler(after=after, memory_limit=options.memory_limit, directory=folder), connect)
         self._progress = ReceiverState()
         self._backlog = Backlog()
         # The commits of prepared transactions whose changes were not sent.
         self._alone: list[Decision] = []
-        # Told to the thread: Spark's commits, the end of the batch being read, which must be received, and the end.
+        # Told to the thread: Spark's commits, and the end of the batch being read, which must be received.
         self._committed = self._needed = Lsn(0)
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="logicalrep-receiver", daemon=True)
         self._thread.start()
 
     # For the reader's thread
-
-    @property
-    def started_at(self) -> Lsn:
-        """The slot's position at the start of the session; waits for that start."""
-        with self._changed:
-            self._await(lambda: self._replication.started_at is not None)
-            assert self._replication.started_at is not None
-            return self._replication.started_at
-
-    @property
-    def timeline(self) -> Timeline | None:
-        """The timeline of all received positions: read the positions first, and then this."""
-        return self._replication.timeline
-
-    @property
-    def received(self) -> Lsn:
-        """The last position that the server reported, which may be after the last delivered transaction."""
-        return self._replication.received
 
     @property
     def position(self) -> Lsn:
@@ -130,7 +102,7 @@ class SpoolReceiver:
     @property
     def has_let_go(self) -> bool:
         """Whether it has left the slot because of a transaction that is too large to be kept."""
-        return self._progress.has_let_go
+        return not self._thread.is_alive() and self._is_too_large
 
     def has_all_of(self, start: Lsn, end: Lsn) -> bool:
         """Return whether it has received, and still keeps, the rows of a batch."""
@@ -200,78 +172,52 @@ class SpoolReceiver:
 
     def stop(self) -> None:
         """End the thread, which leaves the slot, and remove the rows."""
-        self._stopping = True
-        with self._changed:
-            self._changed.notify_all()
-        self._thread.join(30)
+        super().stop()
         # Not at the end of the thread: after an error, batches planned before it can still be read.
         self._rows.close()
 
-    def _await(self, is_reached: Callable[[], bool], seconds: float = math.inf) -> bool:
-        """Wait, with the lock, until something is reached, for `seconds` at most; return whether it is."""
-        deadline = time.monotonic() + seconds
-        while not is_reached():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            self._check()
-            self._changed.wait(min(left, 0.05))
-        return True
-
     def _check(self) -> None:
-        if self._progress.error is not None:
-            raise self._progress.error
+        super()._check()
         if not self._thread.is_alive() and not self.has_let_go:
             raise SlotError("the receiver has ended: start the query again", code="RECEIVER_ENDED")
 
     # In the thread
-
-    def _run(self) -> None:
-        try:
-            for events in self._replication.rounds(lambda: self._stopping or self._is_too_large()):
-                for event in events:
-                    if isinstance(event, Decision):
-                        self._note(event)
-                    else:
-                        self._write(self._committing.committed(event))
-                    self._advance()
-                # Repeated when idle: a crashed server has lost the position, and prepared transactions delay it.
-                self._advance(tells=True)
-        except BaseException as error:
-            self._publish(error=error)
-        finally:
-            self._replication.close()
-            with self._changed:
-                self._assembler.close()
-            self._publish(has_let_go=self._is_too_large())
 
     def _publish(self, **changes: Any) -> None:
         with self._changed:
             self._progress = replace(self._progress, **changes)
             self._changed.notify_all()
 
+    @property
     def _is_too_large(self) -> bool:
-        """Return whether the transaction being received is too large to be kept; a spool takes any."""
+        """Whether the transaction being received is too large to be kept; a spool takes any."""
         return 0 < self._most_unfinished < self._replication.unfinished_bytes
+
+    def _is_over(self) -> bool:
+        return self._stopping or self._is_too_large
+
+    def _end_round(self) -> None:
+        # Repeated when idle: a crashed server has lost the position, and prepared transactions delay it.
+        self._advance(tells=True)
 
     def _advance(self, *, tells: bool = False) -> None:
         """Publish the received position, acknowledge the committed one, and wait while there is no room."""
         position = self._replication.position
         if position > self.position:
             self._publish(position=position)
-        committed = self._committed
-        if tells or committed > self._progress.acknowledged:
-            self._tell(committed)
+        if tells or self._committed > self._progress.acknowledged:
+            self._acknowledge()
         self._wait_for_room()
 
-    def _note(self, decision: Decision) -> None:
+    def _decide(self, decision: Decision) -> None:
         if decision.error is not None:
             with self._changed:
                 self._alone.append(decision)
                 # It counts as a transaction, so that a batch ends there and checks it.
                 self._backlog.add(decision.end_lsn, 0, 0, 0)
+        self._advance()
 
-    def _write(self, committed: Committed) -> None:
+    def _take(self, committed: Committed) -> None:
         count = len(committed.positions)
         rows, moments = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for made in self._replication.traffic.time_decoding(committed.rows):
@@ -288,29 +234,19 @@ class SpoolReceiver:
                 )
             # Some rows may have been sent again that Spark has committed.
             self._rows.remove_before(self._committed)
+        self._advance()
 
-    def _wait_for_room(self) -> None:
-        """Wait while there is no room; the server keeps the rest, and gets status updates.
+    def _has_room(self) -> bool:
+        # A batch that an earlier process planned is received whole all the same.
+        waits = self._rows.size > self._room and self.position >= self._needed
+        if waits != self._progress.waits_for_room:
+            self._publish(waits_for_room=waits)
+            if waits:
+                log.info("slot %s: the driver holds as much as it may, waiting for Spark", self._options.the_slot)
+        return not waits
 
-        A batch that an earlier process planned is received whole all the same.
-        """
-        told = False
-        while not self._stopping:
-            with self._changed:
-                waits = self._rows.size > self._room and self.position >= self._needed
-                if waits != self._progress.waits_for_room:
-                    self._publish(waits_for_room=waits)
-                if not waits:
-                    return
-                if not told:
-                    log.info("slot %s: the driver holds as much as it may, waiting for Spark", self._options.the_slot)
-                    told = True
-                self._changed.wait(0.5)
-                committed = self._committed
-            self._tell(committed)
-            self._replication.report_in_time()
-
-    def _tell(self, committed: Lsn) -> None:
+    def _acknowledge(self) -> None:
+        committed = self._committed
         self._replication.acknowledge(committed)
         if committed > self._progress.acknowledged:
             self._publish(acknowledged=committed)

@@ -80,7 +80,7 @@ class WalsenderStreamReader(SlotStreamReader):
             self._caught_up = True
         if self.position is None:
             # Spark 4.0 and 4.1 do not pass the position after a restart; the slot's is certainly committed.
-            self.position = WalPosition(receiver.started_at, receiver.timeline)
+            self.position = WalPosition(receiver.wait_until_started(), receiver.timeline)
         end = self._wait_for_end(receiver, self.position.lsn, limit)
         if self._driver.monitor is not None and self._nothing_before > self.position.lsn:
             self._driver.monitor.record_position(self._nothing_before)
@@ -221,7 +221,7 @@ class WalsenderStreamReader(SlotStreamReader):
                 check_within_wal(self._options.connection, slot, position)
             self._is_within_wal = True
         first = min(position.lsn for position in positions)
-        check_not_passed(self._slot, receiver.started_at, first)
+        check_not_passed(self._slot, receiver.wait_until_started(), first)
 
     def _wait_for_end(self, receiver: SpoolReceiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options, self._pace)
