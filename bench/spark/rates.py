@@ -33,8 +33,8 @@ from logicalrep.postgres.copy_stream import start_copy
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.peek import peek_batches
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.server import newest_protocol, query_wal_head
+from logicalrep.postgres.sessions.walsender import Walsender
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.spark import snapshot
 

@@ -13,8 +13,8 @@ from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.server import Connection
+from logicalrep.postgres.sessions.walsender import Walsender
 from tests.postgres.servers import Database
 
 

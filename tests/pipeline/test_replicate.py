@@ -22,8 +22,8 @@ from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.postgres import replication_connection
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.sessions import walsender
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.transactions.table_names import TableName
@@ -160,7 +160,7 @@ def test_a_second_process_says_so_and_harms_nothing(
 ) -> None:
     # It waits for half a minute otherwise, as the first one may be ending.
     monkeypatch.setattr(
-        replication_connection,
+        walsender,
         "retry_until_free",
         lambda start, observer, slot, patience: retry_until_free(start, observer, slot, patience=2),
     )

@@ -18,8 +18,8 @@ from logicalrep.postgres.preflight import checks as preflight
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError
 from logicalrep.postgres.publications import query_published_tables
-from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.server import Connection
+from logicalrep.postgres.sessions.walsender import Walsender
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.transactions.table_names import TableName

@@ -16,8 +16,8 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import start_copy
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication import Replication
-from logicalrep.postgres.replication_connection import Walsender
+from logicalrep.postgres.sessions.replication import Replication
+from logicalrep.postgres.sessions.walsender import Walsender
 from logicalrep.postgres.silence import SilentServerError
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.assembler import Assembler

@@ -14,7 +14,7 @@ from logicalrep import Lsn
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication import Replication
+from logicalrep.postgres.sessions.replication import Replication
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.errors import LostPositionError
 from logicalrep.postgres.slots.positions import check_within_wal

@@ -13,7 +13,7 @@ from datetime import datetime
 from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.slot_samples import SlotSamples, sampling
-from logicalrep.postgres.replication import Traffic
+from logicalrep.postgres.sessions.replication import Traffic
 from logicalrep.postgres.slots.slot import Slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn

@@ -15,8 +15,8 @@ from logicalrep.arrow.row_form import feed_form
 from logicalrep.pipeline.load.row_buffer import RowBuffer
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication import Replication, Traffic
 from logicalrep.postgres.retries import Waiting
+from logicalrep.postgres.sessions.replication import Replication, Traffic
 from logicalrep.postgres.sessions.slot_receiver import SlotReceiver
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.transaction import Decision

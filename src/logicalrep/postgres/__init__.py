@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication_connection import Walsender
+from logicalrep.postgres.sessions.walsender import Walsender
 from logicalrep.postgres.transaction_stream import Stream, stream
 
 __all__ = ["ConnectionSettings", "PluginOptions", "Stream", "Walsender", "stream"]

@@ -13,9 +13,9 @@ from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.publications import query_published_relation, query_type_catalog
-from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.retries import retry
 from logicalrep.postgres.server import Connection, newest_protocol, query_wal_head
+from logicalrep.postgres.sessions.replication import Replication
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.logs import warn

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from logicalrep.arrow.committing import Committed, Committing
 from logicalrep.arrow.row_form import RowForm
-from logicalrep.postgres.replication import Replication, Traffic
+from logicalrep.postgres.sessions.replication import Replication, Traffic
 from logicalrep.postgres.timelines import Timeline
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake

@@ -22,7 +22,7 @@ from logicalrep.observe.serving import serve
 from logicalrep.observe.slot_samples import SlotSamples, sampling
 from logicalrep.options.listen_address import ListenError
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.replication import Traffic
+from logicalrep.postgres.sessions.replication import Traffic
 from logicalrep.postgres.sessions.server_connection import ServerConnection
 from logicalrep.postgres.slots.slot import Slot, find_slot
 from logicalrep.spark.monitoring.statistics import Counts

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from logicalrep.arrow.committing import Committed
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication import Replication, Traffic
+from logicalrep.postgres.sessions.replication import Replication, Traffic
 from logicalrep.postgres.sessions.slot_receiver import SlotReceiver
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.spark.monitoring.statistics import Counts, commit_times

@@ -13,8 +13,8 @@ import psycopg
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication_connection import Received, Walsender
 from logicalrep.postgres.retries import TRANSIENT, Retries, Waiting
+from logicalrep.postgres.sessions.walsender import Received, Walsender
 from logicalrep.postgres.silence import Backend, SilentServerError
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.transactions.intake import Intake

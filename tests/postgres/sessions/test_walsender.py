@@ -14,9 +14,9 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import PublicationError
-from logicalrep.postgres.replication import Replication
-from logicalrep.postgres.replication_connection import Received, Walsender, receive_messages
 from logicalrep.postgres.server import newest_protocol, query_wal_head
+from logicalrep.postgres.sessions.replication import Replication
+from logicalrep.postgres.sessions.walsender import Received, Walsender, receive_messages
 from logicalrep.postgres.slots.advancing import advance_slot
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.errors import LostPositionError

@@ -16,8 +16,8 @@ from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
-from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.server import Connection, newest_protocol, query_scalar, query_wal_head
+from logicalrep.postgres.sessions.walsender import Walsender
 from logicalrep.postgres.slots import creating
 from logicalrep.postgres.slots.advancing import advance_slot
 from logicalrep.postgres.slots.creating import create_slot
