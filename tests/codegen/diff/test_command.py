@@ -22,7 +22,7 @@ FINDING = "wire field-condition: Stream Abort.abort_lsn is there always, was the
 SUMMARY = """\
 1 wire, 0 api, 0 added, 0 doc
 logicalrep: v1 v2 v3 unchanged, v4 changed
-pgwire: v1 v2 unchanged
+pgwire: v3.0 v3.2 unchanged
 walsender: v1 unchanged
 """
 

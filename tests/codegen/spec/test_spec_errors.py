@@ -75,7 +75,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         PROTOCOL,
         "    server: 10\n",
         "    server: 10\n    year: 2017\n",
-        ["spec/shop/protocol.yaml:10:5: unknown key 'year' of version '1'; allowed: module, server, doc"],
+        ["spec/shop/protocol.yaml:10:5: unknown key 'year' of version '1'; allowed: name, module, server, doc"],
     ),
     "an unknown key of a session fact": (
         PROTOCOL,
