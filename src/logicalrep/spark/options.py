@@ -70,13 +70,11 @@ class SourceOptions:
     mode: Literal["auto", "peek", "walsender"] = option(
         kinds.choice("auto", "peek", "walsender"),
         "`auto`, `peek` or `walsender`, see [spark.md](spark.md).",
-        default="`auto`",
     )
     decoding_sessions: int = option(
         kinds.count(2, 1, 16),
         "By peek: the number of server sessions that decode a long batch in parallel, 1 to 16. With "
         "`relations` it is always one.",
-        default="`2`",
     )
     table: TableName | None = option(
         kinds.one_table,
@@ -103,7 +101,6 @@ class SourceOptions:
     new_columns: Literal["error", "null"] = option(
         kinds.choice("error", "null"),
         "With `null`, a typed table's new column is NULL in rows that were written without it.",
-        default="`error`",
     )
     text_columns: tuple[str, ...] = option(
         kinds.names,
@@ -155,12 +152,9 @@ class SourceOptions:
         kinds.seconds(30),
         "The seconds that a batch may take. After a batch that took longer the next ones are smaller, in WAL, as long "
         "as smaller ones do take less time; they grow again once they take less than half as long.",
-        default="`30`",
         name="target_seconds_per_batch",
     )
-    poll_interval: float = option(
-        kinds.seconds(0.1), "The shortest time between two queries for changes, in seconds.", default="`0.1`"
-    )
+    poll_interval: float = option(kinds.seconds(0.1), "The shortest time between two queries for changes, in seconds.")
     idle_advance_bytes: int = option(
         kinds.count(16 << 20, 1),
         "The bytes of WAL without changes for this query after which an empty batch lets the server remove it.",
@@ -171,7 +165,6 @@ class SourceOptions:
         "The longest time for retries while the server is away, in seconds since the first failure after the last "
         "success. If a process has never connected with these settings, it retries for ten seconds when the server "
         "refuses the connection, and not at all when it refuses the password.",
-        default="`60`",
     )
     rows_per_record_batch: int = option(
         _rows,
