@@ -26,7 +26,10 @@ def run(missing: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_missing_library_is_one_sentence(command: str, missing: str) -> None:
     done = run(missing, command, *SERVER_AND_PLACE)
     assert done.returncode == 1
-    assert done.stderr == f"error: {missing} is not installed: pip install 'logicalrep[replicate]'\n"
+    assert (
+        done.stderr
+        == f"error: {missing} is not installed: pip install 'logicalrep[local]', or 'logicalrep[replicate]' with Spark\n"
+    )
     assert not done.stdout
 
 

@@ -127,6 +127,16 @@ def test_each_part_needs_its_own_libraries_alone() -> None:
         assert foreign <= FOREIGN[_part(module)], f"{module} imports {foreign - FOREIGN[_part(module)]}"
 
 
+def test_spark_is_in_one_module_of_the_pipeline() -> None:
+    found = {
+        module
+        for module, imported in _imported().items()
+        if _part(module) == "pipeline" and ("pyspark" in imported or any(_part(name) == "spark" for name in imported))
+    }
+    # One asks whether PySpark is there, by its name.
+    assert found == {"logicalrep.pipeline.engines.spark"}
+
+
 def _circle(imports: Mapping[str, set[str]]) -> list[str]:
     """Names that import each other in a circle; none where there is none."""
     done: set[str] = set()

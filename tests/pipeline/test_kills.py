@@ -2,7 +2,7 @@
 
 Rows and, of some tables, columns change all the time.
 
-Five kills with each server, of each kind one, and KILLS with SEED for `make soak`, half of them with each.
+Five kills with each server and engine, of each kind one, and KILLS with SEED for `make soak`, half of them with each.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ TABLES += [f"public.{table}" for table in ALTERED]
 class Command:
     """The command in processes of its own."""
 
-    def __init__(self, db: Database, storage: Path, log: Path) -> None:
-        self._arguments = [sys.executable, "-m", "logicalrep.cli.main", "replicate"]
+    def __init__(self, db: Database, storage: Path, log: Path, engine: str) -> None:
+        self._arguments = [sys.executable, "-m", "logicalrep.cli.main", "replicate", "--engine", engine]
         self._arguments += ["--dsn", db.dsn, "--to", str(storage)]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -133,13 +133,17 @@ def _overtake(db: Database, command: Command, other: Command) -> Command:
     return other
 
 
-@pytest.mark.parametrize("major", [pytest.param(16, marks=pytest.mark.thorough), 18])
-def test_kills_lose_nothing_and_double_nothing(major: int, tmp_path: Path) -> None:
+_PROGRAMS = {"spark": ("java", "pyspark.daemon"), "local": ("engines.local import serve",) * 2}
+"""The programs of each engine that are killed."""
+
+
+@pytest.mark.parametrize(("major", "engine"), [pytest.param(16, "local", marks=pytest.mark.thorough), (18, "spark")])
+def test_kills_lose_nothing_and_double_nothing(major: int, engine: str, tmp_path: Path) -> None:
     with create_database(major) as db:
-        _kill_server(db, range(KILLS), tmp_path)
+        _kill_server(db, engine, range(KILLS), tmp_path)
 
 
-def _kill_server(db: Database, kills: range, tmp_path: Path) -> None:
+def _kill_server(db: Database, engine: str, kills: range, tmp_path: Path) -> None:
     workload.prepare(db)
     db.execute(
         "DROP PUBLICATION p",
@@ -148,10 +152,10 @@ def _kill_server(db: Database, kills: range, tmp_path: Path) -> None:
         "INSERT INTO large SELECT i, repeat('x', 500) FROM generate_series(1, 200000) AS i",
     )
     chance = random.Random(f"{SEED} {db.major}")
-    command = Command(db, tmp_path / "lake", tmp_path / "log")
+    command = Command(db, tmp_path / "lake", tmp_path / "log", engine)
     migrations = Migrations(db)
     writer = Writer(db)
-    kinds = ["", "java", "pyspark.daemon", "server", "stopped"]
+    kinds = ["", *_PROGRAMS[engine], "server", "stopped"]
     ended_by_itself = 0
     try:
         for number in kills:
@@ -168,7 +172,7 @@ def _kill_server(db: Database, kills: range, tmp_path: Path) -> None:
                 db.server.start()
                 db.reconnect()
             elif kind == "stopped":
-                command = _overtake(db, command, Command(db, tmp_path / "lake", tmp_path / "log"))
+                command = _overtake(db, command, Command(db, tmp_path / "lake", tmp_path / "log", engine))
             else:
                 command.kill(kind)
     finally:

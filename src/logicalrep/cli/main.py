@@ -71,7 +71,9 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         return _fail(visible(str(error)), 1)
     except ModuleNotFoundError as error:
-        return _fail(f"{error.name} is not installed: pip install 'logicalrep[replicate]'", 1)
+        return _fail(
+            f"{error.name} is not installed: pip install 'logicalrep[local]', or 'logicalrep[replicate]' with Spark", 1
+        )
     except Exception as error:
         # Commands that reach no server do not need the library.
         psycopg = sys.modules.get("psycopg")

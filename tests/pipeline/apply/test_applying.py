@@ -17,7 +17,6 @@ from deltalake import DeltaTable
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import Here, SequentialEngine
-from logicalrep.pipeline.engines.spark import SparkEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import WriterError
@@ -237,21 +236,4 @@ def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: 
         kept.append(history.take())
         monkeypatch.setattr(applying, "_MOST_BYTES", kept[-1].nbytes // 3)
         apply(log, pa.concat_tables(kept), Lsn(history.lsn - 1), APP, SequentialEngine())
-        assert rows_at(storage) == history.truth()
-
-
-@pytest.mark.spark
-def test_executors_rewrite_many_files_of_one_table(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
-    monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-    monkeypatch.setattr(applying, "_SMALL", 1)
-    storage = Storage(str(tmp_path))
-    log = new_log(storage, ("id",))
-    history = History(("id",), random.Random(7))
-    for number in range(4):
-        for _ in range(60):
-            history.step()
-        # Executors have modules of their own: the first batch makes the files.
-        engine = SequentialEngine() if number == 0 else SparkEngine(spark)
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, engine)
         assert rows_at(storage) == history.truth()

@@ -124,8 +124,10 @@ class LocalEngine:
 
         with self._changed:
             self._waiting.append(own)
-            self._changed.wait_for(is_next)
-            self._waiting.remove(own)
+            try:
+                self._changed.wait_for(is_next)
+            finally:
+                self._waiting.remove(own)
             self._count(own, 1)
         try:
             yield
