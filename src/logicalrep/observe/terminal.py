@@ -51,7 +51,7 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
         log.propagate = True
 
 
-class _Texts(Observer):
+class _SentencePrinter(Observer):
     """The sentences that a terminal and a file have in common."""
 
     def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
@@ -87,7 +87,7 @@ class _Texts(Observer):
         """Print a line."""
 
 
-class LinePrinter(_Texts):
+class LinePrinter(_SentencePrinter):
     """A line for each event, with the time in UTC; for batches one every few seconds."""
 
     def __init__(self, stream: IO[str], *, quiet: bool = False) -> None:
@@ -135,7 +135,7 @@ class LinePrinter(_Texts):
             print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {visible(text)}", file=self._stream, flush=True)
 
 
-class Bars(_Texts):
+class Bars(_SentencePrinter):
     """A bar for each table that loads, and one line for the changes that are applied."""
 
     def __init__(self, progress: Progress) -> None:
