@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.documents import ROOT, cells, examples
 
-# Its example is of a version that is made on the way: tests/codegen/test_changing_the_protocol.py runs it.
-_OF_A_VERSION_TO_COME = "changing-the-protocol.md"
+_OF_PACKAGES_TO_COME = {"changing-the-protocol.md", "another-protocol.md"}
+"""The pages whose examples are for packages that they make on the way: tests/codegen runs them."""
 
 
 def _programs() -> dict[str, str]:
@@ -18,7 +18,7 @@ def _programs() -> dict[str, str]:
     """
     programs = {f"readme_{index}": example for index, example in enumerate(examples("README.md", "python"), 1)}
     for page in sorted((ROOT / "docs").glob("*.md")):
-        if page.name != _OF_A_VERSION_TO_COME and (found := examples(f"docs/{page.name}", "python")):
+        if page.name not in _OF_PACKAGES_TO_COME and (found := examples(f"docs/{page.name}", "python")):
             programs[f"docs_{page.stem}"] = "\n".join(found)
     for notebook in (ROOT / "examples").glob("*.ipynb"):
         programs[f"notebook_{notebook.stem}"] = "\n".join(cells(f"examples/{notebook.name}"))
