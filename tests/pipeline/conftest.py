@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-if any(importlib.util.find_spec(name) is None for name in ("deltalake", "psycopg")):
+if any(importlib.util.find_spec(name) is None for name in ("deltalake", "psycopg", "pyspark")):
     collect_ignore_glob = ["*"]
 
 
