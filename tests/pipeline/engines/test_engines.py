@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -99,6 +101,16 @@ def test_many_items_have_a_shared_value(engine: Engine) -> None:
     for letters in ("abcdef", "ghijkl"):
         with engine.share(list(letters)) as shared:
             assert engine.run(_of_shared, [_Part(shared, number) for number in range(6)]) == list(letters)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Other systems have no way to open a file without a name again.")
+def test_nothing_of_a_shared_value_stays_after_a_kill(
+    two: LocalEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with two.share(list("abcdef")) as shared:
+        assert two.run(_of_shared, [_Part(shared, 3)]) == ["d"]
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_many_files_of_a_table_are_rewritten(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

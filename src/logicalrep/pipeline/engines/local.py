@@ -94,11 +94,16 @@ class LocalEngine:
 
     @contextmanager
     def share(self, value: _Result) -> Iterator[Shared[_Result]]:
-        """Yield a holder of the value, which other processes read from a file of this user's alone."""
-        with tempfile.NamedTemporaryFile(prefix="logicalrep-") as file:
+        """Yield a holder of the value, which other processes of this user read from a file.
+
+        Where the system lets them, it has no name: nothing of it stays if this process is killed.
+        """
+        is_unnamed = sys.platform == "linux"
+        with tempfile.TemporaryFile() if is_unnamed else tempfile.NamedTemporaryFile(prefix="logicalrep-") as file:
             pickle.dump(value, file)
             file.flush()
-            yield _SharedInFile(file.name, next(_numbers), value)
+            path = f"/proc/{os.getpid()}/fd/{file.fileno()}" if is_unnamed else file.name
+            yield _SharedInFile(path, next(_numbers), value)
 
     def _run(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         with self._take_turn(_Turn(function.__module__, nbytes)):
