@@ -134,7 +134,7 @@ class Observed(Observer):
         # The loop finds the same error, and decides; here it is shown.
         return sampling(
             lambda: self.sample(query_slot()),
-            lambda error: self.on_warning(f"the slot cannot be looked at: {error}"),
+            lambda error: self.on_warning(f"the slot cannot be queried: {error}"),
         )
 
     @property

@@ -106,8 +106,8 @@ class TableWriter:
     def open_companions(self, table: Table, known: Mapping[str, int]) -> bool:
         """Open the Delta companion tables; return whether all are there, and of the same load.
 
-        `known` has for each a version before which only we have written. Raises BesideDamagedError if another program
-        has changed one.
+        `known` has for each a version before which only we have written. Raises CompanionDamagedError if another
+        program has changed one.
         """
         log = table.log
         assert log is not None

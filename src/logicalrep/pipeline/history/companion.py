@@ -46,8 +46,8 @@ def opened_companions(
 ) -> dict[Companion, StoredTable] | None:
     """Return the companion tables of a table; None if one is not there, or is not of the same load.
 
-    `known` has for each a version before which only we have written. Raises BesideDamagedError if another program has
-    changed one.
+    `known` has for each a version before which only we have written. Raises CompanionDamagedError if another program
+    has changed one.
     """
     found: dict[Companion, StoredTable] = {}
     for companion in wanted(stored.table):
