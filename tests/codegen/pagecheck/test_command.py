@@ -82,7 +82,7 @@ def test_a_spec_with_mistakes_exits_with_2(page: Path, tmp_path: Path, capsys: p
 @pytest.mark.skipif(not PGWIRE_PAGE_18.exists(), reason="the documentation's page is not at hand")
 def test_the_page_of_the_whole_protocol_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docs", str(PGWIRE_PAGE_18)]) == 0
-    assert capsys.readouterr().out == f"{PGWIRE_PAGE_18}: agrees with pgwire at version 2 (52 messages, 198 rows)\n"
+    assert capsys.readouterr().out == f"{PGWIRE_PAGE_18}: agrees with pgwire at version 3.2 (52 messages, 198 rows)\n"
     text = PGWIRE_PAGE_18.read_text("utf-8")
     changes = (
         ("Int16[", "Int32[", "Bind.parameter_formats"),
