@@ -200,7 +200,7 @@ def _place(row: dict[str, Any]) -> tuple[int, int, bool]:
     "relative",
     [
         "pg18/twophase/v4-live.walsender.jsonl.gz",
-        "pg16/stream_imm/v4-late.sql.jsonl.gz",
+        pytest.param("pg16/stream_imm/v4-late.sql.jsonl.gz", marks=pytest.mark.thorough),
         "pg15/messages/v1-bin-msg.walsender.jsonl.gz",
         "pg15/ddl/v1.walsender.jsonl.gz",
     ],

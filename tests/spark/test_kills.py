@@ -1,6 +1,7 @@
 """Kills without warning, in the middle of batches: afterwards every row is there exactly once.
 
 Each mode has three kills here, and 20 with LOGICALREP_SOAK=1 (`make soak`): of Spark, its Python workers, PostgreSQL.
+`make test` has those of `tests/pipeline/test_kills.py` alone, as a kill costs a start of Spark.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.spark.streams import EACH_MODE
 from tests.spark.workload import feed_rows, prepare, run, truth
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.thorough]
 
 KILLS = 20 if os.environ.get("LOGICALREP_SOAK") else 3
 LIMIT = "max_changes_per_batch"
