@@ -48,7 +48,7 @@ class Change:
     """The event, to be read after the subject."""
     cases: Cases
     names: tuple[tuple[int, str], ...] = ()
-    """What people call the versions, where that is not their numbers."""
+    """The names that people have for versions, where these are not their numbers."""
 
     @property
     def versions(self) -> str:

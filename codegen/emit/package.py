@@ -85,7 +85,7 @@ def _version_modules(protocol: Protocol) -> dict[str, str]:
 
 
 def _tells_its_size(now: View, message: Message) -> bool:
-    """Whether the first integers of a message say how long it is, or it is nothing but integers."""
+    """True if the first integers of a message tell its length, or it has nothing but integers."""
     for one in lower(now, message.fields):
         if (isinstance(one, Measure) and not one.of) or (isinstance(one, Constant) and one.is_length):
             return True

@@ -44,7 +44,7 @@ class LayoutReader:
     callbacks: tuple[str, ...]
     types: tuple[str, ...]
     has_anchors: bool = True
-    """Whether the page has an anchor for each message."""
+    """True if the page has an anchor for each message."""
     messages: list[Message] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     complete: bool = True

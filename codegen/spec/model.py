@@ -287,11 +287,11 @@ class Version:
     doc: str
     place: Place = field(compare=False)
     name: str = ""
-    """What people call it, `3.2`; empty for its number."""
+    """The name that people have for it, `3.2`; empty for its number."""
 
     @property
     def called(self) -> str:
-        """What people call it."""
+        """The name that people have for it."""
         return self.name or str(self.number)
 
 
@@ -337,7 +337,7 @@ class Protocol:
     parts: tuple[Part, ...]
     place: Place = field(compare=False)
     is_alone: bool = False
-    """Whether its package is one by itself, of another project, and none within ours."""
+    """True for a package by itself, of another project; false for one within ours."""
     memory: dict[int, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """The views of its versions that were made already, which later stages need again and again."""
 
@@ -372,7 +372,7 @@ class Protocol:
 
     @property
     def version_names(self) -> dict[int, str]:
-        """What people call its versions, where that is not their numbers."""
+        """The names that people have for its versions, where these are not their numbers."""
         return {version.number: version.name for version in self.versions if version.name}
 
     @property
