@@ -36,7 +36,7 @@ TABLES += [f"public.{table}" for table in ALTERED]
 
 
 # The labels of an enum change all the time too, each time with a load, which is no failure here.
-_PROGRAM = """
+_COMMAND = """
 import sys
 from logicalrep.cli.main import main
 from logicalrep.pipeline.load import load_counts
@@ -50,7 +50,7 @@ class Command:
     """The command in processes of its own."""
 
     def __init__(self, db: Database, storage: Path, log: Path, engine: str) -> None:
-        self._arguments = [sys.executable, "-c", _PROGRAM, "replicate", "--engine", engine]
+        self._arguments = [sys.executable, "-c", _COMMAND, "replicate", "--engine", engine]
         self._arguments += ["--dsn", db.dsn, "--to", str(storage)]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -144,7 +144,7 @@ def _overtake(db: Database, command: Command, other: Command) -> Command:
     return other
 
 
-_PROGRAMS = {"spark": ("java", "pyspark.daemon"), "local": ("engines.local import serve",) * 2}
+_KILLED = {"spark": ("java", "pyspark.daemon"), "local": ("engines.local import serve",) * 2}
 """The programs of each engine that are killed."""
 
 
@@ -166,7 +166,7 @@ def _kill_server(db: Database, engine: str, kills: range, tmp_path: Path) -> Non
     command = Command(db, tmp_path / "lake", tmp_path / "log", engine)
     migrations = Migrations(db)
     writer = Writer(db)
-    kinds = ["", *_PROGRAMS[engine], "server", "stopped"]
+    kinds = ["", *_KILLED[engine], "server", "stopped"]
     ended_by_itself = 0
     try:
         for number in kills:
