@@ -22,7 +22,7 @@ _PATIENCE_FOR_STANDBYS = "10s"
 
 
 def create_slot(connection: Connection, name: str, *, two_phase: bool = False, failover: bool = False) -> Slot:
-    """Create a slot with pgoutput; every commit after the slot can be seen can be read from it.
+    """Create a slot with pgoutput. Once others can see it, every later commit can be read from it.
 
     A slot without two_phase is moved past its beginning, see `_settle`. Commits in between are not read, so it is made
     as a temporary slot, and gets its name as a copy of that. PostgreSQL 11 copies none, and a copy has no failover:
