@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator
 
 from bench import parsers
 from bench.corpus import messages
 from bench.measure import Contender, Row, consume, rates
-from bench.peers import pypgoutput, structs
+from bench.peers import in_python, pypgoutput, structs
 from logicalrep import Decoder, v1
 
 _UNIT = "messages/s"
-_MODULE: Any = v1
-_NATIVE = v1._read
 
 
 def rows() -> list[Row]:
@@ -25,13 +21,13 @@ def rows() -> list[Row]:
     struct = structs()
     objects = [(struct[data[0]], struct[data[0]].parse(data)) for data in few]
     contenders = [
-        Contender("parse", len(sample), _in_python(lambda: consume(map(v1.parse, sample)))),
-        Contender("Decoder", len(sample), _in_python(lambda: consume(map(Decoder(1).decode, sample)))),
+        Contender("parse", len(sample), in_python(lambda: consume(map(v1.parse, sample)))),
+        Contender("Decoder", len(sample), in_python(lambda: consume(map(Decoder(1).decode, sample)))),
         Contender("parse, construct Struct", len(few), lambda: consume(struct[data[0]].parse(data) for data in few)),
         Contender("build", len(parsed), lambda: consume(message.build() for message in parsed)),
         Contender("build, construct Struct", len(objects), lambda: consume(each.build(item) for each, item in objects)),
     ]
-    if _NATIVE is not None:
+    if v1._read is not None:
         contenders += [
             Contender("parse, native", len(sample), lambda: consume(map(v1.parse, sample))),
             Contender("Decoder, native", len(sample), lambda: consume(map(Decoder(1).decode, sample))),
@@ -64,21 +60,3 @@ def _table(found: dict[str, float]) -> Iterator[Row]:
         yield from companion(name, best, f"{best} is faster")
     yield Row("build", found["build"], _UNIT)
     yield from companion("build, construct Struct", "build", "build is faster", 20.0)
-
-
-def _in_python(run: Callable[[], None]) -> Callable[[], None]:
-    """The same without the native reader."""
-
-    @contextmanager
-    def without() -> Iterator[None]:
-        _MODULE._read = None
-        try:
-            yield
-        finally:
-            _MODULE._read = _NATIVE
-
-    def both() -> None:
-        with without():
-            run()
-
-    return both

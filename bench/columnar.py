@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bench.corpus import messages
 from bench.measure import Contender, Row, consume, rates
-from bench.peers import pypgoutput, structs
+from bench.peers import in_python, pypgoutput, structs
 from logicalrep import TransactionId, v1, v4
 from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.captures.capture import Capture
@@ -111,7 +111,7 @@ def _per_message(data: list[bytes]) -> list[Contender]:
     some, few = data[:20_000], data[:2_000]
     struct, peer = structs(), pypgoutput()
     found = [
-        Contender("parse", len(some), lambda: consume(map(v1.parse, some))),
+        Contender("parse", len(some), in_python(lambda: consume(map(v1.parse, some)))),
         Contender("construct", len(few), lambda: consume(struct[each[0]].parse(each) for each in few)),
     ]
     if peer:

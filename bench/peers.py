@@ -1,4 +1,4 @@
-"""The peers for comparison: the project's own construct Structs, and pypgoutput if it is installed."""
+"""The contenders that several tables share: construct Structs, `parse` in Python, and pypgoutput if it is installed."""
 
 from __future__ import annotations
 
@@ -22,3 +22,18 @@ def pypgoutput() -> dict[int, Callable[[bytes], object]]:
     except ImportError:
         return {}
     return {ord(getattr(v1, name).tag): getattr(decoders, name) for name in _NAMES}
+
+
+def in_python(run: Callable[[], object]) -> Callable[[], object]:
+    """Return the same without the native reader, whether that is installed or not."""
+    module: Any = v1
+    native = v1._read
+
+    def without() -> None:
+        module._read = None
+        try:
+            run()
+        finally:
+            module._read = native
+
+    return without
