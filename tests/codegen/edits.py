@@ -128,7 +128,7 @@ def _other_type(row: Field) -> Field:
 
 
 def _with_other_values(row: Field) -> Field:
-    return replace(row, type=Int("Int8"), values={**row.values, "?": "spare"}, boolean=False)
+    return replace(row, type=Int("Int8"), values={**row.values, "?": "spare"}, boolean=False, any_character=False)
 
 
 EDITS: dict[str, Edit] = {
