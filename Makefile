@@ -56,7 +56,7 @@ docs/metrics.md: src/logicalrep/observe/metrics.py $(SPARK_READY) ## Write the p
 
 # Pages of PostgreSQL's documentation, where they are at hand: make check compares the spec with each of them.
 PAGES ?= ../shared/docs
-SPEC_PAGES := $(wildcard $(PAGES)/*message-formats.html $(PAGES)/*streaming-replication-protocol.html $(PAGES)/*primary-status.sgml)
+SPEC_PAGES := $(wildcard $(PAGES)/*.html $(PAGES)/*.sgml)
 
 check: $(SPARK_READY) ## Find stale generated code, compare the spec with stored pages, lint, and check types
 	$(BIN)/python -m codegen check

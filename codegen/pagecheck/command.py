@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 from codegen.pagecheck.comparison import compare, protocols_on
+from codegen.pagecheck.lists import compare_list, listed
 from codegen.pagecheck.page import Page
+from codegen.pagecheck.quoting import Difference
 from codegen.pagecheck.reading import DocPageError, read_page
 from codegen.pagecheck.scope import messages_of
 from codegen.shared import add_spec
@@ -35,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Exit code: 0 agrees, 1 differs, 2 no such page or version; SpecError for mistakes in the spec."""
     try:
-        page = read_page(options.page)
-        return _compare(page, load(options.spec), options.version)
+        protocols = load(options.spec)
+        page = read_page(options.page, listed(protocols))
+        return _compare(page, protocols, options.version)
     except DocPageError as error:
         print(error, file=sys.stderr)
         return UNREADABLE
@@ -44,28 +47,35 @@ def run(options: argparse.Namespace) -> int:
 
 def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -> int:
     found = protocols_on(page, protocols)
-    if not found:
+    if not found and not page.lists:
         names = ", ".join(protocol.title for protocol in protocols)
         raise DocPageError(page.source, f"has none of the messages of the spec ({names})")
     most = max(len(protocol.versions) for protocol in protocols)
     if version is not None and not 1 <= version <= most:
         print(f"the protocol has no version {version}; the newest is {most}", file=sys.stderr)
         return UNREADABLE
-    exit_code = AGREES
+    codes = {AGREES}
+    for one in page.lists:
+        differences = compare_list(Path(page.source), one, listed(protocols)[one.anchor])
+        codes.add(_told(page, differences, f"the list of {one.anchor}", f"{len(one.terms)} terms"))
     for protocol in found:
         newest = len(protocol.versions)
         # The envelope of a replication connection has no versions of its own.
         number = newest if version is None else min(version, newest)
-        differences = compare(page, protocol, number)
-        for difference in differences:
-            print(difference)
+        messages = messages_of(page, protocol) or page.messages
+        rows = sum(len(message.rows) for message in messages)
         where = f"{protocol.name} at version {protocol.versions[number - 1].called}"
-        if differences:
-            exit_code = DIFFERS
-            count = "1 difference" if len(differences) == 1 else f"{len(differences)} differences"
-            print(f"{page.source}: {count} from {where}", file=sys.stderr)
-        else:
-            messages = messages_of(page, protocol) or page.messages
-            rows = sum(len(message.rows) for message in messages)
-            print(f"{page.source}: agrees with {where} ({len(messages)} messages, {rows} rows)")
-    return exit_code
+        codes.add(_told(page, compare(page, protocol, number), where, f"{len(messages)} messages, {rows} rows"))
+    return max(codes)
+
+
+def _told(page: Page, differences: list[Difference], where: str, extent: str) -> int:
+    """Print how a page differs from a part of the spec; return the exit code."""
+    for difference in differences:
+        print(difference)
+    if not differences:
+        print(f"{page.source}: agrees with {where} ({extent})")
+        return AGREES
+    count = "1 difference" if len(differences) == 1 else f"{len(differences)} differences"
+    print(f"{page.source}: {count} from {where}", file=sys.stderr)
+    return DIFFERS

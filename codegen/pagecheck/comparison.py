@@ -21,9 +21,9 @@ def protocols_on(page: Page, protocols: tuple[Protocol, ...]) -> tuple[Protocol,
     A fragment that begins and ends within one message names nothing; it belongs where its rows fit best.
     """
     named = tuple(protocol for protocol in protocols if messages_of(page, protocol))
-    message = page.messages[0]
-    if named or len(page.messages) > 1 or not message.head_missing:
+    if named or len(page.messages) != 1 or not page.messages[0].head_missing:
         return named
+    (message,) = page.messages
     newest = max(len(protocol.versions) for protocol in protocols)
     reading = Reading(Path(page.source), newest, _is_old(page.messages))
     return (

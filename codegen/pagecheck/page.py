@@ -101,8 +101,29 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Term:
+    """A term of a list that is no table of a message, and the text on it."""
+
+    line: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TermList:
+    """The first list of a section that has an anchor."""
+
+    line: int
+    anchor: str
+    terms: tuple[Term, ...]
+    tail_missing: bool
+    """True if the page ends within the list."""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """A page, or a fragment of one: its messages in order."""
+    """A page, or a fragment of one: its messages in order, and lists of other things."""
 
     source: str
     messages: tuple[Message, ...]
+    lists: tuple[TermList, ...] = ()

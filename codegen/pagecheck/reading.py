@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 from codegen.pagecheck import remarks
 from codegen.pagecheck.markup import DefinitionList, Entry, MarkupError, Section, Text, read_markup
-from codegen.pagecheck.page import Block, Group, Message, Page, Remark, Row
+from codegen.pagecheck.page import Block, Group, Message, Page, Remark, Row, Term, TermList
 
 
 class DocPageError(Exception):
@@ -26,8 +27,8 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 
 
-def read_page(path: Path) -> Page:
-    """The page in a file; DocPageError if it cannot be read as one."""
+def read_page(path: Path, lists: Collection[str] = ()) -> Page:
+    """The page in a file, with the lists of some sections, by anchors; DocPageError if it cannot be read as one."""
     source = str(path)
     try:
         data = path.read_bytes()
@@ -37,10 +38,10 @@ def read_page(path: Path) -> Page:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("iso-8859-1")
-    return parse_page(text, source)
+    return parse_page(text, source, lists)
 
 
-def parse_page(text: str, source: str = "page") -> Page:
+def parse_page(text: str, source: str = "page", lists: Collection[str] = ()) -> Page:
     """The page that a text holds; DocPageError if it holds none."""
     if not text.strip():
         raise DocPageError(source, "is empty")
@@ -51,9 +52,24 @@ def parse_page(text: str, source: str = "page") -> Page:
     except MarkupError as error:
         raise DocPageError(source, str(error)) from error
     messages = tuple(message for section in sections for message in _Reader(section).messages)
-    if not messages:
+    found = [_terms(section) for section in sections if (section.anchor or "").upper() in lists]
+    terms = tuple(one for one in found if one is not None)
+    if not messages and not terms:
         raise DocPageError(source, "has no table of message fields, neither in HTML nor in DocBook")
-    return Page(source, messages)
+    return Page(source, messages, terms)
+
+
+def _terms(section: Section) -> TermList | None:
+    """The first list of a section; None if there is none."""
+    found = next((item for item in section.body if isinstance(item, DefinitionList)), None)
+    if found is None:
+        return None
+    terms = tuple(
+        Term(entry.line, entry.term, " ".join(item.text for item in entry.body if isinstance(item, Text)))
+        for entry in found.entries
+        if entry.term is not None
+    )
+    return TermList(found.line, str(section.anchor).upper(), terms, found.tail_missing)
 
 
 class _Reader:

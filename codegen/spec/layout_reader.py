@@ -18,8 +18,8 @@ _MESSAGE_KEYS = [
 _PART_KEYS = ["part of", "ref", *_TEXTS, "fields", "one of"]
 _MODIFIERS = [
     "since", "until", "when", "optional", "measures", "may be null", "any character", "size", "repeat", "is",
-    "looks up", "printed under", "printed apart", "nonzero", "boolean", "holds text", "bits", "values", "batch column",
-    *_TEXTS,
+    "looks up", "printed under", "printed apart", "listed in", "nonzero", "boolean", "holds text", "bits", "values",
+    "batch column", *_TEXTS,
 ]  # fmt: skip
 _TRANSACTION_EFFECTS = [
     "begins", "streams", "commits", "prepares", "aborts", "commits prepared", "rolls back prepared",
@@ -210,6 +210,7 @@ class LayoutReader:
             is_named=keys.name("is", self.types),
             looks_up=keys.text("looks up") or None,
             printed_under=keys.text("printed under") or None,
+            listed_in=keys.text("listed in") or None,
             nonzero=keys.flag("nonzero"),
             boolean=keys.flag("boolean"),
             holds_text=keys.flag("holds text"),

@@ -116,6 +116,7 @@ class Field:
     is_named: str | None = None
     looks_up: str | None = None
     printed_under: str | None = None
+    listed_in: str | None = None
     nonzero: bool = False
     boolean: bool = False
     holds_text: bool = False

@@ -16,6 +16,20 @@ INT_WIDTHS = {"Int8": 1, "Int16": 2, "Int32": 4, "Int64": 8}
 NAMES = [*INT_WIDTHS, "Byte1", "Byten", "String"]
 """The types that are no parts."""
 
+SECTION = "PROTOCOL-MESSAGE-TYPES"
+"""The anchor of the documentation's section on types."""
+
+PRINTED = {
+    "Intn(i)": ("n-bit integer in network byte order (most significant byte first)", "is the exact value"),
+    "Intn[k]": ("array of k n-bit integers, each in network byte order", "determined by an earlier field"),
+    "String(s)": ("null-terminated string", "is the exact value"),
+    "Byten(c)": ("exactly n bytes", "determinable from an earlier field", "is the exact value"),
+}
+"""The types as that section has them, and words that say of each what this notation takes it for."""
+
+UNUSED = ('String("user")', r"Byte1('\n')")
+"""Examples of that section that no message has, so that there is no notation for them."""
+
 ALLOWED = (
     "Int8, Int16, Int32, Int64, each also as IntN (Name) or IntN(constant); Byte1, Byte1('X'), "
     "Byte1('X') | Byte1('Y'); Byten; String; or the name of a part"

@@ -167,6 +167,8 @@ class _Rows:
                 self.add(row, f": {key!r} belongs to an Int8 or Byte1 without constant only")
         if len(there) > 1:
             self.add(row, ": only one of 'boolean', 'bits' and 'values' can be there")
+        if row.listed_in is not None and not row.values:
+            self.add(row, ": 'listed in' belongs to a row with 'values' only")
         if row.nonzero and not (isinstance(row.type, Int) and not row.constants and row.repeat is None):
             self.add(row, ": 'nonzero' belongs to an integer without constant only")
         if row.measures is not None and not (

@@ -18,6 +18,8 @@ from tests.conftest import ROOT
 
 PAGES = ROOT.parent / "shared" / "docs"
 PAGE_18 = PAGES / "postgresql-18-logicalrep-message-formats.html"
+TYPES_18 = PAGES / "postgresql-18-message-data-types.html"
+ERROR_FIELDS_18 = PAGES / "postgresql-18-error-fields.html"
 PGWIRE_PAGE_18 = PAGES / "postgresql-18-message-formats.html"
 REPLICATION_PAGE_15 = PAGES / "postgresql-15-streaming-replication-protocol.html"
 STATUS_19 = PAGES / "postgresql-19-primary-status.sgml"

@@ -29,7 +29,7 @@ MESSAGE_KEYS = (
     "ref, since, also since, also when, release, from, when, doc, note, page note, callback, place, opens, closes, sets, "
     "clears, tells encoding, carries, describes, described as, transaction, fields"
 )
-FIELD_KEYS = "since, until, when, optional, measures, may be null, any character, size, repeat, is, looks up, printed under, printed apart, nonzero, boolean, holds text, bits, values, batch column, doc, note, page note"
+FIELD_KEYS = "since, until, when, optional, measures, may be null, any character, size, repeat, is, looks up, printed under, printed apart, listed in, nonzero, boolean, holds text, bits, values, batch column, doc, note, page note"
 PROTOCOL_KEYS = "protocol, package, byte order, types, software, title, page, anchor, doc, note, checked against, versions, session, outside, encodings, blocks, callbacks, files"
 
 # The file, what is replaced in it and by what, and the findings.
@@ -929,6 +929,12 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - rest: Byten\n      size: rest\n",
         "    - rest: String\n      nonzero: true\n",
         ["spec/shop/stream.yaml:37:7: Close.rest: 'nonzero' belongs to an integer without constant only"],
+    ),
+    "a section that lists no values": (
+        STREAM,
+        "    - rest: Byten\n      size: rest\n",
+        "    - rest: String\n      listed in: PROTOCOL-X\n",
+        ["spec/shop/stream.yaml:37:7: Close.rest: 'listed in' belongs to a row with 'values' only"],
     ),
     "is of a named integer": (
         STREAM,
