@@ -101,27 +101,27 @@ def test_a_process_that_is_stopped_while_it_compiles_is_not_waited_for_for_ever(
             pass
 
 
-_OF_PLACES = """
+_OF_ROW_CELLS = """
 import numpy as np
 from logicalrep.arrow.kernels import finding
 numbers, characters = np.zeros(0, np.int64), np.zeros(0, np.uint8)
-found = getattr(finding, "Places", getattr(finding, "Renamed", None))(numbers, numbers)
+found = getattr(finding, "RowCells", getattr(finding, "Renamed", None))(numbers, numbers)
 finding.find_rows(numbers, numbers, characters, characters, characters, characters, found, found)
 print("compiled" if finding.find_rows.stats.cache_misses else "loaded")
 """
 
 
 def test_a_kernel_is_compiled_again_when_a_class_of_its_arrays_is_gone(copy: _Copy) -> None:
-    assert [copy.run(_OF_PLACES), copy.run(_OF_PLACES)] == ["compiled", "loaded"]
+    assert [copy.run(_OF_ROW_CELLS), copy.run(_OF_ROW_CELLS)] == ["compiled", "loaded"]
     path = copy.root / "logicalrep" / "arrow" / "kernels" / "finding.py"
-    path.write_text(path.read_text("utf-8").replace("Places", "Renamed"), "utf-8")
-    assert copy.run(_OF_PLACES) == "compiled"
+    path.write_text(path.read_text("utf-8").replace("RowCells", "Renamed"), "utf-8")
+    assert copy.run(_OF_ROW_CELLS) == "compiled"
 
 
 _DIGESTS = """
 import sys
 from importlib import import_module
-from logicalrep.arrow.kernels import lines
+from logicalrep.arrow.kernels import kernel_columns
 from logicalrep_runtime.columnar import kept, utf8
 kernels = [
     *(f"logicalrep_runtime.columnar.{name}" for name in ("utf8", "rows")),
@@ -131,7 +131,7 @@ kernels = [
 def digests():
     kept.digest.cache_clear()
     return {name: kept.digest(import_module(name).__name__) for name in kernels}
-for module in (utf8, lines):
+for module in (utf8, kernel_columns):
     before = digests()
     with open(module.__file__, "a") as file:
         print("# changed", file=file)

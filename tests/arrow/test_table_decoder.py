@@ -88,7 +88,7 @@ def test_columns_have_the_types_of_the_relation() -> None:
         name: column[3] for name, column in columns.items()
     }
     assert table.new.values.to_pylist() == [{name: column[4] for name, column in columns.items()}]
-    assert table.new.kept == {}
+    assert table.new.unfit == {}
     assert (str(table.relation), table.rows.to_pylist(), table.tags.to_pylist()) == ("public.t", [1], ["I"])
 
 
@@ -148,7 +148,7 @@ def test_columns_that_are_to_be_text_are_what_was_sent() -> None:
         {"at": "infinity", "n": "007", "i": 1},
         {"at": "2000-01-01 00:00:00", "n": "7", "i": 2},
     ]
-    assert table.new.kept == {}
+    assert table.new.unfit == {}
 
 
 def test_rows_of_other_tables_are_checked_and_left_out() -> None:
@@ -178,7 +178,7 @@ def test_what_the_arrow_type_cannot_hold_is_kept_as_text() -> None:
     names = [f"c{index}" for index in range(len(columns))]
     described = relation(*((name, oid, -1) for name, (oid, _) in zip(names, columns, strict=True)), ("n", 1700, 262152))
     (table,) = decode(described, insert(*(value for _, value in columns), b"NaN"), insert(*[NullValue()] * 10))
-    assert {name: texts[0] for name, texts in table.new.kept.items()} == {
+    assert {name: texts[0] for name, texts in table.new.unfit.items()} == {
         "c0": "infinity",
         "c2": "294276-12-31 23:59:59.999999+00",
         "c5": "12x",
@@ -410,7 +410,7 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
         one.batch().validate(full=True)
         for mine, theirs in ((one.old, other.old), (one.new, other.new)):
             assert mine.states.equals(theirs.states)
-            assert mine.kept == theirs.kept
+            assert mine.unfit == theirs.unfit
             for name, values, expected in zip(mine.values.schema.names, mine.values, theirs.values, strict=True):
                 assert _same(values, expected), name
     return compiled
@@ -486,7 +486,7 @@ def _check_against_parse(capture: Capture, tables: list[DecodedTable]) -> None:
                         kind = _NONE
                     assert rows.states.column(number)[index].as_py() == kind
                     value = rows.values.column(number)[index].as_py()
-                    if kind == _TEXT and index not in rows.kept.get(column.name, {}):
+                    if kind == _TEXT and index not in rows.unfit.get(column.name, {}):
                         assert value == cells.values[number].decode(capture.encoding)
                     elif kind != _BINARY:
                         assert value is None or kind == _TEXT

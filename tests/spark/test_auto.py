@@ -114,8 +114,8 @@ def test_far_behind_by_peek_and_near_the_end_by_walsender(
     assert query_slot(db.connection, "s").active_pid is not None
     # It falls behind.
     monkeypatch.setattr(auto, "FAR", 1 << 20)
-    monkeypatch.setattr(auto, "_LOOK", 0)
-    query.reader._next_look = 0.0
+    monkeypatch.setattr(auto, "_PAUSE", 0)
+    query.reader._next_check = 0.0
     query.reader._walsender._receiver.stop()
     db.execute("INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(10001, 20000) AS i")
     assert len(query.plan()) == 10_000

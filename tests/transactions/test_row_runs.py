@@ -73,15 +73,15 @@ def test_large_xids_and_oids_are_as_others() -> None:
     assert rows.bound(lambda found: known if found == oid else None).tables() == [(0, oid)]
 
 
-def test_pieces_have_so_many_bytes_or_one_row() -> None:
+def test_chunks_have_so_many_bytes_or_one_row() -> None:
     arrived = rows_from(of(*(insert("x" * size) for size in (1, 2, 500, 3, 4, 5))), 0, Session(version=1))
     assert arrived is not None
     rows = arrived.bound(lambda _: table("id"))
     for size in (1, 30, 60, 10_000):
-        pieces = list(rows.pieces(size))
-        assert [data for piece in pieces for _, data in piece.batch] == [data for _, data in rows.batch]
-        assert all(piece.batch.size <= size or len(piece) == 1 for piece in pieces)
-    assert len(list(rows.pieces(10_000))) == 1
+        chunks = list(rows.chunks(size))
+        assert [data for piece in chunks for _, data in piece.batch] == [data for _, data in rows.batch]
+        assert all(piece.batch.size <= size or len(piece) == 1 for piece in chunks)
+    assert len(list(rows.chunks(10_000))) == 1
 
 
 @pytest.mark.parametrize("at", [0, 1, 5])

@@ -11,7 +11,7 @@ from logicalrep.transactions.subtransactions import Subtransactions
 
 
 class Searched:
-    """Subtransactions kept as a list of places."""
+    """Subtransactions as a list of positions."""
 
     def __init__(self, xid: int) -> None:
         self.xid = xid

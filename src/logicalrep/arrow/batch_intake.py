@@ -213,11 +213,11 @@ class BatchIntake(Intake[WholeTransactions]):
         if describes.any():
             commits = tags == COMMIT
             number = np.cumsum(commits) - commits
-            places = np.flatnonzero(_FOLLOWED[tags] & np.isin(number, number[describes]))
+            indices = np.flatnonzero(_FOLLOWED[tags] & np.isin(number, number[describes]))
             start = 0
             for batch in batches:
                 stop = start + len(batch)
-                for at in (places[np.searchsorted(places, start) : np.searchsorted(places, stop)] - start).tolist():
+                for at in (indices[np.searchsorted(indices, start) : np.searchsorted(indices, stop)] - start).tolist():
                     message = self._decoder.decode(batch.data(at))
                     if isinstance(message, Relation | Type):
                         descriptions.append(message)

@@ -47,11 +47,11 @@ class MessageBatch:
     def of(cls, lsns: NDArray[np.int64], messages: pa.Array) -> MessageBatch:
         """Return a batch of these messages."""
         data = messages.buffers()[2]
-        places = _places(messages)
+        offsets = _offsets(messages)
         if data is None or not data.size:
             return cls(lsns, messages, np.zeros(len(messages), np.uint8))
-        tags = np.frombuffer(data, np.uint8).take(places[:-1], mode="clip")
-        tags[places[:-1] == places[1:]] = 0
+        tags = np.frombuffer(data, np.uint8).take(offsets[:-1], mode="clip")
+        tags[offsets[:-1] == offsets[1:]] = 0
         return cls(lsns, messages, tags)
 
     def __len__(self) -> int:
@@ -70,18 +70,18 @@ class MessageBatch:
     @property
     def size(self) -> int:
         """The total bytes of the messages."""
-        places = _places(self.array)
-        return int(places[-1]) - int(places[0]) if len(self) else 0
+        offsets = _offsets(self.array)
+        return int(offsets[-1]) - int(offsets[0]) if len(self) else 0
 
     @property
     def ends(self) -> NDArray[np.int64]:
         """The total bytes up to each message's end."""
-        places = _places(self.array)
-        ends: NDArray[np.int64] = places[1:].astype(np.int64) - places[0]
+        offsets = _offsets(self.array)
+        ends: NDArray[np.int64] = offsets[1:].astype(np.int64) - offsets[0]
         return ends
 
 
-def _places(messages: pa.Array) -> NDArray[np.int32]:
+def _offsets(messages: pa.Array) -> NDArray[np.int32]:
     """Return the start of each message and, last, the end of all."""
     return np.frombuffer(messages.buffers()[1], np.int32)[messages.offset : messages.offset + len(messages) + 1]
 
@@ -139,12 +139,12 @@ def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Messa
 
 
 def copied(batch: MessageBatch, *, without: slice = slice(0, 0)) -> MessageBatch:
-    """Return the messages in memory of their own, each without the bytes at a place common to all."""
+    """Return the messages in memory of their own, each without the bytes of a slice common to all."""
     from logicalrep.arrow.kernels.frames import cut_out
 
     start, length = without.start, without.stop - without.start
     source = np.frombuffer(batch.array.buffers()[2], np.uint8)
     target, offsets = pa.allocate_buffer(batch.size - length * len(batch)), np.empty(len(batch) + 1, np.int32)
-    cut_out(source, _places(batch.array).astype(np.int64), start, length, offsets, np.frombuffer(target, np.uint8))
+    cut_out(source, _offsets(batch.array).astype(np.int64), start, length, offsets, np.frombuffer(target, np.uint8))
     array = pa.Array.from_buffers(pa.binary(), len(batch), [None, pa.py_buffer(offsets), target], null_count=0)
     return MessageBatch(batch.lsns.copy(), array, batch.tags.copy())

@@ -56,7 +56,7 @@ class PackedRows:
         relation_ids, firsts = np.unique(self.relation_ids, return_index=True)
         return sorted(zip(firsts.tolist(), map(Oid, relation_ids.tolist()), strict=True))
 
-    def pieces(self, size: int) -> Iterator[PackedRows]:
+    def chunks(self, size: int) -> Iterator[PackedRows]:
         """Yield the same rows in parts of at most `size` bytes, or of one row if that is larger."""
         ends = self.batch.ends
         start = 0

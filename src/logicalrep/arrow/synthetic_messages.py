@@ -32,8 +32,8 @@ def sent_whole(
     `known` gets the descriptions. `texts` makes the values UTF-8 texts, for a session in another encoding. The gid is
     not among the messages: only Commit Prepared has it.
     """
-    commit_lsn, moment = transaction.commit_lsn, transaction.commit_timestamp
-    yield commit_lsn, v1.Begin(final_lsn=commit_lsn, commit_timestamp=moment, xid=transaction.xid).build()
+    commit_lsn, timestamp = transaction.commit_lsn, transaction.commit_timestamp
+    yield commit_lsn, v1.Begin(final_lsn=commit_lsn, commit_timestamp=timestamp, xid=transaction.xid).build()
     if transaction.origin is not None:
         origin_lsn = transaction.origin_lsn or Lsn(0)
         yield commit_lsn, v1.Origin(origin_lsn=origin_lsn, name=transaction.origin).build()
@@ -50,7 +50,7 @@ def sent_whole(
             yield part.batch
     known |= described
     end_lsn = transaction.end_lsn
-    yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=moment).build()
+    yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=timestamp).build()
 
 
 def alone(event: NonTransactionalMessage) -> tuple[Lsn, bytes]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _FRAME = Struct(">QI")
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 _DAMAGED = (OSError, EOFError, zlib.error)
 _NEWEST = max(versions.PARSE)
 
@@ -122,7 +122,7 @@ class Capture:
 
         if self._is_json:
             return message_batches_of(self._json_messages())
-        return self._pieces(lambda data: split(data, _FRAME.size))
+        return self._chunks(lambda data: split(data, _FRAME.size))
 
     def _peek(self) -> bytes:
         try:
@@ -190,30 +190,30 @@ class Capture:
                 yield envelope.start_lsn, envelope.payload
 
     def _framed_messages(self) -> Iterator[tuple[Lsn, bytes]]:
-        for messages in self._pieces(lambda data: split_frames(data, _FRAME.size)):
+        for messages in self._chunks(lambda data: split_frames(data, _FRAME.size)):
             for lsn, data in messages:
                 yield lsn_of(lsn), data
 
-    def _pieces(self, split: Callable[[memoryview], tuple[int, _T]]) -> Iterator[_T]:
-        """Yield the results of `split`, which takes the frames at the start of a piece and returns their bytes."""
-        # All pieces share one buffer: the rest of one, part of a frame, is moved to the start of the next.
-        piece, left, offset = bytearray(_PIECE), 0, 0
-        while more := self._read(memoryview(piece)[left:], left, offset):
-            size, made = split(memoryview(piece)[: left + more])
+    def _chunks(self, split: Callable[[memoryview], tuple[int, _T]]) -> Iterator[_T]:
+        """Yield the results of `split`, which takes the frames at the start of a chunk and returns their bytes."""
+        # All chunks share one buffer: the rest of one, part of a frame, is moved to the start of the next.
+        chunk, left, offset = bytearray(_CHUNK), 0, 0
+        while more := self._read(memoryview(chunk)[left:], left, offset):
+            size, made = split(memoryview(chunk)[: left + more])
             yield made
             left += more - size
             if size:
-                piece[:left] = piece[size : size + left]
+                chunk[:left] = chunk[size : size + left]
                 offset += size
             if left >= _FRAME.size:
-                _, length = _FRAME.unpack_from(piece)
+                _, length = _FRAME.unpack_from(chunk)
                 if length > LONGEST_MESSAGE:
                     raise CaptureError(
                         f"{self._path}: a message of {length} bytes at byte {offset} is longer than any message; "
                         "is this a file of uint64 LSN, uint32 length and message?"
                     )
-            if left == len(piece):
-                piece += bytes(left)
+            if left == len(chunk):
+                chunk += bytes(left)
         if left >= _FRAME.size:
             raise CaptureError(f"{self._path}: ends within a message, at byte {offset + _FRAME.size}")
         if left:
@@ -221,7 +221,7 @@ class Capture:
 
     def _read(self, room: memoryview, left: int, offset: int) -> int:
         try:
-            if left > _PIECE:
+            if left > _CHUNK:
                 # For a long message the read fills the buffer, so that the message is not checked too often.
                 return self._stream.readinto(room)
             return self._stream.readinto1(room)

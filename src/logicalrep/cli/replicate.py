@@ -66,9 +66,9 @@ def add_replicate(commands: Commands) -> None:
 
 def _replicate(options: argparse.Namespace) -> int:
     hide_secrets(options)
-    given: dict[str, Any] = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+    arguments: dict[str, Any] = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
     # What is wrong is said before the rest is loaded, which takes seconds on a busy machine.
-    ReplicateOptions("", options.to, **given)
+    ReplicateOptions("", options.to, **arguments)
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:
@@ -90,7 +90,12 @@ def _replicate(options: argparse.Namespace) -> int:
     try:
         with _log_to_stderr() if options.verbose else show_progress(quiet=options.quiet) as observer:
             replicate(
-                connection, storage.uri, storage_options=storage.storage_options, observer=observer, stop=stop, **given
+                connection,
+                storage.uri,
+                storage_options=storage.storage_options,
+                observer=observer,
+                stop=stop,
+                **arguments,
             )
     except (PublicationNeededError, PausedError, TablesStoppedError) as error:
         print(error, file=sys.stderr)

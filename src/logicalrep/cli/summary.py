@@ -37,10 +37,10 @@ class Summary:
         """Count a message that `decoder` has just decoded."""
         self._by_tag[message.tag] += 1
         self._bytes += len(data)
-        moment = getattr(message, "commit_timestamp", None)
-        if moment is not None:
-            self._first_time = moment if self._first_time is None else min(self._first_time, moment)
-            self._last_time = moment if self._last_time is None else max(self._last_time, moment)
+        commit_time = getattr(message, "commit_timestamp", None)
+        if commit_time is not None:
+            self._first_time = commit_time if self._first_time is None else min(self._first_time, commit_time)
+            self._last_time = commit_time if self._last_time is None else max(self._last_time, commit_time)
         if isinstance(message, Truncate):
             for oid in message.relation_ids:
                 self._operations[relation_name(decoder.relations[oid]), "Truncate"] += 1

@@ -88,7 +88,7 @@ def _json(verdict: Verdict) -> str:
             "differing": verdict.differing,
             "is_least": verdict.is_least,
             "examples": [
-                {"kind": each.kind, "key": each.key, "server": each.server, "place": each.destination}
+                {"kind": each.kind, "key": each.key, "server": each.server, "destination": each.destination}
                 for each in verdict.examples
             ],
             "reason": verdict.reason,

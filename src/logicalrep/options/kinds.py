@@ -75,31 +75,31 @@ def read_value(known: Option, value: object, name: str) -> Any:
     return known.read({} if value is None else {name: _written(value)}, name)
 
 
-def text(given: OptionTexts, name: str) -> str | None:
+def text(texts: OptionTexts, name: str) -> str | None:
     """Read a text; None without the option."""
-    return given.get(name)
+    return texts.get(name)
 
 
-def names(given: OptionTexts, name: str) -> tuple[str, ...]:
+def names(texts: OptionTexts, name: str) -> tuple[str, ...]:
     """Read comma-separated names."""
-    return tuple(part.strip() for part in given.get(name, "").split(",") if part.strip())
+    return tuple(part.strip() for part in texts.get(name, "").split(",") if part.strip())
 
 
-def tables(given: OptionTexts, name: str) -> tuple[TableName, ...]:
+def tables(texts: OptionTexts, name: str) -> tuple[TableName, ...]:
     """Read comma-separated tables, written as in SQL."""
-    if not given.get(name, "").strip():
+    if not texts.get(name, "").strip():
         return ()
     try:
-        return tuple(table_names(given[name]))
+        return tuple(table_names(texts[name]))
     except TableNameError as error:
         raise OptionError(f"option {name!r}: {error.description}") from None
 
 
-def one_table(given: OptionTexts, name: str) -> TableName | None:
+def one_table(texts: OptionTexts, name: str) -> TableName | None:
     """Read one table; None without the option."""
-    found = tables(given, name)
-    if name in given and len(found) != 1:
-        raise OptionError(f"option {name!r} is {given[name]!r}; expected one table, as schema.table")
+    found = tables(texts, name)
+    if name in texts and len(found) != 1:
+        raise OptionError(f"option {name!r} is {texts[name]!r}; expected one table, as schema.table")
     return found[0] if found else None
 
 
@@ -110,10 +110,10 @@ class Choice:
     default: str | None
     words: tuple[str, ...]
 
-    def __call__(self, given: OptionTexts, name: str) -> str | None:
-        if name not in given:
+    def __call__(self, texts: OptionTexts, name: str) -> str | None:
+        if name not in texts:
             return self.default
-        value = given[name].lower()
+        value = texts[name].lower()
         if value not in self.words:
             raise OptionError(f"option {name!r} is {value!r}; expected one of {', '.join(self.words)}")
         return value
@@ -124,22 +124,22 @@ def choice(*choices: str | None) -> Choice:
     return Choice(choices[0], tuple(filter(None, choices)))
 
 
-def flag(given: OptionTexts, name: str) -> bool:
+def flag(texts: OptionTexts, name: str) -> bool:
     """Read `true` or `false`; false without the option."""
-    return bool(choice("false", "true")(given, name) == "true")
+    return bool(choice("false", "true")(texts, name) == "true")
 
 
 def count(default: int | None, least: int, most: int | None = None) -> Reader:
     """Return the reader of a whole number from `least` to `most`, which may end in k, m or g."""
 
-    def read(given: OptionTexts, name: str) -> int | None:
-        if name not in given:
+    def read(texts: OptionTexts, name: str) -> int | None:
+        if name not in texts:
             return default
-        value = given[name].strip()
+        value = texts[name].strip()
         digits, unit = (value[:-1], _UNITS[value[-1].lower()]) if value[-1:].lower() in _UNITS else (value, 1)
         if not digits.isdecimal() or int(digits) * unit < least or (most is not None and int(digits) * unit > most):
             upto = f" to {most}" if most is not None else ", with k, m or g for larger units"
-            raise OptionError(f"option {name!r} is {given[name]!r}; expected a number from {least}{upto}")
+            raise OptionError(f"option {name!r} is {texts[name]!r}; expected a number from {least}{upto}")
         return int(digits) * unit
 
     return read
@@ -148,15 +148,15 @@ def count(default: int | None, least: int, most: int | None = None) -> Reader:
 def amount(default: float | None, unit: str, *, below: float = math.inf) -> Reader:
     """Return the reader of a number of some unit, from 0 on."""
 
-    def read(given: OptionTexts, name: str) -> float | None:
-        if name not in given:
+    def read(texts: OptionTexts, name: str) -> float | None:
+        if name not in texts:
             return default
         try:
-            value = float(given[name])
+            value = float(texts[name])
         except ValueError:
             value = -1
         if not 0 <= value < below:
-            raise OptionError(f"option {name!r} is {given[name]!r}; expected a number of {unit}")
+            raise OptionError(f"option {name!r} is {texts[name]!r}; expected a number of {unit}")
         return value
 
     return read
@@ -167,16 +167,16 @@ def seconds(default: float) -> Reader:
     return amount(default, "seconds", below=1e6)
 
 
-def address(given: OptionTexts, name: str) -> str | None:
+def address(texts: OptionTexts, name: str) -> str | None:
     """Read an address to listen at; None without the option."""
-    if name in given:
+    if name in texts:
         try:
-            listen_address(given[name])
+            listen_address(texts[name])
         except ListenError as error:
             raise OptionError(f"option {name!r}: {error.description}") from None
-    return given.get(name)
+    return texts.get(name)
 
 
-def folder(given: OptionTexts, name: str) -> Path | None:
+def folder(texts: OptionTexts, name: str) -> Path | None:
     """Read a folder as an absolute path, so that executors find it too; None without the option."""
-    return Path(os.path.abspath(given[name])) if given.get(name) else None
+    return Path(os.path.abspath(texts[name])) if texts.get(name) else None

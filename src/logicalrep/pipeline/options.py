@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from logicalrep.postgres.connection import ConnectionSettings
 
 
-def _tables(given: OptionTexts, name: str) -> tuple[str, ...]:
+def _tables(texts: OptionTexts, name: str) -> tuple[str, ...]:
     """Read comma-separated tables, and return each as in SQL with its schema."""
-    return tuple(map(str, kinds.tables(given, name)))
+    return tuple(map(str, kinds.tables(texts, name)))
 
 
 @dataclass(frozen=True)

@@ -54,13 +54,13 @@ def peek(
     unpack, row_size = _ROW.unpack_from, _ROW.size
     offset = _HEADER
     with publications_there(connection):
-        for piece in _copy(connection, slot, options, upto_lsn, upto_messages, patience):
-            size = len(piece)
-            while offset < size and piece[offset : offset + 2] != _TRAILER:
-                _, _, lsn, length = unpack(piece, offset)
+        for chunk in _copy(connection, slot, options, upto_lsn, upto_messages, patience):
+            size = len(chunk)
+            while offset < size and chunk[offset : offset + 2] != _TRAILER:
+                _, _, lsn, length = unpack(chunk, offset)
                 start = offset + row_size
                 offset = start + length
-                yield lsn_of(lsn), bytes(piece[start:offset])
+                yield lsn_of(lsn), bytes(chunk[start:offset])
             offset = 0
 
 

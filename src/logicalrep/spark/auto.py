@@ -43,8 +43,8 @@ _BATCH = 256 << 20
 """The WAL of a large batch in bytes."""
 _DECODED_AGAIN = 2
 """The largest part of a batch that peek may decode before the batch's start; at three it is no faster."""
-_LOOK = 1.0
-"""The time between two looks at how far a receiving query is behind, in seconds."""
+_PAUSE = 1.0
+"""The time between two checks of how far a receiving query is behind, in seconds."""
 _WITHOUT_WALSENDER = 60.0
 """The time for which a query that gets no walsender stays with peek, in seconds."""
 
@@ -64,20 +64,20 @@ class AutoStreamReader(SlotStreamReader):
         self._can_peek = self._can_receive = True
         self._knows = False
         self._has_end = False
-        self._next_look = 0.0
+        self._next_check = 0.0
 
     # In the driver
 
     def initialOffset(self) -> Offset:
         """Return the slot's position; create the slot if the options say so."""
-        self._look({})
+        self._find_modes({})
         offset = self._peek.initialOffset() if self._can_peek else self._walsender.initialOffset()
         self.position = position_of(offset)
         return offset
 
     def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
-        self._look(start)
+        self._find_modes(start)
         if start is not None:
             self.position = position_of(start)
         position = self.position
@@ -104,7 +104,7 @@ class AutoStreamReader(SlotStreamReader):
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """Return partitions with the rows themselves, or one that an executor reads from the slot."""
-        self._look(start)
+        self._find_modes(start)
         first, last = position_of(start), position_of(end)
         if self.position is None or self.position.lsn < last.lsn:
             self.position = last
@@ -121,7 +121,7 @@ class AutoStreamReader(SlotStreamReader):
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Note that Spark has committed everything before `end`."""
-        self._look(end)
+        self._find_modes(end)
         self._reader.commit(end)
 
     def stop(self) -> None:
@@ -140,7 +140,7 @@ class AutoStreamReader(SlotStreamReader):
         self._reader.position = self.position
         return self._reader.latestOffset(start, limit)
 
-    def _look(self, offset: Mapping[str, object] | None) -> None:
+    def _find_modes(self, offset: Mapping[str, object] | None) -> None:
         """Find out once which modes can read the slot; the offset knows the table, which is then checked."""
         self._table.go_on_from(offset or {})
         if self._knows:
@@ -167,16 +167,16 @@ class AutoStreamReader(SlotStreamReader):
 
     def _choose(self, start: Mapping[str, object] | None, position: WalPosition | None) -> None:
         """Change the reader if the other one suits the slot's state better."""
-        if not (self._can_peek and self._can_receive) or position is None or time.monotonic() < self._next_look:
+        if not (self._can_peek and self._can_receive) or position is None or time.monotonic() < self._next_check:
             # The first batch of a new query on Spark 4.0 and 4.1 may be one of Trigger.AvailableNow: peek is faster.
             return
         prefers_walsender = self._options.mode == "walsender"
         if self._receives and (prefers_walsender or self._walsender.is_idle):
             return
-        slot = self._look_at_slot()
+        slot = self._query_slot()
         suits = suits_peek(slot, position.lsn, receives=self._receives, has_end=self._has_end)
         if self._receives:
-            self._next_look = time.monotonic() + _LOOK
+            self._next_check = time.monotonic() + _PAUSE
             if suits and not self._walsender.has_let_go:
                 self._leave(f"it is {slot.sent_up_to - position.lsn} bytes behind the server")
         elif (prefers_walsender or not suits) and self._try_walsender():
@@ -197,7 +197,7 @@ class AutoStreamReader(SlotStreamReader):
             # A connection for queries was there a moment ago.
             reason = str(error).strip()
             warn([f"Slot {self._slot} is read by peek alone, as the server gives no walsender: {reason}"])
-            self._next_look = time.monotonic() + _WITHOUT_WALSENDER
+            self._next_check = time.monotonic() + _WITHOUT_WALSENDER
             return False
         return True
 

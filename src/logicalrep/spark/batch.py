@@ -50,21 +50,21 @@ class BatchReader(PromptReader, DataSourceReader):
                 )
             return [File(path) for path in found]
         log_to_standard_error()
-        needs = replace(self._look.needs, create_slot=False, moves_slot=False)
+        needs = replace(self._slot_options.needs, create_slot=False, moves_slot=False)
         with self._options.connection.connect() as connection:
             warn(check(connection, needs))
             slot = query_slot(connection, self._options.the_slot)
         return [SlotRange(slot.confirmed, slot.reached)]
 
     @property
-    def _look(self) -> SourceOptions:
+    def _slot_options(self) -> SourceOptions:
         """The options for a slot: only peek reads it without moving it."""
         return replace(self._options, mode="peek", streaming=None)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a capture, of a segment or of the slot."""
         if isinstance(partition, SlotRange):
-            return collect_garbage_once(read_slot(self._look, self._schema, None, partition.end))
+            return collect_garbage_once(read_slot(self._slot_options, self._schema, None, partition.end))
         assert isinstance(partition, File)
         if partition.path.suffix == SUFFIX:
             schema = arrow_schema(self._schema)

@@ -56,7 +56,7 @@ def check_executors(spark: SparkSession) -> None:
         # Such a session's interruptTag reaches only jobs that the same thread began.
         context = spark.sparkContext
         add_tag, remove_tag, cancel = context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
-    look = functions.udf(_look(_NEEDED), "string", useArrow=False)
+    find_missing = functions.udf(_finder(_NEEDED), "string", useArrow=False)
     answered, waited_enough = threading.Event(), threading.Event()
 
     def give_up() -> None:
@@ -70,7 +70,7 @@ def check_executors(spark: SparkSession) -> None:
     add_tag(_TAG)
     threading.Thread(target=give_up, name=_TAG, daemon=True).start()
     try:
-        found = {row[0] for row in spark.range(_ROWS).select(look("id")).collect()} - {""}
+        found = {row[0] for row in spark.range(_ROWS).select(find_missing("id")).collect()} - {""}
     except Exception:
         if not waited_enough.is_set():
             raise
@@ -95,10 +95,10 @@ def _are_of_this_python(spark: SparkSession) -> bool:
     return is_local and context.pythonExec == sys.executable
 
 
-def _look(names: tuple[str, ...]) -> Callable[[object], str]:
+def _finder(names: tuple[str, ...]) -> Callable[[object], str]:
     """Return the function that lists a worker's missing modules; it is local, so that it is pickled by value."""
 
-    def look(_: object) -> str:
+    def find_missing(_: object) -> str:
         import importlib.util
         import socket
         import sys
@@ -110,4 +110,4 @@ def _look(names: tuple[str, ...]) -> Callable[[object], str]:
             else ""
         )
 
-    return look
+    return find_missing

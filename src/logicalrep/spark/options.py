@@ -32,20 +32,20 @@ OF_THE_FEED = ("tables", "relations", "messages")
 _OF_SPARK = ("paths", "header", "inferschema")
 
 
-def _rows(given: OptionTexts, name: str) -> int:
-    default = _ROWS_OF_A_TABLE if "table" in given else _ROWS
-    return kinds.count(default, 1)(given, name)  # type: ignore[no-any-return]
+def _rows(texts: OptionTexts, name: str) -> int:
+    default = _ROWS_OF_A_TABLE if "table" in texts else _ROWS
+    return kinds.count(default, 1)(texts, name)  # type: ignore[no-any-return]
 
 
-def _snapshot(given: OptionTexts, name: str) -> Snapshot | None:
+def _snapshot(texts: OptionTexts, name: str) -> Snapshot | None:
     """Read a snapshot from `snapshot(...)`; None without the option."""
-    if name not in given:
+    if name not in texts:
         return None
     try:
-        return Snapshot.parse(given[name])
+        return Snapshot.parse(texts[name])
     except ValueError:
         raise OptionError(
-            f"option {name!r} is {given[name]!r}; expected the text from logicalrep.spark.snapshot(...)"
+            f"option {name!r} is {texts[name]!r}; expected the text from logicalrep.spark.snapshot(...)"
         ) from None
 
 
@@ -282,9 +282,9 @@ _OPTIONS: dict[str, tuple[str, Option]] = {
 _NAMES = ("dsn", *(name for name, _ in _OPTIONS.values()), *PARAMETERS)
 
 
-def read_options(given: Mapping[str, str]) -> SourceOptions:
+def read_options(texts: Mapping[str, str]) -> SourceOptions:
     """Return the given options, whose names may be in any case; raise OptionError for an invalid one."""
-    options = {name.lower(): value for name, value in given.items() if name.lower() not in _OF_SPARK}
+    options = {name.lower(): value for name, value in texts.items() if name.lower() not in _OF_SPARK}
     for name in options:
         if name not in _NAMES:
             near = difflib.get_close_matches(name, _NAMES, 1)

@@ -24,7 +24,7 @@ def silence_java() -> Iterator[None]:
     Python's own standard error is that of before once the context ends. An exception in it shows the file.
     """
     sys.stderr.flush()
-    kept = os.dup(2)
+    standard_error = os.dup(2)
     try:
         with tempfile.TemporaryFile(prefix="logicalrep-spark-") as log:
             os.dup2(log.fileno(), 2)
@@ -32,12 +32,12 @@ def silence_java() -> Iterator[None]:
                 yield
             except BaseException:
                 log.seek(0)
-                os.write(kept, log.read())
+                os.write(standard_error, log.read())
                 raise
             finally:
-                os.dup2(kept, 2)
+                os.dup2(standard_error, 2)
     finally:
-        os.close(kept)
+        os.close(standard_error)
 
 
 _PYSPARK = Path(pyspark.__file__).parent

@@ -28,14 +28,16 @@ log = logger("logicalrep")
 class Driver:
     """The driver's side of a query: its connection to the server, checked before it is used, and its figures."""
 
-    def __init__(self, options: SourceOptions, look: Callable[[Connection], None], *, locks: bool = False) -> None:
+    def __init__(
+        self, options: SourceOptions, check_table: Callable[[Connection], None], *, locks: bool = False
+    ) -> None:
         """Take the options; nothing connects before `run`.
 
-        `look` is called once, before the first action. With `locks`, each connection holds the lock on the slot, which
-        excludes other readers with the lock.
+        `check_table` is called once, before the first action. With `locks`, each connection holds the lock on the slot,
+        which excludes other readers with the lock.
         """
         self._options = options
-        self._look = look
+        self._check_table = check_table
         self._connection = ServerConnection(
             options.connection, options.retry_timeout, prepare=self._lock if locks else None
         )
@@ -72,7 +74,7 @@ class Driver:
         if self._connection.restarts and self.monitor is not None:
             self.monitor.restarts = self._connection.restarts
         if not self._checked:
-            self._look(connection)
+            self._check_table(connection)
             warn(check(connection, self._options.needs))
             self._checked = True
         return connection

@@ -46,7 +46,7 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._slot = options.the_slot
         if shared is None:
             self._table = TableIdentity(options)
-            self._driver = Driver(options, self._table.look, locks=locks)
+            self._driver = Driver(options, self._table.query, locks=locks)
             self._pace = Pace(options.target_seconds)
             self._commits = Commits()
         else:
@@ -95,7 +95,7 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         ensure_slot(connection, self._options.needs)
         return query_slot(connection, self._slot).confirmed
 
-    def _look_at_slot(self) -> Slot:
+    def _query_slot(self) -> Slot:
         return self._run(lambda connection: query_slot(connection, self._slot))
 
     def _sent_up_to(self) -> Lsn:

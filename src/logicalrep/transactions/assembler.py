@@ -142,7 +142,7 @@ class Assembler:
         if block.relations is not None:
             for index, subxid in arrived.subtransactions(len(rows)):
                 block.subtransactions.appear(subxid, first + index, len(block.relations))
-        if block.kept:
+        if block.is_new:
             for index, relation_id in rows.tables():
                 block.use(rows.relations[relation_id], first + index)
             self._area.append(block.log, rows)
@@ -219,9 +219,9 @@ class Assembler:
         self._outside(message, lsn)
         self._block = block = OpenTransaction(message.xid, self._area.open(), message)
         if isinstance(message, Begin):
-            block.kept = message.final_lsn >= self._resumed_at
+            block.is_new = message.final_lsn >= self._resumed_at
         else:
-            block.kept = not self._is_known(message)
+            block.is_new = not self._is_known(message)
         return ()
 
     def _commit(self, message: Commit, lsn: Lsn) -> tuple[Event, ...]:
@@ -238,7 +238,7 @@ class Assembler:
         if self._block is None:
             # It has no changes: PostgreSQL 18 sends no Begin Prepare for it.
             empty = OpenTransaction(message.xid, self._area.open(), None)
-            empty.kept = not self._is_known(message)
+            empty.is_new = not self._is_known(message)
             return self._take_prepared(empty, message)
         block = self._inside(message, lsn)
         if not isinstance(block.begin, BeginPrepare):
@@ -279,7 +279,7 @@ class Assembler:
 
     def _stream_prepare(self, message: StreamPrepare, lsn: Lsn) -> tuple[Event, ...]:
         stream = self._end_stream(message, lsn)
-        stream.kept = not self._is_known(message)
+        stream.is_new = not self._is_known(message)
         return self._take_prepared(stream, message)
 
     def _stream_abort(self, message: StreamAbort, lsn: Lsn) -> tuple[Event, ...]:
@@ -352,7 +352,7 @@ class Assembler:
         return self._prepared.get(message.gid) == message.end_lsn
 
     def _take_prepared(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:
-        if not open_.kept:
+        if not open_.is_new:
             # It was delivered before a restart; only its decision is new.
             self._area.discard(open_.log)
             return ()
@@ -427,7 +427,7 @@ class Assembler:
                 block.subtransactions.appear(subxid, len(block.log), len(block.relations))
 
     def _add(self, block: OpenTransaction, message: ChangeMessage, lsn: Lsn, relation: TableDescription | None) -> None:
-        if not block.kept:
+        if not block.is_new:
             return
         if relation is not None:
             block.use(relation, len(block.log))
@@ -512,7 +512,7 @@ class Assembler:
         # `lsn`, not `delivered`: after a restart the server may still have to resend prepared transactions to hold.
         self._acknowledged = max(self._acknowledged, min((lsn, *held)))
 
-    # The place of a message
+    # The state that a message needs
 
     def _inside(self, message: AnyMessage, lsn: Lsn) -> OpenTransaction:
         if self._block is None:

@@ -29,9 +29,9 @@ class TransactionError(LogicalRepError, ValueError):
     @property
     def description(self) -> str:
         """The error's text without its code."""
-        place = "" if self.lsn is None else f" at {self.lsn}"
+        where = "" if self.lsn is None else f" at {self.lsn}"
         transaction = "" if self.xid is None else f" in transaction {self.xid}"
-        return f"{self.message}{place}{transaction}: {self.reason}"
+        return f"{self.message}{where}{transaction}: {self.reason}"
 
 
 class TooLargeError(LogicalRepError, ValueError):

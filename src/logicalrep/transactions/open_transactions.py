@@ -14,15 +14,15 @@ from logicalrep_runtime.scalars import Oid, TransactionId
 class OpenTransaction:
     """The received part of an open transaction."""
 
-    __slots__ = ("_used", "begin", "kept", "log", "origin", "relations", "subtransactions", "uses", "xid")
+    __slots__ = ("_used", "begin", "is_new", "log", "origin", "relations", "subtransactions", "uses", "xid")
 
     def __init__(self, xid: TransactionId, log: ChangeLog, begin: Begin | BeginPrepare | None) -> None:
         self.xid = xid
         self.log = log
         self.begin = begin
         """The message that opened it; None for a streamed transaction."""
-        self.kept = True
-        """Whether its changes are kept; false if it was delivered before a restart."""
+        self.is_new = True
+        """Whether its changes are to be delivered; false if it was delivered before a restart."""
         self.origin: Origin | None = None
         self.relations = None if begin is not None else StreamRelations()
         self.subtransactions = Subtransactions(xid)

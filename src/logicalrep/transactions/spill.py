@@ -33,7 +33,7 @@ _RECORD = Struct(">IBQI")
 """The length of the message that follows, its form, its LSN, and the number of its Relation plus 1 (0 for none)."""
 
 XID = slice(1, 5)
-"""The place of the xid, after the tag; only messages of streamed transactions have one."""
+"""The bytes of the xid, after the tag; only messages of streamed transactions have one."""
 
 _BLOCK = 1 << 20
 """The size of a write or read, in bytes; a longer message makes a longer block."""
@@ -69,7 +69,7 @@ class RawRows(Protocol):
     def tables(self) -> list[tuple[int, Oid]]:
         """Return the tables, each with the number of its first row, ordered by that number."""
 
-    def pieces(self, size: int) -> Iterator[Self]:
+    def chunks(self, size: int) -> Iterator[Self]:
         """Yield the rows in parts of about `size` bytes."""
 
     def dump(self) -> memoryview:
@@ -152,7 +152,7 @@ class ChangeLog:
         if self._file is None:
             self._file = tempfile.TemporaryFile(buffering=0, prefix="logicalrep-", dir=directory)  # noqa: SIM115
             self._close = weakref.finalize(self, self._file.close)
-        self._tail = [piece for part in self._tail for piece in _pieces(part)]
+        self._tail = [chunk for part in self._tail for chunk in _chunks(part)]
         while self._tail:
             block, relations, count = self._next_block()
             _write(self._file, self._end, block)
@@ -361,12 +361,12 @@ def _count(part: Change | _Record | RawRows) -> int:
     return 1 if isinstance(part, Change | tuple) else len(part)
 
 
-def _pieces(part: Change | RawRows) -> Iterator[Change | RawRows]:
+def _chunks(part: Change | RawRows) -> Iterator[Change | RawRows]:
     """Yield the same changes in parts that are not much longer than a block."""
     if isinstance(part, Change):
         yield part
     else:
-        yield from part.pieces(_BLOCK)
+        yield from part.chunks(_BLOCK)
 
 
 def _cost(part: Change | RawRows) -> int:

@@ -61,10 +61,10 @@ class Subtransactions:
         if self._in_order:
             del self._offsets[index:], self._changes[index:], self._relations[index:]
             return start
-        kept = [at for at in range(len(self._offsets)) if (self._changes[at], self._relations[at]) < start]
-        self._offsets = array("I", (self._offsets[at] for at in kept))
-        self._changes = array("Q", (self._changes[at] for at in kept))
-        self._relations = array("I", (self._relations[at] for at in kept))
+        remaining = [at for at in range(len(self._offsets)) if (self._changes[at], self._relations[at]) < start]
+        self._offsets = array("I", (self._offsets[at] for at in remaining))
+        self._changes = array("Q", (self._changes[at] for at in remaining))
+        self._relations = array("I", (self._relations[at] for at in remaining))
         return start
 
     def _offset(self, subxid: TransactionId) -> int:

@@ -85,17 +85,17 @@ def arrow_array_or_text(
     column_type = column.type if isinstance(column, Column) else column
     target = _target(column_type, for_spark)
     convert = target.convert
-    kept: dict[int, str] = {}
+    unfit: dict[int, str] = {}
     if convert is not None:
         converted: list[object] = []
         for value in values:
             try:
                 converted.append(None if value is None else convert(value))
             except ValueError:
-                kept[len(converted)] = column_type.to_text(value)
+                unfit[len(converted)] = column_type.to_text(value)
                 converted.append(None)
         values = converted
-    return pyarrow().array(values, type=target.arrow()), kept
+    return pyarrow().array(values, type=target.arrow()), unfit
 
 
 def _target(column_type: ColumnType, for_spark: bool) -> Target:

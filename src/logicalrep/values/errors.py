@@ -71,11 +71,11 @@ class ColumnValueError(LogicalRepError, ValueError):
     @property
     def description(self) -> str:
         """The error in words."""
-        place = ".".join(name for name in (self.table, self.column) if name)
+        where = ".".join(name for name in (self.table, self.column) if name)
         if self.row is not None:
-            place = f"{place} row {self.row}".lstrip()
+            where = f"{where} row {self.row}".lstrip()
         form = {"t": "text format, ", "b": "binary format, "}.get(self.kind, "")
-        return f"{place + ': ' if place else ''}{shortened(self.text)} ({form}type {self.type_name}): {self.reason}"
+        return f"{where + ': ' if where else ''}{shortened(self.text)} ({form}type {self.type_name}): {self.reason}"
 
 
 def _rebuild(

@@ -342,7 +342,7 @@ def test_the_command(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixtu
     audit, customer, orders, total = map(json.loads, capsys.readouterr().out.splitlines())
     assert (audit["table"], audit["result"], audit["rows"]) == ("public.audit", "equal", 10)
     assert (customer["result"], customer["differing"]) == ("different", 1)
-    assert customer["examples"] == [{"kind": "missing", "key": {"id": "1"}, "server": None, "place": None}]
+    assert customer["examples"] == [{"kind": "missing", "key": {"id": "1"}, "server": None, "destination": None}]
     assert orders["result"] == "undecided"
     assert total == {"tables": 3, "rows": 1010, "equal": 1, "different": 1, "undecided": 1}
     assert main([*shown, "--tables", "customer"]) == 4

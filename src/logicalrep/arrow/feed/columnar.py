@@ -121,8 +121,8 @@ class ColumnarFeed:
         if not len(chosen) or len(chosen) * int(widths.max()) <= _MOST_VALUES:
             return [chosen] if len(chosen) else []
         values = np.cumsum(widths[table_of[chosen]])
-        places = np.searchsorted(values, np.arange(_MOST_VALUES, int(values[-1]), _MOST_VALUES), side="right")
-        return [part for part in np.split(chosen, places) if len(part)]
+        stops = np.searchsorted(values, np.arange(_MOST_VALUES, int(values[-1]), _MOST_VALUES), side="right")
+        return [part for part in np.split(chosen, stops) if len(part)]
 
     def _bind(
         self, batch: LocatedBatch, messages: MessageBatch, run: IndexedBatch
@@ -337,8 +337,8 @@ def _joined(rows: list[PositionedRows]) -> Iterator[PositionedRows]:
 
 def _first_uses(table_of: Numbers, changes: NDArray[np.bool_]) -> Int64s:
     """Return the index of the first change with each description."""
-    places = np.flatnonzero(changes)
-    return places[np.unique(table_of[places], return_index=True)[1]]
+    indices = np.flatnonzero(changes)
+    return indices[np.unique(table_of[indices], return_index=True)[1]]
 
 
 def _not_described(oid: int) -> TransactionError:

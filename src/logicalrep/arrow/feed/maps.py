@@ -130,9 +130,9 @@ class RowMaps:
         return map_kernels.Side(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
 
     def _filled(self, rows: WantedRows, side: map_kernels.Side, other: map_kernels.Side, *, are_new: bool) -> _Filled:
-        places = self._batch.offsets
+        offsets = self._batch.offsets
         count, most = len(rows.messages), rows.most_values
-        values = padded_room(int(places[rows.messages[-1] + 1]) - int(places[rows.messages[0]]))
+        values = padded_room(int(offsets[rows.messages[-1] + 1]) - int(offsets[rows.messages[0]]))
         entries = map_kernels.Entries(
             names=room(rows.most_names, np.uint8),
             name_ends=room(most + 1, np.int32),
@@ -206,8 +206,8 @@ class RowMaps:
         texts = self._bytes_of(filled, pa.binary()).to_pylist()
         columns, first = filled.entries.binary_columns[: filled.sizes.binary], self._tables.columns.first
         tables = np.searchsorted(first, columns, side="right") - 1
-        places = (filled.entries.binary_entries[: filled.sizes.binary], tables, columns - first[tables])
-        for entry, table, number in zip(*(part.tolist() for part in places), strict=True):
+        binary = (filled.entries.binary_entries[: filled.sizes.binary], tables, columns - first[tables])
+        for entry, table, number in zip(*(part.tolist() for part in binary), strict=True):
             column = self._texts.columns(self._tables.known[table])[number]
             texts[entry] = column.type.to_text(column.load(BINARY, texts[entry])).encode()
         with refuse_texts():

@@ -22,11 +22,11 @@ def insert_messages(
     number of messages; -1 if a row has another number of columns.
     """
     offsets[0] = 0
-    count = place = start = 0
+    count = offset = start = 0
     size = len(source)
     while start < size:
-        copy(target, place, beginning, 0, len(beginning), len(target))
-        place += len(beginning)
+        copy(target, offset, beginning, 0, len(beginning), len(target))
+        offset += len(beginning)
         for column in range(1, columns + 1):
             end = start
             escapes = 0
@@ -38,35 +38,35 @@ def insert_messages(
             if (byte == _NEWLINE) != (column == columns):
                 return -1
             if escapes and end - start == 2 and uint8(source, start + 1) == _OF_NULL:
-                target[place] = NULL
-                place += 1
+                target[offset] = NULL
+                offset += 1
             else:
-                value = place + _HEADER
+                value = offset + _HEADER
                 if escapes:
                     length = _copy_unescaped(source, start, end, meanings, target, value)
                 else:
                     length = end - start
                     copy(target, value, source, start, length, len(target))
-                target[place] = TEXT
+                target[offset] = TEXT
                 for index in range(4):
-                    target[place + 1 + index] = length >> 8 * (3 - index) & 0xFF
-                place = value + length
+                    target[offset + 1 + index] = length >> 8 * (3 - index) & 0xFF
+                offset = value + length
             start = end + 1
         count += 1
-        offsets[count] = place
+        offsets[count] = offset
     return count
 
 
 @compiled
-def _copy_unescaped(source: Bytes, start: int, end: int, meanings: Bytes, target: Bytes, place: int) -> int:
+def _copy_unescaped(source: Bytes, start: int, end: int, meanings: Bytes, target: Bytes, offset: int) -> int:
     """Copy a value without its backslashes; return its length."""
-    first = place
+    first = offset
     while start < end:
         byte = uint8(source, start)
         if byte == _BACKSLASH and start + 1 < end:
             start += 1
             byte = meanings[uint8(source, start)]
-        target[place] = byte
-        place += 1
+        target[offset] = byte
+        offset += 1
         start += 1
-    return place - first
+    return offset - first

@@ -90,7 +90,7 @@ def _few_digits(data: Bytes, start: int, end: int) -> int:
 
 def _integer(low: int, high: int, width: int, from_binary: Callable[..., Any]) -> Callable[..., Any]:
     @inlined
-    def parse(data: Bytes, start: int, length: int, kind: int, line: Record) -> tuple[int, bool]:
+    def parse(data: Bytes, start: int, length: int, kind: int, column: Record) -> tuple[int, bool]:
         if kind == BINARY:
             return (from_binary(data, start), True) if length == width else (0, False)
         negative = length > 0 and uint8(data, start) == MINUS
@@ -110,7 +110,7 @@ parse_oid = _integer(0, (1 << 32) - 1, 4, uint32)
 
 
 @inlined
-def parse_boolean(data: Bytes, start: int, length: int, kind: int, line: Record) -> tuple[int, bool]:
+def parse_boolean(data: Bytes, start: int, length: int, kind: int, column: Record) -> tuple[int, bool]:
     byte = uint8(data, start) if length == 1 else 255
     if kind == TEXT:
         return byte == _TRUE, byte in (_TRUE, _FALSE)
@@ -118,11 +118,11 @@ def parse_boolean(data: Bytes, start: int, length: int, kind: int, line: Record)
 
 
 @inlined
-def parse_decimal(data: Bytes, start: int, length: int, kind: int, line: Record) -> tuple[int, bool]:
+def parse_decimal(data: Bytes, start: int, length: int, kind: int, column: Record) -> tuple[int, bool]:
     if kind != TEXT:
         return 0, False
     end = start + length
-    scale = line.scale
+    scale = column.scale
     negative = length > 0 and uint8(data, start) == MINUS
     start += negative
     point = end - scale - 1
@@ -137,7 +137,7 @@ def parse_decimal(data: Bytes, start: int, length: int, kind: int, line: Record)
         if digits == 0 or missing < 0 or digits + missing > 18:
             return 0, False
         number *= POWERS[missing]
-    if line.precision < 18 and number >= POWERS[line.precision]:
+    if column.precision < 18 and number >= POWERS[column.precision]:
         return 0, False
     return -number if negative else number, True
 
@@ -190,7 +190,7 @@ def _float(make: Any, powers: Any, most: int) -> Callable[..., Any]:
     most_places = len(powers) - 1
 
     @inlined
-    def parse(data: Bytes, start: int, length: int, kind: int, line: Record) -> tuple[float, bool]:
+    def parse(data: Bytes, start: int, length: int, kind: int, column: Record) -> tuple[float, bool]:
         if kind != TEXT:
             return make(0), False
         negative = length > 0 and uint8(data, start) == MINUS

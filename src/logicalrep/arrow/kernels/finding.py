@@ -1,4 +1,4 @@
-"""The compiled loops that find the rows of each table, and the places of their values."""
+"""The compiled loops that find the rows of each table, and the offsets of their values."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints
 from logicalrep_runtime.columnar.memory import compiled, has_bit, read, write
 
 GROUPS = 1 << 12
-"""The places of the hash table in `group_rows`; at most half of them are used."""
+"""The buckets of the hash table in `group_rows`; at most half of them are used."""
 
 
 @compiled
 def group_rows(
-    rows: Ints, oids: Ints, codes: Ints, places: Ints, found: Ints, counts: Ints, starts: Ints, grouped: Ints
+    rows: Ints, oids: Ints, codes: Ints, buckets: Ints, found: Ints, counts: Ints, starts: Ints, grouped: Ints
 ) -> int:
     """Bring messages of the same table together, otherwise in their order.
 
     `rows` has the messages' indices in the batch, `oids` the OID of each message there. `codes` gets the number of each
-    one's table, counted from 0; `places` is room for GROUPS of them. `found` gets the tables' OIDs, `counts` the number
-    of each table's messages, and `grouped` the indices; `starts` is room for the tables' places there.
+    one's table, counted from 0; `buckets` is room for GROUPS of them. `found` gets the tables' OIDs, `counts` the
+    number of each table's messages, and `grouped` the indices; `starts` is room for the tables' first ones there.
 
     Returns the number of tables; -1 if there are too many.
     """
-    for place in range(GROUPS):
-        write(places, place, 0)
+    for bucket in range(GROUPS):
+        write(buckets, bucket, 0)
     tables = 0
     for index in range(len(rows)):
         oid = read(oids, read(rows, index))
-        place = (oid * 0x9E3779B1 >> 8) & (GROUPS - 1)
+        bucket = (oid * 0x9E3779B1 >> 8) & (GROUPS - 1)
         while True:
-            code = read(places, place)
+            code = read(buckets, bucket)
             if code == 0:
                 if tables == GROUPS // 2:
                     return -1
@@ -39,11 +39,11 @@ def group_rows(
                 write(counts, tables, 0)
                 tables += 1
                 code = tables
-                write(places, place, code)
+                write(buckets, bucket, code)
                 break
             if read(found, code - 1) == oid:
                 break
-            place = (place + 1) & (GROUPS - 1)
+            bucket = (bucket + 1) & (GROUPS - 1)
         write(codes, index, code - 1)
         write(counts, code - 1, read(counts, code - 1) + 1)
     start = 0
@@ -52,13 +52,13 @@ def group_rows(
         start += read(counts, table)
     for index in range(len(rows)):
         table = read(codes, index)
-        place = read(starts, table)
-        write(grouped, place, read(rows, index))
-        write(starts, table, place + 1)
+        target = read(starts, table)
+        write(grouped, target, read(rows, index))
+        write(starts, table, target + 1)
     return tables
 
 
-class Places(NamedTuple):
+class RowCells(NamedTuple):
     """Rows, by their index among some messages, and the index of each row's first value."""
 
     rows: Int64s
@@ -73,8 +73,8 @@ def find_rows(
     kinds: Bytes,
     in_key: Bytes,
     key_kinds: Bytes,
-    found: Places,
-    whole: Places,
+    found: RowCells,
+    whole: RowCells,
 ) -> tuple[int, int, int, bool]:
     """Find the messages that have a row, and the first value of each row.
 

@@ -14,7 +14,7 @@ def split_compiled(
 ) -> Any:
     """Copy the messages of whole frames together, with their LSNs and tags. Returns the number and bytes of frames."""
     offsets[0] = 0
-    count = place = start = 0
+    count = offset = start = 0
     size = len(source)
     while size - start >= header:
         length = int32(source, start + header - 4)
@@ -22,22 +22,22 @@ def split_compiled(
             break
         lsns[count] = int64(source, start + header - 12)
         tags[count] = source[start + header] if length else 0
-        copy(target, place, source, start + header, length, len(target))
-        place += length
+        copy(target, offset, source, start + header, length, len(target))
+        offset += length
         start += header + length
         count += 1
-        offsets[count] = place
+        offsets[count] = offset
     return count, start
 
 
 @compiled
-def cut_out(source: Bytes, places: Ints, start: int, length: int, offsets: Ints, target: Bytes) -> None:
+def cut_out(source: Bytes, begins: Ints, start: int, length: int, offsets: Ints, target: Bytes) -> None:
     """Copy messages together, each without the `length` bytes at `start` within it."""
     offsets[0] = 0
     to = 0
-    for index in range(len(places) - 1):
-        begin = places[index]
-        rest = places[index + 1] - begin - start - length
+    for index in range(len(begins) - 1):
+        begin = begins[index]
+        rest = begins[index + 1] - begin - start - length
         copy(target, to, source, begin, start, len(target))
         copy(target, to + start, source, begin + start + length, rest, len(target))
         to += start + rest

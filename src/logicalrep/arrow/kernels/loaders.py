@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from logicalrep.arrow.kernels import lines as codes
+from logicalrep.arrow.kernels import kernel_columns as codes
 from logicalrep.arrow.kernels.digits import (
     parse_boolean,
     parse_decimal,
@@ -22,8 +22,8 @@ from logicalrep.arrow.kernels.digits import (
     parse_int64,
     parse_oid,
 )
-from logicalrep.arrow.kernels.finding import Places
-from logicalrep.arrow.kernels.lines import BYTES, STRING
+from logicalrep.arrow.kernels.finding import RowCells
+from logicalrep.arrow.kernels.kernel_columns import BYTES, STRING
 from logicalrep.arrow.kernels.texts import from_hexadecimal, is_bytes, is_number, is_text, is_uuid, lanes_between
 from logicalrep.arrow.kernels.timestamps import parse_date, parse_timestamp, parse_timestamptz
 from logicalrep.transactions.tags import BINARY, TEXT
@@ -41,8 +41,8 @@ from logicalrep_runtime.columnar.memory import (
 from logicalrep_runtime.columnar.utf8 import are_utf8, is_utf8
 
 BLOCK = 256
-"""The rows of the longest line that are loaded at a time, with an equal share of each other line: lines are mostly of
-the same messages, whose data are still in the cache for the next line."""
+"""The rows of the longest column that are loaded at a time, with an equal share of each other one: columns are mostly
+of the same messages, whose data are still in the cache for the next one."""
 
 AT_ONCE = 64
 """The block size, in bytes, in which texts are copied."""
@@ -51,7 +51,7 @@ _are_t, _are_b = lanes_between("t", "t"), lanes_between("b", "b")
 
 
 class CellLocations(NamedTuple):
-    """The places of the values of a batch's old or new rows, as in `located.Cells`."""
+    """The offsets of the values of a batch's old or new rows, as in `located.Cells`."""
 
     kinds: Bytes
     starts: Int64s
@@ -81,35 +81,37 @@ class Output(NamedTuple):
 
 
 class Left(NamedTuple):
-    """The values that are left: the index of each one's line, and its row."""
+    """The values that are left: the index of each one's column, and its row."""
 
-    lines: Int64s
+    columns: Int64s
     rows: Int64s
 
 
 @inlined
 def _leave(left: Left, count: int, index: int, row: int) -> int:
     """Note a value that is left. Returns the number of values left so far."""
-    write(left.lines, count, index)
+    write(left.columns, count, index)
     write(left.rows, count, row)
     return count + 1
 
 
 def _numbers(parse: Callable[..., Any], put: Callable[..., Any] = write) -> Callable[..., int]:
-    """Make the loop over a share of a line's rows for a type whose values become numbers of one width.
+    """Make the loop over a share of a column's rows for a type whose values become numbers of one width.
 
     The loop returns the number of values left so far.
     """
 
     @inlined
-    def load(data: Bytes, share: Share, line: Record, index: int, values: NDArray[Any], left: Left, count: int) -> int:
-        first = line.values
-        for place in range(len(share.rows)):
-            row, cell = read(share.rows, place), read(share.cells, place)
+    def load(
+        data: Bytes, share: Share, column: Record, index: int, values: NDArray[Any], left: Left, count: int
+    ) -> int:
+        first = column.values
+        for item in range(len(share.rows)):
+            row, cell = read(share.rows, item), read(share.cells, item)
             kind = read(share.kinds, cell)
             write(share.states, row, kind)
             if kind in (TEXT, BINARY):
-                number, good = parse(data, read(share.starts, cell), read(share.lengths, cell), kind, line)
+                number, good = parse(data, read(share.starts, cell), read(share.lengths, cell), kind, column)
                 if good:
                     put(values, first + row, number)
                 else:
@@ -126,15 +128,15 @@ def _put128(values: NDArray[Any], index: int, number: int) -> None:
 
 
 def _texts(is_good: Callable[..., bool], *, hexadecimal: bool = False) -> Callable[..., int]:
-    """Make the loop for a type whose values are copied. It writes each length behind the place of the offset."""
+    """Make the loop for a type whose values are copied. It writes each length behind the offset's item."""
 
     @inlined
     def load(
-        data: Bytes, share: Share, line: Record, index: int, offsets: Ints, left: Left, count: int, texts: Bytes
+        data: Bytes, share: Share, column: Record, index: int, offsets: Ints, left: Left, count: int, texts: Bytes
     ) -> int:
-        first, target, limit = line.values + 1, line.next, line.texts + line.total
-        for place in range(len(share.rows)):
-            row, cell = read(share.rows, place), read(share.cells, place)
+        first, target, limit = column.values + 1, column.next, column.texts + column.total
+        for item in range(len(share.rows)):
+            row, cell = read(share.rows, item), read(share.cells, item)
             kind = read(share.kinds, cell)
             write(share.states, row, kind)
             if kind in (TEXT, BINARY):
@@ -153,14 +155,14 @@ def _texts(is_good: Callable[..., bool], *, hexadecimal: bool = False) -> Callab
                     copy(texts, target, data, start, size, limit)
                 write(offsets, first + row, size)
                 target += size
-        line.next = target
+        column.next = target
         return count
 
     return load
 
 
 @inlined
-def _parse_nothing(data: Bytes, start: int, length: int, kind: int, line: Record) -> tuple[int, bool]:
+def _parse_nothing(data: Bytes, start: int, length: int, kind: int, column: Record) -> tuple[int, bool]:
     return 0, False
 
 
@@ -175,154 +177,154 @@ _load_other = _numbers(_parse_nothing)
 
 
 @compiled
-def measure_rows(lines: Records, sides: tuple[CellLocations, CellLocations], places: Places) -> None:
-    """Note the most bytes that the texts of each line can take, which they do take unless some are left."""
-    for index in range(len(lines)):
-        line = lines[index]
-        code = line.code
+def measure_rows(columns: Records, sides: tuple[CellLocations, CellLocations], row_cells: RowCells) -> None:
+    """Note the most bytes that the texts of each column can take, which they do take unless some are left."""
+    for index in range(len(columns)):
+        column = columns[index]
+        code = column.code
         if code < STRING:
             continue
         total = 0
-        cells = sides[line.side]
-        for place in range(line.first, line.first + line.having):
-            cell = read(places.cells, place) + line.column
+        cells = sides[column.side]
+        for item in range(column.first, column.first + column.having):
+            cell = read(row_cells.cells, item) + column.ordinal
             kind = read(cells.kinds, cell)
             if kind in (TEXT, BINARY):
                 length = read(cells.lengths, cell)
                 total += length >> 1 if code == BYTES and kind == TEXT else length
-        line.total = total
+        column.total = total
 
 
 @compiled
 def load_rows(
     data: Bytes,
-    lines: Records,
+    columns: Records,
     sides: tuple[CellLocations, CellLocations],
-    places: Places,
+    row_cells: RowCells,
     out: Output,
     texts: Bytes,
     left: Left,
 ) -> int:
     """Load the values of rows, and note the kind of each as its state.
 
-    `data` is a batch's bytes, `lines` has a LINE for each column, `sides` are those that lines name. The output is 0
-    where there is no value; nothing is written for a line without rows. Texts go to `texts`, with PADDING bytes around
-    them all. `left` has room for all values; texts that are not UTF-8 are among those left.
+    `data` is a batch's bytes, `columns` has a COLUMN for each, `sides` are those that columns name. The output is 0
+    where there is no value; nothing is written for a column without rows. Texts go to `texts`, with PADDING bytes
+    around them all. `left` has room for all values; texts that are not UTF-8 are among those left.
 
     Returns the number of values left. They are 0 or empty in the output, except for these texts.
     """
     # Not the literal 0, for which each loop would be compiled once more.
     count: int = np.int64(0)  # type: ignore[assignment]
     most = 0
-    for index in range(len(lines)):
-        most = max(most, lines[index].having)
+    for index in range(len(columns)):
+        most = max(most, columns[index].having)
     steps = -(-most // BLOCK)
     for step in range(steps):
         # A column at a time, so that each loop does one thing.
-        for index in range(len(lines)):
-            line = lines[index]
-            begin, end = line.having * step // steps, line.having * (step + 1) // steps
+        for index in range(len(columns)):
+            column = columns[index]
+            begin, end = column.having * step // steps, column.having * (step + 1) // steps
             if begin < end:
-                _make_ready(line, places, out, begin, end)
-                side, column, begin, end = sides[line.side], line.column, line.first + begin, line.first + end
+                _make_ready(column, row_cells, out, begin, end)
+                side, ordinal, begin, end = sides[column.side], column.ordinal, column.first + begin, column.first + end
                 share = Share(
-                    places.rows[begin:end], places.cells[begin:end], side.kinds[column:], side.starts[column:],
-                    side.lengths[column:], out.int8[line.states :],
+                    row_cells.rows[begin:end], row_cells.cells[begin:end], side.kinds[ordinal:], side.starts[ordinal:],
+                    side.lengths[ordinal:], out.int8[column.states :],
                 )  # fmt: skip
-                count = _load(data, share, line, index, out, texts, left, count)
-    for index in range(len(lines)):
-        line = lines[index]
-        _finish(line, out)
-        if line.code == STRING and line.total > 0:
-            count = _leave_bad(texts, line, index, out.int32, left, count)
+                count = _load(data, share, column, index, out, texts, left, count)
+    for index in range(len(columns)):
+        column = columns[index]
+        _finish(column, out)
+        if column.code == STRING and column.total > 0:
+            count = _leave_bad(texts, column, index, out.int32, left, count)
     return count
 
 
 @inlined
 def _load(
-    data: Bytes, share: Share, line: Record, index: int, out: Output, texts: Bytes, left: Left, count: int
+    data: Bytes, share: Share, column: Record, index: int, out: Output, texts: Bytes, left: Left, count: int
 ) -> int:
-    """Load some of a line's rows. Returns the number of values left so far."""
-    code = line.code
+    """Load some of a column's rows. Returns the number of values left so far."""
+    code = column.code
     if code == codes.OTHER:
-        return _load_other(data, share, line, index, out.int8, left, count)
+        return _load_other(data, share, column, index, out.int8, left, count)
     if code == codes.INT16:
-        return _load_int16(data, share, line, index, out.int16, left, count)
+        return _load_int16(data, share, column, index, out.int16, left, count)
     if code == codes.INT32:
-        return _load_int32(data, share, line, index, out.int32, left, count)
+        return _load_int32(data, share, column, index, out.int32, left, count)
     if code == codes.INT64:
-        return _load_int64(data, share, line, index, out.int64, left, count)
+        return _load_int64(data, share, column, index, out.int64, left, count)
     if code == codes.OID:
-        return _load_oid(data, share, line, index, out.int64, left, count)
+        return _load_oid(data, share, column, index, out.int64, left, count)
     if code == codes.BOOLEAN:
-        return _load_boolean(data, share, line, index, out.int8, left, count)
+        return _load_boolean(data, share, column, index, out.int8, left, count)
     if code == codes.FLOAT32:
-        return _load_float32(data, share, line, index, out.float32, left, count)
+        return _load_float32(data, share, column, index, out.float32, left, count)
     if code == codes.FLOAT64:
-        return _load_float64(data, share, line, index, out.float64, left, count)
+        return _load_float64(data, share, column, index, out.float64, left, count)
     if code == codes.DECIMAL:
-        return _load_decimal(data, share, line, index, out.int64, left, count)
+        return _load_decimal(data, share, column, index, out.int64, left, count)
     if code == codes.DATE:
-        return _load_date(data, share, line, index, out.int32, left, count)
+        return _load_date(data, share, column, index, out.int32, left, count)
     if code == codes.TIMESTAMP:
-        return _load_timestamp(data, share, line, index, out.int64, left, count)
+        return _load_timestamp(data, share, column, index, out.int64, left, count)
     if code == codes.TIMESTAMPTZ:
-        return _load_timestamptz(data, share, line, index, out.int64, left, count)
+        return _load_timestamptz(data, share, column, index, out.int64, left, count)
     if code == codes.STRING:
-        return _load_string(data, share, line, index, out.int32, left, count, texts)
+        return _load_string(data, share, column, index, out.int32, left, count, texts)
     if code == codes.UUID:
-        return _load_uuid(data, share, line, index, out.int32, left, count, texts)
+        return _load_uuid(data, share, column, index, out.int32, left, count, texts)
     if code == codes.NUMBER:
-        return _load_number(data, share, line, index, out.int32, left, count, texts)
+        return _load_number(data, share, column, index, out.int32, left, count, texts)
     if code == codes.BYTES:
-        return _load_bytes(data, share, line, index, out.int32, left, count, texts)
+        return _load_bytes(data, share, column, index, out.int32, left, count, texts)
     return count
 
 
 @inlined
-def _make_ready(line: Record, places: Places, out: Output, begin: int, end: int) -> None:
+def _make_ready(column: Record, row_cells: RowCells, out: Output, begin: int, end: int) -> None:
     """Clear the output of some of the rows that have the column, and of the rows up to the next that has it.
 
     Clearing here costs little: the memory is about to enter the cache in any case.
     """
-    first = 0 if begin == 0 else read(places.rows, line.first + begin)
-    is_last = end == line.having
-    last = line.changes if is_last else read(places.rows, line.first + end)
-    values = line.values
-    if line.code >= STRING:
+    first = 0 if begin == 0 else read(row_cells.rows, column.first + begin)
+    is_last = end == column.having
+    last = column.changes if is_last else read(row_cells.rows, column.first + end)
+    values = column.values
+    if column.code >= STRING:
         # The first text's offset; each other offset is written behind its text.
         write(out.int32, values, 0)
         values += 1
-    clear(out.int8, line.width * (values + first), line.width * (last - first))
+    clear(out.int8, column.width * (values + first), column.width * (last - first))
     # The states are read LANES at a time.
-    clear(out.int8, line.states + first, (-(-last // LANES) * LANES if is_last else last) - first)
+    clear(out.int8, column.states + first, (-(-last // LANES) * LANES if is_last else last) - first)
 
 
 @inlined
-def _finish(line: Record, out: Output) -> None:
+def _finish(column: Record, out: Output) -> None:
     """Make the validity from the states, and the offsets of texts from their lengths."""
-    if line.having == 0:
+    if column.having == 0:
         return
-    rows = line.changes
+    rows = column.changes
     valued = 0
     for row in range(0, rows, LANES):
-        bits = _are_t(out.int8, line.states + row) | _are_b(out.int8, line.states + row)
-        write(out.int32, line.validity + row // LANES, bits)
+        bits = _are_t(out.int8, column.states + row) | _are_b(out.int8, column.states + row)
+        write(out.int32, column.validity + row // LANES, bits)
         valued += count_bits(bits)
-    line.valued = valued
-    if line.code >= STRING:
+    column.valued = valued
+    if column.code >= STRING:
         total = 0
-        for place in range(line.values + 1, line.values + rows + 1):
-            total += read(out.int32, place)
-            write(out.int32, place, total)
-        line.total = total
+        for item in range(column.values + 1, column.values + rows + 1):
+            total += read(out.int32, item)
+            write(out.int32, item, total)
+        column.total = total
 
 
 @inlined
-def _leave_bad(texts: Bytes, line: Record, index: int, offsets: Ints, left: Left, count: int) -> int:
-    """Leave a line's texts that are not UTF-8. Returns the number of values left so far."""
-    start, first, rows = line.texts, line.values, line.changes
-    if not are_utf8(texts, start, line.total, offsets[first : first + rows + 1]):
+def _leave_bad(texts: Bytes, column: Record, index: int, offsets: Ints, left: Left, count: int) -> int:
+    """Leave a column's texts that are not UTF-8. Returns the number of values left so far."""
+    start, first, rows = column.texts, column.values, column.changes
+    if not are_utf8(texts, start, column.total, offsets[first : first + rows + 1]):
         for row in range(rows):
             begin, end = read(offsets, first + row), read(offsets, first + row + 1)
             if not is_utf8(texts, start + begin, start + end):

@@ -30,7 +30,7 @@ class Columns(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The places of a batch's old or new rows, as in `located.Cells`. All are empty if it has no such row."""
+    """The offsets of a batch's old or new rows, as in `located.Cells`. All are empty if it has no such row."""
 
     offsets: Int64s
     validity: Bytes
@@ -185,8 +185,8 @@ def find_keys(tables: Ints, key_columns: Ints, key_ends: Ints, columns: Ints, en
     write(ends, 0, 0)
     for index in range(len(tables)):
         table = read(tables, index)
-        for place in range(read(key_ends, table), read(key_ends, table + 1)):
-            write(columns, found, read(key_columns, place))
+        for item in range(read(key_ends, table), read(key_ends, table + 1)):
+            write(columns, found, read(key_columns, item))
             found += 1
         write(ends, index + 1, found)
     return found
@@ -213,5 +213,5 @@ def copy_names(numbers: Ints, names: Bytes, name_ends: Ints, to: Bytes, ends: In
         index += 1
         while index < len(numbers) and read(numbers, index) == number + index - start:
             index += 1
-        place = read(ends, start)
-        copy(to, place, names, read(name_ends, number), read(ends, index) - place, len(to))
+        offset = read(ends, start)
+        copy(to, offset, names, read(name_ends, number), read(ends, index) - offset, len(to))

@@ -38,7 +38,7 @@ _MONTHS = np.array(
 )
 _UTC = int.from_bytes(b"+00", "big")
 # The beginning of the year 1 and of the year 10000, in UTC.
-_FIRST_MOMENT, _END_MOMENT = -62_135_596_800_000_000, 253_402_300_800_000_000
+_FIRST, _END = -62_135_596_800_000_000, 253_402_300_800_000_000
 
 
 @inlined
@@ -61,7 +61,7 @@ def _year_and_month(data: Bytes, start: int) -> tuple[int, int, int]:
 
 
 @inlined
-def parse_date(data: Bytes, start: int, length: int, kind: int, line: Record) -> tuple[int, bool]:
+def parse_date(data: Bytes, start: int, length: int, kind: int, column: Record) -> tuple[int, bool]:
     if kind != TEXT or length != 10:
         return 0, False
     year, month, wrong = _year_and_month(data, start)
@@ -71,9 +71,9 @@ def parse_date(data: Bytes, start: int, length: int, kind: int, line: Record) ->
     return _day(year, month, pairs(digits) & 0xFF)
 
 
-def _moment(zone: int) -> Callable[..., Any]:
+def _timestamp(zone: int) -> Callable[..., Any]:
     @inlined
-    def parse(data: Bytes, start: int, length: int, kind: int, line: Record) -> tuple[int, bool]:
+    def parse(data: Bytes, start: int, length: int, kind: int, column: Record) -> tuple[int, bool]:
         """Return microseconds since 1970-01-01, and whether it is a timestamp of the years 1 to 9999."""
         end = start + length - 3 * zone
         if kind != TEXT or end < start + 19 or end > start + 26:
@@ -95,7 +95,7 @@ def _moment(zone: int) -> Callable[..., Any]:
                 return 0, False
             fraction *= POWERS[6 - places]
         days, good = _day(year, month, numbers >> 48 & 0xFF)
-        moment = days * _DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
+        microseconds = days * _DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
         if zone:
             written = uint32(data, end - 1) & 0xFFFFFF
             if written != _UTC:
@@ -104,11 +104,11 @@ def _moment(zone: int) -> Callable[..., Any]:
                 if (sign != PLUS and sign != MINUS) or beyond_nine(digits) or hours > 15:
                     return 0, False
                 shift = hours * 3_600_000_000
-                moment += shift if sign == MINUS else -shift
+                microseconds += shift if sign == MINUS else -shift
         good &= (hour < 24) & (minute < 60) & (second < 60)
-        return moment, good & (moment >= _FIRST_MOMENT) & (moment < _END_MOMENT)
+        return microseconds, good & (microseconds >= _FIRST) & (microseconds < _END)
 
     return parse
 
 
-parse_timestamp, parse_timestamptz = _moment(0), _moment(1)
+parse_timestamp, parse_timestamptz = _timestamp(0), _timestamp(1)

@@ -46,20 +46,20 @@ def follow(
 
 
 @compiled
-def number_tables(tags: Bytes, oids: Ints, first: int, last: int, places: Ints, tables: Ints) -> int:
+def number_tables(tags: Bytes, oids: Ints, first: int, last: int, buckets: Ints, tables: Ints) -> int:
     """Note the table number of each row change from `first` to before `last`.
 
-    `oids` has each message's table OID, `places` is that of TableNumbers. Returns the first change whose table has no
+    `oids` has each message's table OID, `buckets` is that of TableNumbers. Returns the first change whose table has no
     number, -1 if all have one.
     """
-    mask = (len(places) >> 1) - 1
+    mask = (len(buckets) >> 1) - 1
     for row in range(first, last):
         if read(tags, row) in (INSERT, UPDATE, DELETE):
             oid = read(oids, row)
-            place = oid & mask
-            while read(places, 2 * place) != oid:
-                if read(places, 2 * place) == FREE:
+            bucket = oid & mask
+            while read(buckets, 2 * bucket) != oid:
+                if read(buckets, 2 * bucket) == FREE:
                     return row
-                place = (place + 1) & mask
-            write(tables, row, read(places, 2 * place + 1))
+                bucket = (bucket + 1) & mask
+            write(tables, row, read(buckets, 2 * bucket + 1))
     return -1

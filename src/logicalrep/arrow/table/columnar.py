@@ -13,7 +13,7 @@ from logicalrep.arrow.positioned_rows import PositionedRows
 from logicalrep.arrow.row_form import RowForm
 from logicalrep.arrow.table.rows import ColumnCheck
 from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder
-from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_kept, typed_batch
+from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_unfit, typed_batch
 from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
 from logicalrep.transactions import tags
 from logicalrep.transactions.relations import TableDescription
@@ -109,7 +109,7 @@ class ColumnarTyped:
             if ordinal < 0:
                 columns.append(pa.nulls(len(order), field.type))
                 continue
-            refuse_kept(table.old, described[field.name], ordinal, old)
+            refuse_unfit(table.old, described[field.name], ordinal, old)
             source = new + len(rows)
             states = table.new.states.column(ordinal).to_numpy(zero_copy_only=False)[new]
             missing = states == UNCHANGED
@@ -119,7 +119,7 @@ class ColumnarTyped:
                 left = np.concatenate((np.zeros(len(old), bool), missing & ~whole[new]))[order]
                 if left.any():
                     unchanged.append((field.name, left))
-            refuse_kept(table.new, described[field.name], ordinal, new[~missing])
+            refuse_unfit(table.new, described[field.name], ordinal, new[~missing])
             if not len(old) and not missing.any():
                 array = table.new.values.column(ordinal)
                 columns.append(array if len(new) == len(array) else array.take(pa.array(new)))

@@ -15,21 +15,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.kernels import lines
+from logicalrep.arrow.kernels import kernel_columns
 from logicalrep.transactions.tags import NULL
 from logicalrep.values import Column, arrow_array_or_text
 from logicalrep.values import column_type as type_of
 from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, room
 
-__all__ = ["FoundRows", "LoadedColumns", "LocatedRows", "RowReader", "Rows", "ValuePlaces", "has"]
+__all__ = ["FoundRows", "LoadedColumns", "LocatedRows", "LocatedValues", "RowReader", "Rows", "has"]
 
 
 _NO_KINDS = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
-class ValuePlaces:
-    """The places of the values of a batch's rows."""
+class LocatedValues:
+    """The values of a batch's rows, where they lie in its data."""
 
     data: Bytes
     kinds: Bytes
@@ -44,9 +44,9 @@ class ValuePlaces:
 
 @dataclass(frozen=True, slots=True)
 class LocatedRows:
-    """The places of the old or new rows of all messages of a batch."""
+    """The old or new rows of all messages of a batch, where they lie in its values."""
 
-    cells: ValuePlaces
+    cells: LocatedValues
     offsets: Int64s
     """The index of each message's first value, and last the number of values."""
     validity: Bytes
@@ -55,9 +55,9 @@ class LocatedRows:
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """The messages among some that have a row, in order, and the places of its values."""
+    """The messages among some that have a row, in order, and where its values lie."""
 
-    cells: ValuePlaces
+    cells: LocatedValues
     count: int
     """The number of messages."""
     rows: Int64s
@@ -88,7 +88,7 @@ class Rows:
 
     values: pa.RecordBatch
     """Each column of its Arrow type; null where there is no value, and where the type cannot hold it."""
-    kept: dict[str, dict[int, str]]
+    unfit: dict[str, dict[int, str]]
     """The text of the values that the Arrow type cannot hold, by column and row."""
     _states: Callable[[int], pa.Buffer] = field(repr=False)
 
@@ -116,23 +116,23 @@ class RowReader:
         self.types = [column.type.arrow_type(for_spark=for_spark) for column in columns]
         self.schema = pa.schema(list(zip(names, self.types, strict=True)))
         codes = [_code(column, type_) for column, type_ in zip(columns, self.types, strict=True)]
-        self.lines = np.zeros((len(columns), len(lines.ColumnLine._fields)), np.int64)
-        """Each column's Line, as far as it is the same for all rows."""
-        for index, (line, (code, *decimal)) in enumerate(zip(self.lines, codes, strict=True)):
-            line[: lines.FIXED] = code, lines.WIDTHS.get(code, 8), *decimal, index
+        self.kernel_columns = np.zeros((len(columns), len(kernel_columns.KernelColumn._fields)), np.int64)
+        """Each column's KernelColumn, as far as it is the same for all rows."""
+        for index, (fields, (code, *decimal)) in enumerate(zip(self.kernel_columns, codes, strict=True)):
+            fields[: kernel_columns.FIXED] = code, kernel_columns.WIDTHS.get(code, 8), *decimal, index
 
     def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[FoundRows, int | None]:
-        """Find the places of the values of some messages' rows; `kinds` has each message's kind of row, or is None.
+        """Find the values of some messages' rows; `kinds` has each message's kind of row, or is None.
 
         The second result is a message whose row has another number of values than there are columns, if any.
         """
         # Imported late: importing the compiled loops takes a while.
-        from logicalrep.arrow.kernels.finding import Places, find_rows
+        from logicalrep.arrow.kernels.finding import RowCells, find_rows
 
         count = len(rows)
-        found = whole = Places(*room(2 * count, np.int64).reshape(2, count))
+        found = whole = RowCells(*room(2 * count, np.int64).reshape(2, count))
         if kinds is not None:
-            whole = Places(*room(2 * count, np.int64).reshape(2, count))
+            whole = RowCells(*room(2 * count, np.int64).reshape(2, count))
         there, there_whole, wrong, has_more = find_rows(
             rows,
             walk.offsets,
@@ -149,8 +149,10 @@ class RowReader:
         row = None if wrong < 0 else int(rows[wrong])
         return FoundRows(walk.cells, count, *having, *having_whole, more), row
 
-    def _more(self, cells: ValuePlaces, rows: Int64s, first: Int64s, whole: Int64s) -> dict[int, tuple[Int64s, Int64s]]:
-        """Return `Found.more` of rows, some of which are whole."""
+    def _more(
+        self, cells: LocatedValues, rows: Int64s, first: Int64s, whole: Int64s
+    ) -> dict[int, tuple[Int64s, Int64s]]:
+        """Return `FoundRows.more` of rows, some of which are whole."""
         is_whole = np.isin(rows, whole)
         more = {}
         for index in np.flatnonzero(~self.in_key).tolist():
@@ -162,40 +164,41 @@ class RowReader:
     def find_none(self, count: int) -> FoundRows:
         """Return the result for `count` messages without such a row."""
         none = np.empty(0, np.int64)
-        return FoundRows(ValuePlaces(_NO_KINDS, _NO_KINDS, none, np.empty(0, np.uint32)), count, *(none,) * 4)
+        return FoundRows(LocatedValues(_NO_KINDS, _NO_KINDS, none, np.empty(0, np.uint32)), count, *(none,) * 4)
 
     def rows(self, found: FoundRows, loaded: LoadedColumns) -> Rows:
         """Return rows as columns, including the values that were left."""
-        kept: dict[str, dict[int, str]] = {}
+        unfit: dict[str, dict[int, str]] = {}
         arrays = list(loaded.arrays)
         for index, some in loaded.left.items():
-            places = found.first[np.searchsorted(found.rows, some)] + index
-            arrays[index], texts = self._with_left(arrays[index], some, found.cells, places, index)
+            cells = found.first[np.searchsorted(found.rows, some)] + index
+            arrays[index], texts = self._with_left(arrays[index], some, found.cells, cells, index)
             if texts:
-                kept[self.columns[index].name] = texts
+                unfit[self.columns[index].name] = texts
         if not arrays:
             empty = pa.array([{}] * found.count, pa.struct([]))
-            return Rows(pa.RecordBatch.from_struct_array(empty), kept, loaded.states)
-        return Rows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), kept, loaded.states)
+            return Rows(pa.RecordBatch.from_struct_array(empty), unfit, loaded.states)
+        return Rows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), unfit, loaded.states)
 
     def _with_left(
-        self, array: pa.Array, rows: Int64s, cells: ValuePlaces, places: Int64s, index: int
+        self, array: pa.Array, rows: Int64s, values: LocatedValues, cells: Int64s, index: int
     ) -> tuple[pa.Array, dict[int, str]]:
         """Return the array with these rows' values, read by their type's loaders, and the texts that it cannot hold."""
         column = self.columns[index]
-        values, kept = [], {}
-        for row, place in zip(rows.tolist(), places.tolist(), strict=True):
-            value, text = column.load_or_text(int(cells.kinds[place]), cells.value(place))
-            values.append(value)
+        read: list[object] = []
+        unfit: dict[int, str] = {}
+        for row, cell in zip(rows.tolist(), cells.tolist(), strict=True):
+            value, text = column.load_or_text(int(values.kinds[cell]), values.value(cell))
+            read.append(value)
             if text is not None:
-                kept[row] = text
-        loaded, refused = arrow_array_or_text(column, values, for_spark=self.for_spark)
-        kept |= {int(rows[place]): text for place, text in refused.items()}
+                unfit[row] = text
+        loaded, refused = arrow_array_or_text(column, read, for_spark=self.for_spark)
+        unfit |= {int(rows[index]): text for index, text in refused.items()}
         if len(rows) == len(array):
-            return loaded, kept
+            return loaded, unfit
         order = np.arange(len(array))
         order[rows] = len(array) + np.arange(len(rows))
-        return pa.concat_arrays([array, loaded]).take(pa.array(order)), dict(sorted(kept.items()))
+        return pa.concat_arrays([array, loaded]).take(pa.array(order)), dict(sorted(unfit.items()))
 
 
 def has(validity: Bytes, rows: Int64s) -> NDArray[np.bool_]:
@@ -204,22 +207,22 @@ def has(validity: Bytes, rows: Int64s) -> NDArray[np.bool_]:
 
 
 _KNOWN = {
-    16: (lines.BOOLEAN, pa.bool_()),
-    17: (lines.BYTES, pa.binary()),
-    20: (lines.INT64, pa.int64()),
-    21: (lines.INT16, pa.int16()),
-    23: (lines.INT32, pa.int32()),
-    25: (lines.STRING, pa.string()),
-    26: (lines.OID, pa.int64()),
-    28: (lines.OID, pa.int64()),
-    29: (lines.OID, pa.int64()),
-    700: (lines.FLOAT32, pa.float32()),
-    701: (lines.FLOAT64, pa.float64()),
-    1082: (lines.DATE, pa.date32()),
-    1114: (lines.TIMESTAMP, pa.timestamp("us")),
-    1184: (lines.TIMESTAMPTZ, pa.timestamp("us", "UTC")),
-    1700: (lines.NUMBER, pa.string()),
-    2950: (lines.UUID, pa.string()),
+    16: (kernel_columns.BOOLEAN, pa.bool_()),
+    17: (kernel_columns.BYTES, pa.binary()),
+    20: (kernel_columns.INT64, pa.int64()),
+    21: (kernel_columns.INT16, pa.int16()),
+    23: (kernel_columns.INT32, pa.int32()),
+    25: (kernel_columns.STRING, pa.string()),
+    26: (kernel_columns.OID, pa.int64()),
+    28: (kernel_columns.OID, pa.int64()),
+    29: (kernel_columns.OID, pa.int64()),
+    700: (kernel_columns.FLOAT32, pa.float32()),
+    701: (kernel_columns.FLOAT64, pa.float64()),
+    1082: (kernel_columns.DATE, pa.date32()),
+    1114: (kernel_columns.TIMESTAMP, pa.timestamp("us")),
+    1184: (kernel_columns.TIMESTAMPTZ, pa.timestamp("us", "UTC")),
+    1700: (kernel_columns.NUMBER, pa.string()),
+    2950: (kernel_columns.UUID, pa.string()),
 }
 _BY_LOADER = {type_of(oid).from_text: known for oid, known in _KNOWN.items()}
 _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)").fullmatch
@@ -227,10 +230,10 @@ _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)").fullmatch
 
 def _code(column: Column, arrow_type: pa.DataType) -> tuple[int, int, int]:
     """Return the code of a column's loader, and a decimal's precision and scale."""
-    code, made = _BY_LOADER.get(column.type.from_text, (lines.OTHER, None))
+    code, made = _BY_LOADER.get(column.type.from_text, (kernel_columns.OTHER, None))
     numeric = _NUMERIC(column.type.name)
     if numeric is not None and pa.types.is_decimal128(arrow_type) and int(numeric[2]) <= int(numeric[1]):
-        return lines.DECIMAL, int(numeric[1]), int(numeric[2])
-    if made != arrow_type or (code == lines.STRING and column.encoding != "utf-8"):
-        return lines.OTHER, 0, 0
+        return kernel_columns.DECIMAL, int(numeric[1]), int(numeric[2])
+    if made != arrow_type or (code == kernel_columns.STRING and column.encoding != "utf-8"):
+        return kernel_columns.OTHER, 0, 0
     return code, 0, 0

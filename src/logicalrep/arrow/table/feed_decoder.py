@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.texts import Texts
-from logicalrep.arrow.table.columns import FoundRows, RowReader, Rows, ValuePlaces
+from logicalrep.arrow.table.columns import FoundRows, LocatedValues, RowReader, Rows
 from logicalrep.arrow.table.loading import load
 from logicalrep.arrow.table.rows import SchemaMismatchError
-from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_kept, typed_batch
+from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_unfit, typed_batch
 from logicalrep.transactions.relations import OLDER_ROWS, TableDescription
 from logicalrep.transactions.table_identity import renamed, replaced
 from logicalrep.transactions.table_names import TableName
@@ -101,9 +101,9 @@ class FeedDecoder:
         unsent = self._unsent(batch)
         missing = ~(is_given | unsent) & has_new[:, None]
         if missing.any() and not self.allows_missing:
-            row, place = (int(index[0]) for index in np.nonzero(missing))
+            row, number = (int(index[0]) for index in np.nonzero(missing))
             raise SchemaMismatchError(
-                f"{self.relation} has no column {self.relation.names[place]} at {_at(batch, row)}, unlike the "
+                f"{self.relation} has no column {self.relation.names[number]} at {_at(batch, row)}, unlike the "
                 "stream's schema: set new_columns = null to read NULL there"
             )
         ops = np.array([_CHANGE_TYPES[op] for op in batch["op"].to_pylist()], np.int8)
@@ -121,18 +121,18 @@ class FeedDecoder:
         change_types = np.concatenate((np.where(ops[old] == DELETE, DELETE, PREIMAGE), ops[new]))[order]
         source = pa.array(np.concatenate((old, new + count))[order])
         arrays, unchanged = [], []
-        for place, column in enumerate(reader.columns):
-            refuse_kept(old_rows, column, place, old)
-            refuse_kept(new_rows, column, place, new)
-            arrays.append(pa.concat_arrays([rows.values.column(place) for rows in (old_rows, new_rows)]).take(source))
-            left = np.concatenate((np.zeros(len(old), bool), unsent[new, place]))[order]
+        for number, column in enumerate(reader.columns):
+            refuse_unfit(old_rows, column, number, old)
+            refuse_unfit(new_rows, column, number, new)
+            arrays.append(pa.concat_arrays([rows.values.column(number) for rows in (old_rows, new_rows)]).take(source))
+            left = np.concatenate((np.zeros(len(old), bool), unsent[new, number]))[order]
             if left.any():
                 unchanged.append((column.name, left))
         rows = np.concatenate((old, new))[order]
-        version, moment, ordinal = (
+        version, timestamp, ordinal = (
             _numbers(batch[name])[rows] for name in ("commit_lsn", "commit_timestamp", "ordinal")
         )
-        return typed_batch(schema, arrays, change_types, version, moment, ordinal, unchanged)
+        return typed_batch(schema, arrays, change_types, version, timestamp, ordinal, unchanged)
 
     def _rows(self, batch: pa.RecordBatch, name: str, reader: RowReader) -> tuple[Rows, NDArray[np.bool_]]:
         """Return a column of maps as the table's columns, and for each row which of them it has."""
@@ -140,7 +140,7 @@ class FeedDecoder:
         ends = maps.offsets.to_numpy()
         entries = slice(int(ends[0]), int(ends[-1]))
         of_rows = np.repeat(np.arange(len(maps)), np.diff(ends))
-        cells = of_rows * width + self._places(maps.keys[entries], batch, of_rows)
+        cells = of_rows * width + self._ordinals(maps.keys[entries], batch, of_rows)
         count = len(maps) * width
         is_given, kinds = np.zeros(count, bool), np.full(count, NULL, np.uint8)
         starts, lengths = np.zeros(count, np.int64), np.zeros(count, np.uint32)
@@ -154,7 +154,7 @@ class FeedDecoder:
         source = np.frombuffer(data or b"", np.uint8)
         there = np.flatnonzero(maps.is_valid().to_numpy(zero_copy_only=False))
         found = FoundRows(
-            ValuePlaces(source, kinds, starts, lengths), len(maps), there, there * width, there, there * width
+            LocatedValues(source, kinds, starts, lengths), len(maps), there, there * width, there, there * width
         )
         return load(source, [(reader, found)])[0], is_given.reshape(len(maps), width)
 
@@ -164,20 +164,20 @@ class FeedDecoder:
         ends = lists.offsets.to_numpy()
         of_rows = np.repeat(np.arange(len(lists)), np.diff(ends))
         unsent = np.zeros((len(lists), width), bool)
-        unsent[of_rows, self._places(lists.values[int(ends[0]) : int(ends[-1])], batch, of_rows)] = True
+        unsent[of_rows, self._ordinals(lists.values[int(ends[0]) : int(ends[-1])], batch, of_rows)] = True
         return unsent
 
-    def _places(self, names: pa.Array, batch: pa.RecordBatch, of_rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    def _ordinals(self, names: pa.Array, batch: pa.RecordBatch, of_rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the numbers of the columns with these names; `of_rows` has the row of each."""
-        places = pc.index_in(names, value_set=pa.array(self.relation.names, names.type))
-        if places.null_count:
-            place = int(np.flatnonzero(places.is_null().to_numpy(zero_copy_only=False))[0])
+        ordinals = pc.index_in(names, value_set=pa.array(self.relation.names, names.type))
+        if ordinals.null_count:
+            number = int(np.flatnonzero(ordinals.is_null().to_numpy(zero_copy_only=False))[0])
             raise SchemaMismatchError(
-                f"{self.relation} has the column {names[place]} at {_at(batch, int(of_rows[place]))}, which the "
+                f"{self.relation} has the column {names[number]} at {_at(batch, int(of_rows[number]))}, which the "
                 "stream's schema does not have: restart the query with new_columns = null to read it, NULL in older "
                 f"rows ({OLDER_ROWS}); if it has been dropped since, read the row in the change feed"
             )
-        found: NDArray[np.int32] = places.to_numpy()
+        found: NDArray[np.int32] = ordinals.to_numpy()
         return found
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.table.columns import FoundRows, LocatedRows, RowReader, Rows, ValuePlaces, has
+from logicalrep.arrow.table.columns import FoundRows, LocatedRows, LocatedValues, RowReader, Rows, has
 from logicalrep.arrow.table.loading import load
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import DELETE, INSERT, RELATION, STREAM_START, STREAM_STOP, TRUNCATE, TYPE, UPDATE
@@ -172,8 +172,8 @@ class TableDecoder:
                 continue
             if isinstance(message, Truncate):
                 self.truncated[row] = [
-                    self._known(batch, oid, row, f"relation_ids[{place}]").relation
-                    for place, oid in enumerate(message.relation_ids)
+                    self._known(batch, oid, row, f"relation_ids[{index}]").relation
+                    for index, oid in enumerate(message.relation_ids)
                 ]
                 continue
             assert isinstance(message, Relation)
@@ -311,12 +311,12 @@ class TableDecoder:
 
 
 def _located(batch: LocatedBatch, name: str) -> LocatedRows | None:
-    """Return the places of all old or new rows; None if the batch has none."""
+    """Return the offsets of all old or new rows; None if the batch has none."""
     number = batch.numbers[name]
     cells = batch.located.cells.get(number)
     if cells is None:
         return None
-    values = ValuePlaces(batch.data, cells.kinds, cells.starts, cells.lengths)
+    values = LocatedValues(batch.data, cells.kinds, cells.starts, cells.lengths)
     return LocatedRows(values, cells.offsets, batch.located.validity[number])
 
 
@@ -325,9 +325,9 @@ def _by_table(oids: Ints, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
     from logicalrep.arrow.kernels.finding import GROUPS, group_rows
 
     count = len(rows)
-    codes, places, grouped = room(count, np.uint16), room(GROUPS, np.uint16), room(count, np.int64)
+    codes, buckets, grouped = room(count, np.uint16), room(GROUPS, np.uint16), room(count, np.int64)
     found, counts, starts = room(3 * GROUPS // 2, np.uint32).reshape(3, -1)
-    tables = group_rows(rows, oids, codes, places, found, counts, starts, grouped)
+    tables = group_rows(rows, oids, codes, buckets, found, counts, starts, grouped)
     if tables >= 0:
         return _parts(found[:tables].tolist(), counts[:tables].tolist(), grouped)
     # There are more tables than the loop counts.

@@ -49,15 +49,15 @@ def typed_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def refuse_kept(
+def refuse_unfit(
     rows: Rows, column: Column, ordinal: int, chosen: NDArray[np.int64], way_out: str | None = None
 ) -> None:
     """Raise an error for a chosen value that was not read, or that Spark's type cannot hold; with the remedy."""
-    kept = rows.kept.get(column.name)
-    if kept:
+    unfit = rows.unfit.get(column.name)
+    if unfit:
         for row in chosen.tolist():
-            if row in kept:
-                kind, text = chr(rows.states.column(ordinal)[row].as_py()), kept[row]
+            if row in unfit:
+                kind, text = chr(rows.states.column(ordinal)[row].as_py()), unfit[row]
                 # Bytes are kept only of a value in binary format that could not be read.
                 unread = kind == "b" and text.startswith("\\x")
                 reason = "cannot be read in binary format" if unread else "the Spark type cannot hold it"

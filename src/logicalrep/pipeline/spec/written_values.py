@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.table.columns import Rows
-from logicalrep.arrow.table.typed_rows import refuse_kept
+from logicalrep.arrow.table.typed_rows import refuse_unfit
 from logicalrep.pipeline.spec.table_spec import TableSpec, WrittenColumn
 
 _WAY_OUT = "--unrepresentable null or text takes such values"
@@ -29,10 +29,10 @@ def written_values(table: TableSpec, column: WrittenColumn, rows: Rows, chosen: 
     source = table.columns[column.ordinal]
     if column.has_texts:
         texts = np.full(rows.values.num_rows, None, object)
-        for row, text in rows.kept.get(source.name, {}).items():
+        for row, text in rows.unfit.get(source.name, {}).items():
             texts[row] = text
         return pa.array(texts, pa.string())
     if column.refuses:
         is_of_key = source.name in (table.key or ())
-        refuse_kept(rows, source, column.ordinal, chosen, _WAY_OUT_OF_KEY if is_of_key else _WAY_OUT)
+        refuse_unfit(rows, source, column.ordinal, chosen, _WAY_OUT_OF_KEY if is_of_key else _WAY_OUT)
     return rows.values.column(column.ordinal).cast(column.type)

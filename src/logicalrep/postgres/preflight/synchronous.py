@@ -71,11 +71,11 @@ class StandbyNames:
 
     def state(self, application: str) -> State:
         """Return the state of a walsender by its application_name, if all others are there too."""
-        for place, name in enumerate(self.names):
+        for priority, name in enumerate(self.names):
             if name == "*" or name.lower() == application.lower():
                 if self.method == "ANY":
                     return "quorum"
-                return "sync" if place < self.count else "potential"
+                return "sync" if priority < self.count else "potential"
         return "async"
 
     def without(self, application: str, others: tuple[str, ...]) -> str:

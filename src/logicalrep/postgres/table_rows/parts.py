@@ -44,7 +44,7 @@ def query_parts(
     """
     wants_parts, size = size is not None, _PART if size is None else size
     columns = (*query_columns(connection, relation, nulled), *more)
-    # Before PostgreSQL 14 rows of a part are looked up by their places, which is several times slower.
+    # Before PostgreSQL 14 rows of a part are looked up by their ctid, which is several times slower.
     has_ranges = server_major(connection) >= 14
     parts = _parts if has_ranges else _looked_up
     # COPY of a table does not have generated columns; it needs a column at least.

@@ -47,14 +47,14 @@ _COMMIT = Struct(">xBQQ")
 _MESSAGE = Struct(">xBQ")
 
 _MARGIN = 1.25
-"""The factor by which a look exceeds the expected size of a batch: another look would decode everything again."""
+"""The factor by which a peek exceeds the expected size of a batch: another one would decode everything again."""
 _MOST_MESSAGES = (1 << 31) - 1
 """The largest number that the server accepts."""
 
 
 @dataclass(slots=True)
 class _BatchEnd:
-    """The result of a look at a number of messages."""
+    """The result of a peek at a number of messages."""
 
     end: Lsn | None = None
     """The last end within the limits, or else the first end after the start."""
@@ -95,11 +95,11 @@ class Planner:
     def _end(self, connection: Connection, start: Lsn, head: Lsn, limits: Limits) -> Lsn | None:
         wanted = self._expected(limits)
         while True:
-            look = self._look(connection, start, peek_call(self._slot, self._options, head, wanted), limits)
-            self._learn(*look.counted)
-            is_all = not look.is_last and look.counted[0] < wanted
-            if look.is_last or is_all:
-                return head if is_all and look.is_at_end else look.end
+            batch_end = self._peek(connection, start, peek_call(self._slot, self._options, head, wanted), limits)
+            self._learn(*batch_end.counted)
+            is_all = not batch_end.is_last and batch_end.counted[0] < wanted
+            if batch_end.is_last or is_all:
+                return head if is_all and batch_end.is_at_end else batch_end.end
             wanted = min(max(2 * wanted, self._expected(limits)), _MOST_MESSAGES)
 
     def _expected(self, limits: Limits) -> int:
@@ -131,7 +131,7 @@ class Planner:
                 return None
             wanted *= 2
 
-    def _look(self, connection: Connection, start: Lsn, call: sql.Composed, limits: Limits) -> _BatchEnd:
+    def _peek(self, connection: Connection, start: Lsn, call: sql.Composed, limits: Limits) -> _BatchEnd:
         def action() -> _BatchEnd:
             with connection.cursor() as cursor:
                 # The rows are streamed, as there may be millions.
@@ -145,10 +145,10 @@ class Planner:
 
 
 def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn, limits: Limits) -> _BatchEnd:
-    look = _BatchEnd()
+    batch_end = _BatchEnd()
     changes_before = bytes_before = 0
     for messages, changes, size, data in rows:
-        look.counted = messages, changes, int(size)
+        batch_end.counted = messages, changes, int(size)
         if data is None:
             continue
         if _is_before(data, start):
@@ -159,13 +159,13 @@ def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn,
             for found, limit in ((changes - changes_before, limits.changes), (size - bytes_before, limits.bytes))
             if limit is not None
         ]
-        look.is_last = max(over) >= 0
-        look.is_at_end = look.end is None or max(over) <= 0
-        if look.is_at_end:
-            look.end = _end(data)
-        if look.is_last:
+        batch_end.is_last = max(over) >= 0
+        batch_end.is_at_end = batch_end.end is None or max(over) <= 0
+        if batch_end.is_at_end:
+            batch_end.end = _end(data)
+        if batch_end.is_last:
             break
-    return look
+    return batch_end
 
 
 def _end(data: bytes) -> Lsn:

@@ -46,9 +46,9 @@ class PeekStreamReader(SlotStreamReader):
         # The WAL that is decoded again for each batch, when it was last warned of.
         self._warned_of = _MUCH_WAL
         self._seen: Slot | None = None
-        # The end of the WAL up to which nothing was found, and the time of the next look.
+        # The end of the WAL up to which nothing was found, and the time of the next peek.
         self._nothing_up_to = Lsn(0)
-        self._look_again = 0.0
+        self._next_peek = 0.0
 
     # In the driver
 
@@ -65,7 +65,7 @@ class PeekStreamReader(SlotStreamReader):
             self._table.go_on_from(start)
             if self._is_in_checkpoint(self.position.lsn):
                 self.acknowledge(self.position)
-        pause = self._look_again - time.monotonic()
+        pause = self._next_peek - time.monotonic()
         if pause > 0 and self._target is None:
             # The pause is short, so that a query can be stopped.
             time.sleep(min(pause, 1))
@@ -75,9 +75,9 @@ class PeekStreamReader(SlotStreamReader):
         began = time.monotonic()
         end = self._run(lambda connection: self._next_end(connection, limits))
         if end == self.position:
-            # A look costs the server time: the longer it took, the later the next one.
+            # A peek costs the server time: the longer it took, the later the next one.
             took = time.monotonic() - began
-            self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
+            self._next_peek = time.monotonic() + max(self._options.poll_interval, 4 * took)
             if self._driver.monitor is not None:
                 self._driver.monitor.record_position(max(end.lsn, self._nothing_up_to))
         elif self.position is not None:
@@ -99,7 +99,7 @@ class PeekStreamReader(SlotStreamReader):
             return []
         self._commits.record_batch(first.lsn, last.lsn)
         slot = self._run(lambda connection: check_readable(connection, self._options, first, last))
-        self._run(self._table.look)
+        self._run(self._table.query)
         # The server then leaves out everything before, even messages that do not show their place.
         self.acknowledge(first)
         # The task counts them.

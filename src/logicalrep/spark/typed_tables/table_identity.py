@@ -30,7 +30,7 @@ class TableIdentity:
         if found is not None:
             self.relation_id = int(str(found))
 
-    def look(self, connection: Connection) -> None:
+    def query(self, connection: Connection) -> None:
         """Read the OID of the table's name; raise TableChangedError if it differs from the known one.
 
         A dropped table is no error: its earlier changes can be read.

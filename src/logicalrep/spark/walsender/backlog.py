@@ -14,26 +14,26 @@ class Backlog:
     """The transactions with rows in the order of their ends, each with its commit time and the sums up to it."""
 
     def __init__(self) -> None:
-        self._ends, self._rows, self._bytes, self._moments = array("Q"), array("Q"), array("Q"), array("q")
+        self._ends, self._rows, self._bytes, self._commit_times = array("Q"), array("Q"), array("Q"), array("q")
         # The sums up to the transactions that are in the arrays, and those up to the last one.
         self._rows_before = self._bytes_before = 0
         self._total_rows = self._total_bytes = 0
 
-    def add(self, end: int, rows: int, size: int, moment: int) -> None:
-        """Add a transaction; `size` is in bytes, `moment` in microseconds since 1970 or 0."""
+    def add(self, end: int, rows: int, size: int, committed_at: int) -> None:
+        """Add a transaction; `size` is in bytes, `committed_at` in microseconds since 1970 or 0."""
         self._total_rows += rows
         self._total_bytes += size
         self._ends.append(end)
         self._rows.append(self._total_rows)
         self._bytes.append(self._total_bytes)
-        self._moments.append(moment)
+        self._commit_times.append(committed_at)
 
     def remove_up_to(self, lsn: Lsn) -> None:
         """Remove the transactions that end at or before a position."""
         gone = bisect_left(self._ends, lsn + 1)
         if gone:
             self._rows_before, self._bytes_before = self._rows[gone - 1], self._bytes[gone - 1]
-            del self._ends[:gone], self._rows[:gone], self._bytes[:gone], self._moments[:gone]
+            del self._ends[:gone], self._rows[:gone], self._bytes[:gone], self._commit_times[:gone]
 
     def end_after(self, start: Lsn, position: Lsn, limits: Limits) -> tuple[Lsn, bool]:
         """Return the end of the batch from `start`, and whether it has rows; all before `position` is received."""
@@ -60,8 +60,8 @@ class Backlog:
         if first == last:
             return Counts()
         rows_before, bytes_before = self._before(first)
-        moment = self._moments[last - 1]
-        committed = commit_time(moment) if moment else None
+        committed_at = self._commit_times[last - 1]
+        committed = commit_time(committed_at) if committed_at else None
         return Counts(self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, committed)
 
     def has(self, after: Lsn, enough: Limits | None) -> bool:

@@ -219,18 +219,21 @@ class SpoolReceiver(SlotReceiver):
 
     def _take(self, committed: Committed) -> None:
         count = len(committed.positions)
-        rows, moments = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        rows, committed_at = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for made in self._replication.traffic.time_decoding(committed.rows):
             numbers = committed.numbers(made)
             rows += np.bincount(numbers, minlength=count)
-            moments[numbers] = commit_times(made.batch)
+            committed_at[numbers] = commit_times(made.batch)
             with self._changed:
                 self._rows.write(made.batch, made.positions)
             self._replication.report_in_time()
         with self._changed:
             for number in np.flatnonzero(rows).tolist():
                 self._backlog.add(
-                    int(committed.ends[number]), int(rows[number]), int(committed.sizes[number]), int(moments[number])
+                    int(committed.ends[number]),
+                    int(rows[number]),
+                    int(committed.sizes[number]),
+                    int(committed_at[number]),
                 )
             # Some rows may have been sent again that Spark has committed.
             self._rows.remove_before(self._committed)

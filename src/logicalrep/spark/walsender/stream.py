@@ -92,7 +92,7 @@ class WalsenderStreamReader(SlotStreamReader):
     def reportLatestOffset(self) -> dict[str, str | int] | None:
         """Return the server's position for Spark's progress report."""
         position = self.position
-        return None if position is None else progress(self._look_at_slot(), position.lsn, "walsender")
+        return None if position is None else progress(self._query_slot(), position.lsn, "walsender")
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """Return the partitions with the rows of the batch."""
@@ -112,7 +112,7 @@ class WalsenderStreamReader(SlotStreamReader):
             return []
         self._commits.record_batch(first, last)
         self._check(receiver, begins, ends)
-        self._run(self._table.look)
+        self._run(self._table.query)
         found = receiver.partitions(first, last, self._is_empty)
         if found is None:
             return None
@@ -216,7 +216,7 @@ class WalsenderStreamReader(SlotStreamReader):
         if not self._is_within_wal:
             # Once, as the receiver checks each later connection; and before a position is acknowledged, which another
             # server would take for its own.
-            slot = self._look_at_slot()
+            slot = self._query_slot()
             for position in positions:
                 check_within_wal(self._options.connection, slot, position)
             self._is_within_wal = True
@@ -264,7 +264,7 @@ class WalsenderStreamReader(SlotStreamReader):
             if receiver.received > seen or not deadline:
                 seen, deadline = receiver.received, time.monotonic() + self._options.retry_timeout
             if time.monotonic() > deadline:
-                slot = self._look_at_slot()
+                slot = self._query_slot()
                 if not slot.waits_for_standbys:
                     raise SlotError(f"the server has not sent its changes up to {until}", code="SERVER_SILENT")
                 log.warning(

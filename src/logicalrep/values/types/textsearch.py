@@ -31,7 +31,7 @@ _NOT, _AND, _OR, _PHRASE = 1, 2, 3, 4
 _PRIORITY = {_OR: 1, _AND: 2, _PHRASE: 3, _NOT: 4}
 
 # A text in pieces, nested and joined once, since joining at every operator would take quadratic time.
-_Pieces = tuple["str | _Pieces", ...]
+_Nested = tuple["str | _Nested", ...]
 
 
 def tsquery_binary(value: bytes, encoding: str) -> str:
@@ -58,7 +58,7 @@ def tsquery_binary(value: bytes, encoding: str) -> str:
     if not tokens:
         return ""
 
-    operands: list[tuple[int, _Pieces]] = []  # the priority of the operand's own operator, its text
+    operands: list[tuple[int, _Nested]] = []  # the priority of the operand's own operator, its text
     for operator, distance, text in reversed(tokens):
         if not operator:
             operands.append((9, (text,)))
@@ -78,17 +78,17 @@ def tsquery_binary(value: bytes, encoding: str) -> str:
     return _joined(operands[0][1])
 
 
-def _operand(priority: int, text: _Pieces, outer: int) -> _Pieces:
+def _operand(priority: int, text: _Nested, outer: int) -> _Nested:
     return ("( ", text, " )") if priority < outer else text
 
 
-def _joined(pieces: _Pieces) -> str:
+def _joined(nested: _Nested) -> str:
     out: list[str] = []
-    waiting: list[str | _Pieces] = [pieces]
+    waiting: list[str | _Nested] = [nested]
     while waiting:
-        piece = waiting.pop()
-        if isinstance(piece, str):
-            out.append(piece)
+        each = waiting.pop()
+        if isinstance(each, str):
+            out.append(each)
         else:
-            waiting.extend(reversed(piece))
+            waiting.extend(reversed(each))
     return "".join(out)

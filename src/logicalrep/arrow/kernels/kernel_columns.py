@@ -1,4 +1,4 @@
-"""The columns that compiled loops load, as lines of an array: how each is loaded, from where, and to where."""
+"""The columns that compiled loops load, as records of an array: how each is loaded, from where, and to where."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ WIDTHS = {OTHER: 0, BOOLEAN: 1, INT16: 2, INT32: 4, DATE: 4, FLOAT32: 4, DECIMAL
 """The bytes of a value, or of a text's offset; 8 for all other codes."""
 
 
-class ColumnLine(NamedTuple):
-    """A column that is loaded. Places in the block of output are counted in items of the array that has them there."""
+class KernelColumn(NamedTuple):
+    """A column that is loaded. Offsets in the block of output are counted in items of the array that has them there."""
 
     code: int
     width: int
@@ -42,28 +42,28 @@ class ColumnLine(NamedTuple):
     precision: int
     scale: int
     """Those of a decimal."""
-    column: int
+    ordinal: int
     """The column's index in its table."""
     side: int
     """0 or 1: the side, old or new rows, that it is a column of."""
     first: int
-    """The first of the rows in `Places` that have the column."""
+    """The first of the rows in `RowCells` that have the column."""
     having: int
     """The number of these."""
     changes: int
     """The number of all rows."""
     states: int
-    """The place of the states, of 8 bits."""
+    """The offset of the states, of 8 bits."""
     validity: int
-    """The place of the validity bits, in integers of 32 bits."""
+    """The offset of the validity bits, in integers of 32 bits."""
     values: int
-    """The place of the values, or of the offsets of texts, in items of its width."""
+    """The offset of the values, or of the offsets of texts, in items of its width."""
     texts: int
     """The start of its texts among all texts."""
     total: int
     """The bytes of its texts, at most and in the end."""
     next: int
-    """The place of its next text."""
+    """The offset of its next text."""
     valued: int
     """The number of its values in the end."""
 
@@ -71,5 +71,5 @@ class ColumnLine(NamedTuple):
 FIXED = 5
 """The number of fields that are the same for all rows."""
 
-LINE = np.dtype([(name, np.int64) for name in ColumnLine._fields])
-"""A line in the array that compiled loops are given."""
+COLUMN = np.dtype([(name, np.int64) for name in KernelColumn._fields])
+"""A record of the array that compiled loops are given."""
