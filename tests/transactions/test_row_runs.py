@@ -79,8 +79,8 @@ def test_chunks_have_so_many_bytes_or_one_row() -> None:
     rows = arrived.bound(lambda _: table("id"))
     for size in (1, 30, 60, 10_000):
         chunks = list(rows.chunks(size))
-        assert [data for piece in chunks for _, data in piece.batch] == [data for _, data in rows.batch]
-        assert all(piece.batch.size <= size or len(piece) == 1 for piece in chunks)
+        assert [data for chunk in chunks for _, data in chunk.batch] == [data for _, data in rows.batch]
+        assert all(chunk.batch.size <= size or len(chunk) == 1 for chunk in chunks)
     assert len(list(rows.chunks(10_000))) == 1
 
 

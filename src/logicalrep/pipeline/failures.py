@@ -61,7 +61,7 @@ class TableFailures:
 
     def _query_change(self, table: Table) -> str | None:
         """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
-        if table.log is None:
+        if table.stored is None:
             return None
         try:
             now = self.catalog.refresh([table.oid]).tables.get(table.oid)
@@ -69,7 +69,7 @@ class TableFailures:
             if not is_of_one_table(error):
                 raise
             return None
-        copied = table.log.table
+        copied = table.stored.table
         if now is None or now.table.sent_columns != copied.sent_columns:
             return "its columns changed"
         is_same = (now.table.key, now.table.has_whole_old) == (copied.key, copied.has_whole_old)

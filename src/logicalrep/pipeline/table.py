@@ -31,8 +31,8 @@ class Table:
     folder: str
     oid: int
     """The table's OID on the server, by which its changes are known."""
-    log: StoredTable | None = None
-    """The Delta table; None before the first load."""
+    stored: StoredTable | None = None
+    """The table at the destination; None before the first load."""
     changed_by_others: str | None = None
     """A description of what another program changed in the Delta table before it was opened; None if it did not."""
     companions: dict[Companion, StoredTable] = field(default_factory=dict)
@@ -92,22 +92,22 @@ class Table:
         return self.phase is Phase.FOLLOWING and self.later is None and self.unproven is None
 
     @property
-    def logs(self) -> list[StoredTable]:
-        """All of its Delta tables."""
-        return [] if self.log is None else [self.log, *self.companions.values()]
+    def stored_tables(self) -> list[StoredTable]:
+        """The table and its companion tables, at the destination."""
+        return [] if self.stored is None else [self.stored, *self.companions.values()]
 
     @property
     def is_skipped_in_part(self) -> bool:
         """Whether a commit was left out of a companion table, and then the process ended."""
-        applied = None if self.log is None or self.application is None else self.log.applied(self.application)
+        applied = None if self.stored is None or self.application is None else self.stored.applied(self.application)
         return applied is not None and any(
-            Lsn(each.lsn) > applied for log in self.companions.values() for each in log.table.skipped
+            Lsn(each.lsn) > applied for stored in self.companions.values() for each in stored.table.skipped
         )
 
     @property
     def is_whole(self) -> bool:
         """Whether its rows are there, and the changes that come are for them; else they wait for a load."""
-        return self.log is not None and (self.pending_load is None or self.pending_load.replaces != self.load)
+        return self.stored is not None and (self.pending_load is None or self.pending_load.replaces != self.load)
 
     @property
     def is_asked_for(self) -> bool:
@@ -122,27 +122,27 @@ class Table:
     @property
     def numbers(self) -> Mapping[str, int]:
         """The numbers that its masked and left-out columns have in its copy."""
-        log = self.log
-        if log is None or log.table.relation.relation_id != self.oid:
+        stored = self.stored
+        if stored is None or stored.table.relation.relation_id != self.oid:
             return {}
-        return {name: number for number, name in log.table.protected}
+        return {name: number for number, name in stored.table.protected}
 
     def state(self, lsn: Lsn, timeline: int, progress: LoadProgress | None) -> TableState:
         """Return how far the table is, given that those that follow have all commits up to an LSN."""
         if self.phase is not Phase.FOLLOWING:
-            applied = None if self.log is None or self.application is None else self.log.applied(self.application)
+            applied = None if self.stored is None or self.application is None else self.stored.applied(self.application)
             lsn = applied or Lsn(0)
         return TableState(
             folder=self.folder,
             oid=self.oid,
-            version=None if self.log is None else self.log.version,
+            version=None if self.stored is None else self.stored.version,
             lsn=lsn,
             load=self.load,
             timeline=timeline,
             state=self.phase.stored,
             error=self.stopped,
-            companions={name: log.version for name, log in self.companions.items()},
-            rows=None if self.log is None else sum(file.rows for file in list(self.log.files.values())),
+            companions={name: stored.version for name, stored in self.companions.items()},
+            rows=None if self.stored is None else sum(file.rows for file in list(self.stored.files.values())),
             commit_timestamp=self.committed,
             progress=progress,
             refused=self.pending_load.refused if self.phase is Phase.HELD and self.pending_load is not None else None,
@@ -154,9 +154,9 @@ class Table:
     def _skipped(self) -> list[dict[str, object]]:
         """The commits that some of its Delta tables lack, with the folders of these."""
         folders: dict[Skipped, list[str]] = {}
-        for log in self.logs:
-            for each in log.table.skipped:
-                folders.setdefault(each, []).append(log.folder)
+        for stored in self.stored_tables:
+            for each in stored.table.skipped:
+                folders.setdefault(each, []).append(stored.folder)
         return [
             {"lsn": each.lsn, "changes": each.changes, "at": each.at, "folders": named}
             for each, named in sorted(folders.items())

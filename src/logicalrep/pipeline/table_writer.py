@@ -62,8 +62,8 @@ class NotProvenYetError(Exception):
 
 def has_labels(table: Table) -> bool:
     """Return whether a table has columns with labels of enum types."""
-    log = table.log
-    return log is not None and log.table.evidence is not None and bool(log.table.evidence.labelled)
+    stored = table.stored
+    return stored is not None and stored.table.evidence is not None and bool(stored.table.evidence.labelled)
 
 
 class TableWriter:
@@ -99,9 +99,9 @@ class TableWriter:
 
     def open(self, table: Table, known: int) -> None:
         """Open a table's Delta table, if there is one; `known` is a version before which only we have written."""
-        log = table.log = self._patience.run(lambda: open_table(self._storage, table.folder))
-        if log is not None:
-            table.changed_by_others = self._patience.run(lambda: log.changed_by_others(known))
+        stored = table.stored = self._patience.run(lambda: open_table(self._storage, table.folder))
+        if stored is not None:
+            table.changed_by_others = self._patience.run(lambda: stored.changed_by_others(known))
 
     def open_companions(self, table: Table, known: Mapping[str, int]) -> bool:
         """Open the Delta companion tables; return whether all are there, and of the same load.
@@ -109,29 +109,29 @@ class TableWriter:
         `known` has for each a version before which only we have written. Raises CompanionDamagedError if another
         program has changed one.
         """
-        log = table.log
-        assert log is not None
-        table.load, table.application = log.load, self._last_application(log)
+        stored = table.stored
+        assert stored is not None
+        table.load, table.application = stored.load, self._last_application(stored)
         if table.application is None and table.pending_load is None:
             raise ForeignTableError(
-                f"{self._storage.uri_of(log.folder)} has no commit of the server {self._system}: it is the table of "
+                f"{self._storage.uri_of(stored.folder)} has no commit of the server {self._system}: it is the table of "
                 "another server; remove it, or replicate to another destination",
                 code="OTHER_SERVER",
             )
-        companions = self._patience.run(lambda: opened_companions(self._storage, log, known))
+        companions = self._patience.run(lambda: opened_companions(self._storage, stored, known))
         table.companions = companions or {}
-        for each in table.logs:
+        for each in table.stored_tables:
             self._patience.run(partial(each.keep_for, self._keep_hours))
         return companions is not None
 
-    def _last_application(self, log: StoredTable) -> str | None:
+    def _last_application(self, stored: StoredTable) -> str | None:
         """Return the application id of the table's last commit, which may be of an earlier timeline.
 
         It is None for the table of another server, which a load replaces.
         """
         for timeline in range(self.timeline, -1, -1):
-            application = application_id(self._system, timeline, log.load)
-            if log.applied(application) is not None:
+            application = application_id(self._system, timeline, stored.load)
+            if stored.applied(application) is not None:
                 return application
         return None
 
@@ -142,11 +142,11 @@ class TableWriter:
         to the table, and not have saved that in a checkpoint, which is all that was checked at the start.
         """
         assert table.load is not None
-        assert table.log is not None
+        assert table.stored is not None
         assert table.application is not None
         application = application_id(self._system, self.timeline, table.load)
         if table.is_whole:
-            then, lsn = int(table.application.split("/")[2]), table.log.applied(table.application)
+            then, lsn = int(table.application.split("/")[2]), table.stored.applied(table.application)
             assert lsn is not None
             reason = self._catalog.why_not_reached(
                 lsn, Timeline(self._system, then), Timeline(self._system, self.timeline)
@@ -154,23 +154,23 @@ class TableWriter:
             if reason is not None or lsn > head:
                 raise NeedsResync(reason or f"its rows are at {lsn}, and the server's WAL ends at {head}")
         if application != table.application:
-            for log in table.logs:
-                before = self._last_application(log)
+            for stored in table.stored_tables:
+                before = self._last_application(stored)
                 assert before is not None
-                lsn = log.applied(before)
+                lsn = stored.applied(before)
                 assert lsn is not None
-                log.commit([], [], application, lsn)
+                stored.commit([], [], application, lsn)
             table.application = application
 
-    def maintain(self, log: StoredTable) -> None:
+    def maintain(self, stored: StoredTable) -> None:
         """Do what is due for a Delta table's upkeep."""
-        self._run(log, lambda: log.maintain(self._keep_hours, self._engine))
+        self._run(stored, lambda: stored.maintain(self._keep_hours, self._engine))
 
     def write_stopped(self, table: Table) -> None:
         """Write into a table's properties why it is stopped."""
-        if table.log is not None and table.application is not None:
-            log, since = table.log, f"since {table.log.applied(table.application)}: {table.stopped}"
-            self._patience.run(lambda: log.write_stopped(since))
+        if table.stored is not None and table.application is not None:
+            stored, since = table.stored, f"since {table.stored.applied(table.application)}: {table.stopped}"
+            self._patience.run(lambda: stored.write_stopped(since))
 
     # Rows
 
@@ -192,19 +192,19 @@ class TableWriter:
             RefusedCommit: the first commit with a value that the table does not take; those before it are applied.
             Exception: what `apply` of a Delta table raises.
         """
-        assert table.log is not None
+        assert table.stored is not None
         relations, changes = self._new(table, rows)
-        described = [] if now is None else proven(table.log.table, now, relations)
-        parts = runs(table.log.table, described, changes)
+        described = [] if now is None else proven(table.stored.table, now, relations)
+        parts = runs(table.stored.table, described, changes)
         for number, (description, part) in enumerate(parts, 1):
-            if now is not None and not is_same_shape(table.log.table, description):
+            if now is not None and not is_same_shape(table.stored.table, description):
                 self._evolve(table, description, now)
-            unknown = unknown_labels(table.log.table, part)
+            unknown = unknown_labels(table.stored.table, part)
             if unknown:
                 if now is None or not has_all:
                     raise NotProvenYetError
-                parts_of_types = (*table.log.table.type_parts, *proven_labels(table.log.table, now, unknown))
-                self._evolve(table, replace(table.log.table, type_parts=parts_of_types), now)
+                parts_of_types = (*table.stored.table.type_parts, *proven_labels(table.stored.table, now, unknown))
+                self._evolve(table, replace(table.stored.table, type_parts=parts_of_types), now)
             upto = Lsn(end - 1) if number == len(parts) else Lsn(part["commit_lsn"][-1].as_py())
             try:
                 self._apply(table, part, upto)
@@ -213,20 +213,20 @@ class TableWriter:
 
     def _new(self, table: Table, rows: pa.Table) -> tuple[list[SentRelation], pa.Table]:
         """Return the Relation messages and the changes of the commits that a table does not have."""
-        assert table.log is not None
+        assert table.stored is not None
         assert table.application is not None
-        applied = table.log.applied(table.application)
+        applied = table.stored.applied(table.application)
         if applied is not None:
             rows = chosen(rows, pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
         return sent_relations(rows)
 
     def _apply(self, table: Table, changes: pa.Table, upto: Lsn) -> None:
-        assert table.log is not None
+        assert table.stored is not None
         assert table.application is not None
-        log, application = table.log, table.application
+        stored, application = table.stored, table.application
         for companion in table.companions.values():
             self._run(companion, partial(apply_companion, companion, changes, upto, application, self._engine))
-        self._run(log, lambda: apply(log, changes, upto, application, self._engine))
+        self._run(stored, lambda: apply(stored, changes, upto, application, self._engine))
 
     def _apply_in_turn(self, table: Table, changes: pa.Table) -> None:
         """Apply as many commits as can be, as one value fails all that goes with it. Raises RefusedCommit."""
@@ -260,7 +260,7 @@ class TableWriter:
     def skip(self, table: Table, lsn: Lsn) -> Skipped | None:
         """Leave the refused commit out of all of a table's Delta tables, of which none has it; None if one has it."""
         assert table.application is not None
-        if any((log.applied(table.application) or 0) >= lsn for log in table.logs):
+        if any((stored.applied(table.application) or 0) >= lsn for stored in table.stored_tables):
             return None
         changes = sum(
             sent_relations(rows.filter(pc.equal(rows["commit_lsn"], int(lsn))))[1].num_rows
@@ -268,18 +268,18 @@ class TableWriter:
         )
         skipped = Skipped(str(lsn), changes, datetime.now(UTC).isoformat(timespec="seconds"))
         # The table itself comes last: after a kill before that, those beside it tell that it is to be loaded.
-        for log in reversed(table.logs):
-            self._patience.run(partial(log.skip, skipped, table.application))
+        for stored in reversed(table.stored_tables):
+            self._patience.run(partial(stored.skip, skipped, table.application))
         return skipped
 
-    def _run(self, log: StoredTable, action: Callable[[], object]) -> None:
+    def _run(self, stored: StoredTable, action: Callable[[], object]) -> None:
         """Do an action on a Delta table, again if another program has merged the files that it reads."""
 
         def on_last_version() -> None:
             try:
                 action()
             except (DamagedError, CompanionDamagedError):
-                log.refuse_others()
+                stored.refuse_others()
                 raise
 
         self._patience.run(on_last_version)
@@ -309,9 +309,9 @@ class TableWriter:
                         return
                 if self._is_to_end(table):
                     return
-                for log in table.logs:
-                    if log.is_upkeep_due(self._keep_hours):
-                        self.maintain(log)
+                for stored in table.stored_tables:
+                    if stored.is_upkeep_due(self._keep_hours):
+                        self.maintain(stored)
             took = time.monotonic() - began
             # The batches wait for the rest where more comes than is applied.
             if took < _SOON or took >= before:
@@ -351,21 +351,21 @@ class TableWriter:
 
     def describe(self, table: Table, now: CatalogTable) -> None:
         """Bring a table's copy, which has all rows from before it, to the description of now. Raises NeedsResync."""
-        assert table.log is not None
-        self._evolve(table, latest(table.log.table, now), now)
+        assert table.stored is not None
+        self._evolve(table, latest(table.stored.table, now), now)
 
     def _evolve(self, table: Table, after: TableSpec, now: CatalogTable) -> None:
         """Give a table's copy the columns and the key of the rows that come.
 
         Raises NeedsResync if the values that old rows have in them are not known.
         """
-        evolutions = [evolution(log.table, after, now) for log in table.logs]
+        evolutions = [evolution(stored.table, after, now) for stored in table.stored_tables]
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
-        for log, each in reversed([*zip(table.logs, evolutions, strict=True)]):
-            self._run(log, partial(reshape, log, each, self._engine))
+        for stored, each in reversed([*zip(table.stored_tables, evolutions, strict=True)]):
+            self._run(stored, partial(reshape, stored, each, self._engine))
 
     def move(self, table: Table, copied: Sequence[Copied]) -> None:
-        """Go on with the rows of other Delta tables, `Table.logs` of another name, under a table's name."""
+        """Go on with the rows of other Delta tables, `Table.stored_tables` of another name, under a table's name."""
         assert table.application is not None
         earlier = table.application
         table.load, table.companions = secrets.token_hex(8), {}
@@ -375,13 +375,13 @@ class TableWriter:
             lsn, companion = each.stored.applied(earlier), each.table.companion
             assert lsn is not None
             folder = table.folder if companion is None else companion_folder(table.folder, companion)
-            log = self._patience.run(
+            stored = self._patience.run(
                 partial(move, each, table.name, folder, table.application, lsn, table.load, self._keep_hours)
             )
             if companion is None:
-                table.log = log
+                table.stored = stored
             else:
-                table.companions[companion] = log
+                table.companions[companion] = stored
 
     # Loads
 
@@ -402,7 +402,7 @@ class TableWriter:
         """Put loaded rows in the place of those that the table has, and apply what was buffered meanwhile."""
         application = application_id(self._system, self.timeline, loaded.load)
         lsn = Lsn(loaded.position - 1)
-        before = None if table.log is None else table.application
+        before = None if table.stored is None else table.application
         companions: dict[Companion, StoredTable] = {}
         # They come first: after a kill the load begins anew, and so do they, at its position.
         for each in wanted(loaded.table):
@@ -420,9 +420,9 @@ class TableWriter:
                     before_application=before,
                 )
             )
-        loaded = self._patience.run(partial(add_marked_files, loaded, table.log, self._engine))
+        loaded = self._patience.run(partial(add_marked_files, loaded, table.stored, self._engine))
         table.companions = companions
-        table.log = self._patience.run(
+        table.stored = self._patience.run(
             lambda: replace_table(
                 self._storage,
                 table.folder,
@@ -432,7 +432,7 @@ class TableWriter:
                 lsn,
                 load=loaded.load,
                 keep_hours=self._keep_hours,
-                before=table.log,
+                before=table.stored,
             )
         )
         table.load, table.application = loaded.load, application

@@ -159,7 +159,7 @@ class TableManager:
             if names.get(table.oid, table.name) != table.name and table.phase is Phase.FOLLOWING
         ]
         # Two tables may have exchanged their names: everything is read before anything is written.
-        copies = [[Copied.of(log) for log in table.logs] for table in moved]
+        copies = [[Copied.of(stored) for stored in table.stored_tables] for table in moved]
         for table in moved:
             del self._tables[table.name]
             self._left.add(table.name)
@@ -275,8 +275,8 @@ class TableManager:
         """
         settings, columns, has_whole_old = self._settings.of(table.name), table.columns, table.has_whole_old
         if table.is_whole:
-            assert table.log is not None
-            copied = table.log.table
+            assert table.stored is not None
+            copied = table.stored.table
             settings, columns, has_whole_old = copied.settings, copied.sent_names, copied.has_whole_old
         return Masking(settings, columns, has_whole_old, self._settings.mask_key).rows(rows, sent)
 
@@ -295,20 +295,20 @@ class TableManager:
     def tidy(self, *, is_busy: bool) -> None:
         """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
         for table in self._tables.values():
-            for log in table.logs if table.phase is Phase.FOLLOWING else []:
-                if (log.is_upkeep_urgent if is_busy else log.is_upkeep_due)(self._settings.keep):
-                    self._maintain(table, log)
+            for stored in table.stored_tables if table.phase is Phase.FOLLOWING else []:
+                if (stored.is_upkeep_urgent if is_busy else stored.is_upkeep_due)(self._settings.keep):
+                    self._maintain(table, stored)
                     return
 
     def finish(self) -> None:
         """Do the upkeep that another run would find late: commands that end after each batch do it too."""
         for table in self._tables.values():
-            for log in table.logs if table.phase is Phase.FOLLOWING else []:
-                if log.opens_slowly:
-                    self._maintain(table, log)
+            for stored in table.stored_tables if table.phase is Phase.FOLLOWING else []:
+                if stored.opens_slowly:
+                    self._maintain(table, stored)
 
-    def _maintain(self, table: Table, log: StoredTable) -> None:
-        self._failures.run(table, partial(self._writer.maintain, log))
+    def _maintain(self, table: Table, stored: StoredTable) -> None:
+        self._failures.run(table, partial(self._writer.maintain, stored))
 
     # Loads
 

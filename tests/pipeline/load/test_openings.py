@@ -66,7 +66,7 @@ def go_on(
     *,
     before: TableState | None = state(),  # noqa: B008
     pending: PendingLoad | None = None,
-    log: Any = True,
+    stored: Any = True,
     relation: int = 1,
     settings: TableSettings = NOW,
     changed_by_others: str | None = None,
@@ -85,9 +85,9 @@ def go_on(
         {} if pending is None else {FOLDER: pending},
     )
     table = Table(T, FOLDER, 1)
-    if log:
+    if stored:
         spec = SimpleNamespace(settings=settings, relation=SimpleNamespace(relation_id=relation), skipped=())
-        table.log = cast(Any, SimpleNamespace(table=spec, applied=lambda application: Lsn(5)))
+        table.stored = cast(Any, SimpleNamespace(table=spec, applied=lambda application: Lsn(5)))
     table.changed_by_others = changed_by_others
     openings.go_on(table, was_left=was_left)
     return table.phase, loads.reasons, writer.cleared
@@ -103,9 +103,9 @@ ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
     ("facts", "phase", "reasons"),
     [
         ({}, Phase.FOLLOWING, []),
-        ({"log": False}, Phase.QUEUED, ["new table"]),
-        ({"log": False, "before": None}, Phase.QUEUED, ["new table"]),
-        ({"log": False, "pending": ASKED}, Phase.QUEUED, ["asked for"]),
+        ({"stored": False}, Phase.QUEUED, ["new table"]),
+        ({"stored": False, "before": None}, Phase.QUEUED, ["new table"]),
+        ({"stored": False, "pending": ASKED}, Phase.QUEUED, ["asked for"]),
         ({"before": None}, Phase.QUEUED, ["published again"]),
         ({"was_left": True}, Phase.QUEUED, ["published again"]),
         ({"relation": 2}, Phase.QUEUED, ["another table of this name"]),

@@ -48,8 +48,8 @@ class Differences:
 
     def _compare(self, table: Table, found: ServerTable, position: Lsn) -> None:
         """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""
-        assert table.log is not None
-        before = table.log.table
+        assert table.stored is not None
+        before = table.stored.table
         if before.settings != self.context.settings.of(table.name):
             self.loads.load(table, OTHER_SETTINGS)
             return

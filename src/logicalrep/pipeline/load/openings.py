@@ -29,7 +29,7 @@ class Openings:
     """The pending loads at the start, by the folders of their tables."""
 
     def open(self, table: Table) -> None:
-        """Read a table's log. Threads may do this side by side for several tables, as it is several requests."""
+        """Open a table at the destination. Threads may do this for several tables, as it is several requests."""
         before = self.before.tables.get(str(table.name))
         self.writer.open(table, -1 if before is None or before.version is None else before.version)
 
@@ -46,7 +46,7 @@ class Openings:
         if table.is_asked_for:
             self.writer.forget_loads(table)
         known = {} if before is None else before.companions
-        has_companions = table.log is not None and self.writer.open_companions(table, known)
+        has_companions = table.stored is not None and self.writer.open_companions(table, known)
         was_stopped = before is not None and before.state == "stopped" and not table.is_refused and table.is_whole
         reason = self._reason_to_load(
             table,
@@ -70,13 +70,13 @@ class Openings:
 
     def _reason_to_load(self, table: Table, *, was_stopped: bool, was_left: bool, has_companions: bool) -> str | None:
         """Return why a table is loaded again; None if it goes on as it was, also with the load that is pending."""
-        if table.log is None:
+        if table.stored is None:
             return ASKED_FOR if table.is_asked_for else NEW
         if not table.is_whole:
             return None
         if table.is_skipped_in_part:
             return "a commit was skipped in a part of its tables only"
-        has_other_settings = table.log.table.settings != self.context.settings.of(table.name)
+        has_other_settings = table.stored.table.settings != self.context.settings.of(table.name)
         if was_stopped:
             # Other settings may let it load.
             return OTHER_SETTINGS if has_other_settings else None
@@ -86,7 +86,7 @@ class Openings:
             return "published again" if was_left else None
         if table.changed_by_others is not None:
             return table.changed_by_others
-        if table.log.table.relation.relation_id != table.oid:
+        if table.stored.table.relation.relation_id != table.oid:
             return "another table of this name"
         if was_left:
             return "published again"

@@ -100,7 +100,7 @@ def read_known_settings(storage: Storage) -> StoredSettings:
     if stored is not None:
         return stored
     # An earlier version stored them with each table only.
-    logs = {name: open_table(storage, table.folder) for name, table in State.read(storage).tables.items()}
+    stored_tables = {name: open_table(storage, table.folder) for name, table in State.read(storage).tables.items()}
     return StoredSettings(
-        tables={table_name(name): log.table.settings for name, log in logs.items() if log is not None}
+        tables={table_name(name): stored.table.settings for name, stored in stored_tables.items() if stored is not None}
     )
