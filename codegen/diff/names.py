@@ -161,7 +161,7 @@ def _uses(protocol: Protocol, attributes: Iterable[str], name: str) -> set[tuple
         for message in protocol.messages
         for index, thing in enumerate((message, *message.fields))
         for attribute in attributes
-        if getattr(thing, attribute, None) == name
+        if name == (value := getattr(thing, attribute, None)) or (isinstance(value, tuple) and name in value)
     }
 
 

@@ -70,7 +70,9 @@ def _own_package(protocol: Protocol) -> dict[str, str]:
             "package_init.py.j2",
             protocol=protocol,
             package=package_of(protocol),
-            can_frame=all(_tells_its_size(now, message) for now in views(protocol) for message in now.messages),
+            conversation="FramedConversation"
+            if all(_tells_its_size(now, message) for now in views(protocol) for message in now.messages)
+            else "Conversation",
         ),
         "layouts.py": _layouts_module((protocol,)),
         **_version_modules(protocol),
@@ -114,7 +116,7 @@ def package_of(protocol: Protocol) -> str:
 
 def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
     """The protocol of the messages, that of which there is a decoder; SpecError unless it is one."""
-    with_blocks = [protocol for protocol in protocols if protocol.blocks]
+    with_blocks = [protocol for protocol in protocols if protocol.has_decoder]
     if len(with_blocks) == 1:
         return with_blocks[0]
     names = ", ".join(protocol.name for protocol in with_blocks) or "none"

@@ -46,7 +46,7 @@ def examples(protocol: Protocol, capture: Path = CAPTURE) -> dict[str, Example]:
     """Return an example of each message of the newest version, by the message's name."""
     newest = view(protocol, len(protocol.versions))
     found = {message.name: _made(newest, message) for message in newest.messages}
-    return found | (_sent(protocol, capture) if protocol.blocks and capture.is_file() else {})
+    return found | (_sent(protocol, capture) if protocol.has_decoder and capture.is_file() else {})
 
 
 def _made(now: View, message: Message) -> Example:

@@ -67,7 +67,7 @@ class BlockRule:
     name: str
     doc: str
     opener: Message | None
-    closer: Message | None
+    closers: tuple[Message, ...]
     inside: tuple[Message, ...]
 
 
@@ -157,8 +157,10 @@ def block_rules(protocol: Protocol) -> tuple[BlockRule, ...]:
             name=name,
             doc=doc,
             opener=next((message for message in protocol.messages if message.opens == name), None),
-            closer=next((message for message in protocol.messages if message.closes == name), None),
-            inside=tuple(message for message in protocol.messages if name in message.places and message.closes != name),
+            closers=tuple(message for message in protocol.messages if name in message.closes),
+            inside=tuple(
+                message for message in protocol.messages if name in message.places and name not in message.closes
+            ),
         )
         for name, doc in places.items()
     )

@@ -15,8 +15,10 @@ from codegen.spec.model import (
     Place,
     Protocol,
     SessionFact,
+    fact_of,
     parts_used,
     told_apart,
+    value_of,
 )
 from codegen.spec.names import class_name
 from codegen.spec.nodes import Findings, allowed
@@ -179,11 +181,12 @@ def _check_versions(protocol: Protocol, findings: Findings) -> None:
 
 def _check_blocks(protocol: Protocol, findings: Findings) -> None:
     for block in protocol.blocks:
-        for verb in ("opens", "closes"):
-            messages = [message for message in protocol.messages if getattr(message, verb) == block]
-            if len(messages) != 1:
-                named = ", ".join(message.name for message in messages) or "none"
-                findings.add(protocol.place, f"one message {verb} the block {block!r}, but here it is {named}")
+        opening = [message.name for message in protocol.messages if message.opens == block]
+        if len(opening) != 1:
+            named = ", ".join(opening) or "none"
+            findings.add(protocol.place, f"one message opens the block {block!r}, but here it is {named}")
+        if not any(block in message.closes for message in protocol.messages):
+            findings.add(protocol.place, f"no message closes the block {block!r}")
     for fact in protocol.session:
         setters = [message for message in protocol.messages if message.sets == fact.name]
         clearers = [message for message in protocol.messages if message.clears == fact.name]
@@ -195,17 +198,32 @@ def _check_blocks(protocol: Protocol, findings: Findings) -> None:
             findings.add(protocol.place, f"callback {callback!r} sends no message")
 
 
+def _check_facts(protocol: Protocol, message: Message, findings: Findings) -> None:
+    """A fact with values has one of them always; messages are told apart by such facts alone."""
+    for key, named in (("when", message.when), ("sets", message.sets), ("clears", message.clears)):
+        values = protocol.fact_values.get(fact_of(named) or "", ())
+        problem = ""
+        if key == "clears" and values:
+            problem = "which has a value always"
+        elif values and named is not None and not value_of(named):
+            problem = f"but not which of its values: {', '.join(values)}"
+        elif key == "when" and named is not None and not values:
+            problem = "which has no values"
+        if problem:
+            findings.add(message.place, f"{message.name}: {key!r} names {fact_of(named)}, {problem}")
+
+
 def _check_message(protocol: Protocol, message: Message, damaged: set[str], findings: Findings) -> None:
+    _check_facts(protocol, message, findings)
     known = message.name not in damaged and not isinstance(message.fields[0].type, Unknown)
     is_begun = _is_tag(message.fields) and message.fields[0].since == message.since
     if known and not is_begun and (message.is_tagged or message.when is None):
         findings.add(message.fields[0].place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
     if message.opens is not None and message.places not in ((), (OUTSIDE,)):
         findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")
-    own = {message.closes}
-    if message.closes is not None and message.places and not own <= set(message.places) <= own | {OUTSIDE}:
-        places = f"{message.closes!r}, with or without {OUTSIDE!r}"
-        findings.add(message.place, f"{message.name} closes a block, so its place must be {places}")
+    for block in message.closes:
+        if message.places and block not in message.places:
+            findings.add(message.place, f"{message.name} closes the block {block!r}, so its place must have that")
 
 
 def _is_tag(fields: tuple[Field, ...]) -> bool:

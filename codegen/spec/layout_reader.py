@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from codegen.spec.model import MESSAGE, OUTSIDE, Alternative, Field, Message, Part, Place
+from codegen.spec.model import ANYWHERE, MESSAGE, OUTSIDE, Alternative, Field, Message, Part, Place
 from codegen.spec.nodes import Entries, Findings, Items, Keys, Node, Text, named_entries, nearest
 from codegen.spec.notation import NAMES, NotationError, Unknown, parse_type
 
@@ -75,9 +75,14 @@ class LayoutReader:
         also_when = keys.name("also when", self.session)
         sender = keys.name("from", _SENDERS) or "server"
         callbacks = keys.names("callback", self.callbacks, required=bool(self.callbacks))
-        places = keys.names("place", (OUTSIDE, *self.blocks), required=bool(self.blocks))
+        every = (OUTSIDE, *self.blocks)
+        places = keys.names("place", (*every, ANYWHERE), required=bool(self.blocks) and sender != "client")
+        if ANYWHERE in places:
+            if len(places) > 1:
+                self.findings.add(keys.place_of("place"), f"'place' has {ANYWHERE!r}, and so nothing else")
+            places = every
         opens = keys.name("opens", self.blocks)
-        closes = keys.name("closes", self.blocks)
+        closes = keys.names("closes", self.blocks)
         when = keys.name("when", self.session)
         sets = keys.name("sets", self.session)
         clears = keys.name("clears", self.session)

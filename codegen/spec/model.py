@@ -13,6 +13,9 @@ from codegen.spec.notation import Byte1, Int, PartName, String, Type
 OUTSIDE = "outside"
 """The place of a message between blocks."""
 
+ANYWHERE = "anywhere"
+"""All places."""
+
 UNTIL_ZERO = "until zero"
 """The count of items that a zero byte ends."""
 
@@ -235,7 +238,8 @@ class Message:
     callbacks: tuple[str, ...]
     places: tuple[str, ...]
     opens: str | None
-    closes: str | None
+    closes: tuple[str, ...]
+    """The blocks of which it ends the one that is open."""
     when: str | None
     """The session fact, or the fact and its value, without which it is another message with the same tag."""
     sets: str | None
@@ -341,6 +345,11 @@ class Protocol:
     """True for a package by itself, of another project; false for one within ours."""
     memory: dict[int, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """The views of its versions that were made already, which later stages need again and again."""
+
+    @property
+    def has_decoder(self) -> bool:
+        """True if a Decoder keeps the state of its sessions, of which it reads the server's messages alone."""
+        return bool(self.blocks) and not self.package
 
     @property
     def kept_facts(self) -> tuple[SessionFact, ...]:

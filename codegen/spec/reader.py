@@ -31,8 +31,6 @@ _ARROW_TYPES = ["timestamp[us, UTC]"]
 _BYTE_ORDERS = ["big", "little"]
 _USED = ["construct", "logicalrep_runtime"]
 """The packages that generated ones import, beside Python's own."""
-_NOT_ALONE = ["blocks", "callbacks"]
-"""The keys of a protocol with a decoder and columns, which are ours alone."""
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 
 _MODULE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
@@ -133,9 +131,8 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
     is_alone = types is None
     if types is None:
         types = _types(keys.mapping("types"), findings)
-        for key in _NOT_ALONE:
-            if key in keys:
-                findings.add(keys.place_of(key), f"a protocol of another project has no {key!r}")
+        if "callbacks" in keys:
+            findings.add(keys.place_of("callbacks"), "a protocol of another project has no 'callbacks'")
     elif "types" in keys:
         findings.add(keys.place_of("types"), f"types are in {TYPES_FILE}, for all protocols")
     package = keys.text("package", required=is_alone)

@@ -75,6 +75,8 @@ class _Rows:
     def when(self, row: Field, name: str) -> None:
         if name in self.facts and not self.is_messages:
             self.add(row, f": only the fields of a message can depend on {name}, not those of a part")
+        elif name in self.facts and self.facts[name].values:
+            self.add(row, f": no field can depend on {name}, which has values")
         elif name in self.facts:
             if all(other.is_constant for other in self.fields if other.when == name):
                 self.add(row, f": only constants depend on {name}, so no attribute tells whether it is")

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         for version in protocol.versions:
             name = protocol.name if len(protocol.versions) == 1 else f"{protocol.name}-{version.module}"
             _write(options.directory / f"{name}.json", protocol, list(vectors(view(protocol, version.number))))
-        if protocol.blocks:
+        if protocol.has_decoder:
             found = list(captured(protocol, options.captures))
             _write(options.directory / f"{protocol.name}-captured.json", protocol, found)
             found = list(sequences(protocol, views(protocol)))

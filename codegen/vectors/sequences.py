@@ -68,7 +68,7 @@ class _Session:
     def _follow(self, message: Message, values: Fields) -> None:
         if message.describes is not None:
             self.described.add((message.name, values[message.describes]))
-        self.block = message.opens or (OUTSIDE if message.closes else self.block)
+        self.block = message.opens or (OUTSIDE if self.block in message.closes else self.block)
         for fact, holds in ((message.sets, True), (message.clears, False)):
             if fact is not None:
                 self.facts[fact] = holds
@@ -95,13 +95,13 @@ def _of_session(protocol: Protocol, begun: Callable[[], _Session]) -> Iterator[t
     """Yield for each block its messages, those out of place, and those that come before what describes them."""
     for block in (OUTSIDE, *protocol.blocks):
         opener = next((message.name for message in protocol.messages if message.opens == block), None)
-        closer = next((message.name for message in protocol.messages if message.closes == block), None)
+        closer = next((message.name for message in protocol.messages if block in message.closes), None)
         if opener is not None and all(message.name != opener for message, _ in begun().layouts()):
             continue
         inside = [
             (message, now)
             for message, now in begun().layouts()
-            if block in message.places and message.opens is None and message.closes is None
+            if block in message.places and message.opens is None and not message.closes
         ]
         describing = {name for message, _ in inside for name in looked_up(message.fields).values()}
         for what in ("", "before what describes them", "out of place"):

@@ -1,7 +1,7 @@
 """A connection of two sides: bytes in, whole messages out, no socket.
 
-Both sides change one state: what a session waits for, and its version. Which message changes what, and how long each
-one is, comes from the layouts; this file only keeps the state.
+Both sides change one state: the block that is open, what the session waits for, and its version. Which message changes
+what, and how long each one is, comes from the layouts.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from logicalrep_runtime.errors import DecodeError, codec_name
-from logicalrep_runtime.layout import MessageLayout, ProtocolLayout
+from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
+from logicalrep_runtime.layout import MessageLayout
 from logicalrep_runtime.operations import Constant, Integer, Measure, Take
 from logicalrep_runtime.scalars import Buffer
+from logicalrep_runtime.session_state import SessionState
 
 _AnyMessage = TypeVar("_AnyMessage")
 Sender = Literal["server", "client"]
@@ -20,31 +21,95 @@ MOST = 1 << 30
 """The bytes of the longest message that is kept, if not told otherwise: 1 GiB."""
 
 
-class Conversation(Generic[_AnyMessage]):
+class Conversation(SessionState, Generic[_AnyMessage]):
     """The messages of both sides of one connection, for a subclass that brings its tables.
 
-    `receive` takes bytes as they come and yields the messages that are complete; `decode` takes one whole message. A
-    message that raises DecodeError leaves the state as it was, but where messages begin is not known any more then.
+    A message that raises DecodeError leaves the state as it was.
     """
 
-    layouts: ClassVar[ProtocolLayout]
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
     """The `parse` of each version by its number."""
 
-    def __init__(self, version: int | None = None, *, encoding: str = "utf-8", most: int = MOST) -> None:
+    def __init__(self, version: int | None = None, *, encoding: str = "utf-8", **given: bool | str) -> None:
         """Take the version that the sides may speak at most, the newest without it.
 
-        `encoding` is that of texts before a message tells another; `most` the bytes of the longest message.
+        `encoding` is that of texts before a message tells another; `given` are the session facts that no message tells.
         """
         if version is not None and version not in self.parsers:
             names = self.layouts.version_names
             known = ", ".join(f"{one} ({names[one]})" if one in names else str(one) for one in self.parsers)
             raise ValueError(f"protocol version {version} is unknown; known are {known}")
-        self.version = max(self.parsers) if version is None else version
-        self.encoding = codec_name(encoding)
+        untold = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
+        for name in given.keys() - set(untold):
+            raise unknown_argument(type(self), name, ["version", *untold, "encoding"])
+        super().__init__(max(self.parsers) if version is None else version, codec_name(encoding))
+        begun = {name: values[0] for name, values in self.layouts.values.items()}
+        self._facts: dict[str, Any] = {**dict.fromkeys(self.layouts.session, False), **begun, **given}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The value of each session fact: what the session waits for, for example."""
+        return self._facts
+
+    def _set(self, fact: str, value: Any) -> None:
+        self._facts[fact] = value
+
+    def decode(self, data: Buffer, *, sender: Sender) -> _AnyMessage:
+        """Decode a whole message. Raises DecodeError if the bytes are not exactly one that may come here."""
+        data = bytes(data)
+        version, layout = self._layout(data, sender)
+        message: _AnyMessage = self._parse(version, data, sender)
+        assert layout is not None
+        # A client may be ahead of what the server has read, so that blocks are the server's where both send a message.
+        if layout.sender != "both" or sender == "server":
+            if layout.places and self.block not in layout.places:
+                raise self._out_of_place(layout)
+            for name in layout.looking_up(version):
+                error = self._not_described(data, layout, name, getattr(message, name), sender)
+                if error is not None:
+                    raise error
+            self._follow(layout, message)
+        self.version = version
+        return message
+
+    def _parse(self, version: int, data: bytes, sender: Sender) -> Any:
+        """Call the `parse` of a version with the arguments that it takes."""
+        known = {"encoding": self.encoding, **self.facts}
+        given = {name: known[name] for name in self.layouts.parse_arguments if name in known}
+        if len({message.sender for message in self.layouts.messages}) > 1:
+            given["sender"] = sender
+        return self.parsers[version](data, **given)
+
+    def _layout(self, data: bytes, sender: Sender) -> tuple[int, MessageLayout | None]:
+        """The layout of a message, and the version that it is of: its own where a constant says another."""
+        layout = self.layouts.find(data, self.version, sender, self.facts) if data else None
+        if layout is None:
+            for version in sorted(self.parsers, reverse=True):
+                if data and (layout := self.layouts.find(data, version, sender, self.facts)) is not None:
+                    return version, layout
+        return self.version, layout
+
+    def _follow(self, layout: MessageLayout, message: object) -> None:
+        super()._follow(layout, message)
+        if layout.tells_encoding:
+            name, told, value = layout.tells_encoding
+            if getattr(message, name) == told:
+                known = getattr(message, value)
+                self.encoding = self.layouts.encodings.get(known, self.encoding)
+
+
+class FramedConversation(Conversation[_AnyMessage]):
+    """The same of messages that say how long they are: bytes as they come, and the messages that are complete.
+
+    After a DecodeError nobody knows where messages begin.
+    """
+
+    def __init__(
+        self, version: int | None = None, *, encoding: str = "utf-8", most: int = MOST, **given: bool | str
+    ) -> None:
+        """Take the bytes of the longest message as `most`, and the rest as a Conversation does."""
+        super().__init__(version, encoding=encoding, **given)
         self.most = most
-        self.facts: dict[str, Any] = {name: values[0] for name, values in self.layouts.values.items()}
-        """The value of each session fact: what the session waits for."""
         self._pending: dict[Sender, bytearray] = {"server": bytearray(), "client": bytearray()}
 
     def receive(self, data: Buffer, *, sender: Sender) -> Iterator[tuple[bytes, _AnyMessage]]:
@@ -67,44 +132,6 @@ class Conversation(Generic[_AnyMessage]):
     def pending(self) -> Mapping[Sender, int]:
         """The bytes of each side's message that is not complete."""
         return {sender: len(data) for sender, data in self._pending.items()}
-
-    def decode(self, data: Buffer, *, sender: Sender) -> _AnyMessage:
-        """Decode a whole message. Raises DecodeError if the bytes are not exactly one that may come here."""
-        data = bytes(data)
-        version, layout = self._layout(data, sender)
-        message: _AnyMessage = self._parse(version, data, sender)
-        self.version = version
-        if layout is not None:
-            self._follow(layout, message)
-        return message
-
-    def _parse(self, version: int, data: bytes, sender: Sender) -> Any:
-        """Call the `parse` of a version with the arguments that it takes."""
-        known = {"encoding": self.encoding, **self.facts}
-        given = {name: known[name] for name in self.layouts.parse_arguments if name in known}
-        if len({message.sender for message in self.layouts.messages}) > 1:
-            given["sender"] = sender
-        return self.parsers[version](data, **given)
-
-    def _layout(self, data: bytes, sender: Sender) -> tuple[int, MessageLayout | None]:
-        """The layout of a message, and the version that it is of: its own where a constant says another."""
-        layout = self.layouts.find(data, self.version, sender, self.facts) if data else None
-        if layout is None:
-            for version in sorted(self.parsers, reverse=True):
-                if data and (layout := self.layouts.find(data, version, sender, self.facts)) is not None:
-                    return version, layout
-        return self.version, layout
-
-    def _follow(self, layout: MessageLayout, message: _AnyMessage) -> None:
-        """Change the state as the message does."""
-        if layout.sets:
-            name, _, value = layout.sets.partition(" = ")
-            self.facts[name] = value
-        if layout.tells_encoding:
-            name, told, value = layout.tells_encoding
-            if getattr(message, name) == told:
-                known = getattr(message, value)
-                self.encoding = self.layouts.encodings.get(known, self.encoding)
 
     def _size(self, head: bytes, sender: Sender) -> int | None:
         """The bytes of the message that begins so; None where more are needed to know."""

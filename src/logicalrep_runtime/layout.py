@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 from logicalrep_runtime.operations import Constant, Integer, Operations, Take, flat
 
+OUTSIDE = "outside"
+"""The place of messages that stand between blocks."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartLayout:
@@ -44,11 +47,12 @@ class MessageLayout:
     callbacks: tuple[str, ...] = ()
     """The output plugin's callbacks that send it."""
     places: tuple[str, ...] = ()
-    """The blocks that it may stand in; `outside` means between them."""
+    """The blocks that it may stand in, `outside` for between them; () for anywhere. Of a message that both sides send,
+    it is where the server may, and the server's alone opens and closes blocks."""
     opens: str = ""
     """The block that it opens."""
-    closes: str = ""
-    """The block that it closes."""
+    closes: tuple[str, ...] = ()
+    """The blocks of which it closes the one that is open."""
     when: Sequence[str] = ()
     """The session fact, and its value, without which it is another message with the same tag; () for always."""
     sets: str = ""
@@ -74,6 +78,10 @@ class MessageLayout:
     def fields(self) -> Operations:
         """The rows of the documentation's table."""
         return tuple(flat(self.operations))
+
+    def looking_up(self, version: int) -> list[str]:
+        """The fields of a version with numbers of what other messages have described."""
+        return [one.name for one in self.fields if one.name in self.looks_up and one.since <= version]
 
     def comes_in(self, version: int, facts: Mapping[str, bool]) -> bool:
         """Whether servers send it to clients of the version in a session where these facts hold."""

@@ -95,17 +95,119 @@ def test_readers_and_writers_of_the_low_byte_first_agree(folder: Path) -> None:
     run(folder, "-c", AGREE, path=[folder, ROOT / "src"])
 
 
+STORMS = {
+    "protocol.yaml": """
+protocol: storms
+package: storms
+title: Storms
+doc: Messages about storms.
+types:
+  Number: {base: Int16, signed: false, python: units.Tenths, made by: units.Tenths, doc: A number.}
+versions:
+  1: {module: v1, doc: The only one.}
+session:
+  stormy: {doc: There is a storm.}
+  loud: {doc: The station was told to say how loud it is.}
+outside: in calm air
+blocks:
+  storm: From Storm to Calm.
+files: [all]
+""",
+    "all.yaml": """
+Station:
+  doc: A station.
+  place: outside
+  describes: number
+  described as: a station
+  fields:
+    - tag: Byte1('D')
+    - number: Int16 (Number)
+      doc: Its number.
+Storm:
+  doc: A storm begins.
+  place: outside
+  opens: storm
+  sets: stormy
+  fields:
+    - tag: Byte1('S')
+Calm:
+  doc: A storm ends.
+  place: storm
+  closes: storm
+  clears: stormy
+  fields:
+    - tag: Byte1('C')
+Reading:
+  doc: A reading.
+  place: anywhere
+  fields:
+    - tag: Byte1('R')
+    - station: Int16 (Number)
+      looks up: Station
+      doc: The station.
+    - force: Int8
+      when: stormy
+      doc: The force of the storm.
+    - noise: Int8
+      when: loud
+      doc: The noise.
+""",
+}
+FOLLOW = """
+from storms import Session, v1
+session = Session(loud=True)
+def refused(data):
+    before = (session.block, session.facts.copy(), dict(session.described))
+    try:
+        session.decode(data, sender="server")
+    except ValueError as error:
+        assert (session.block, session.facts, session.described) == before
+        print(error)
+    else:
+        raise AssertionError(data)
+def taken(data):
+    return session.decode(data, sender="server")
+refused(b"R\\0\\7\\5")
+taken(b"D\\0\\7")
+assert taken(b"R\\0\\7\\5") == v1.Reading(station=7, force=None, noise=5)
+refused(b"C")
+taken(b"S")
+assert session.facts == {"stormy": True, "loud": True} and session.block == "storm"
+assert taken(b"R\\0\\7\\6\\5") == v1.Reading(station=7, force=6, noise=5)
+refused(b"D\\0\\7")
+refused(b"S")
+taken(b"C")
+assert session.facts == {"stormy": False, "loud": True} and session.block == "outside"
+assert not hasattr(session, "receive")
+try:
+    Session(stormy=True)
+except TypeError as error:
+    print(error)
+"""
+
+
+def test_a_session_keeps_blocks_facts_and_what_is_described(folder: Path) -> None:
+    (folder / "storms").mkdir()
+    for name, text in STORMS.items():
+        (folder / "storms" / name).write_text(text, "utf-8")
+    for path, text in emit_project(load_project(folder / "storms")).items():
+        (folder / "out" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "out" / path).write_text(text, "utf-8")
+    assert run(folder, "-c", FOLLOW, path=[folder / "out", folder, ROOT / "src"]).splitlines() == [
+        "Reading: station at offset 1: expected a station that a Station has described, found TENTHS 0.7 °C",
+        "Calm: tag at offset 0: expected Calm inside a storm, found it in calm air",
+        "Station: tag at offset 0: expected Station in calm air, found it inside a storm",
+        "Storm: tag at offset 0: expected Storm in calm air, found it inside a storm",
+        "Session has no argument 'stormy'; there are version, loud, encoding",
+    ]
+
+
 @pytest.mark.parametrize(
     ("file", "before", "after", "finding"),
     [
         ("protocol", "byte order: little", "byte order: middle", "'byte order' is 'middle'"),
         ("protocol", "package: weather_protocol\n", "", "the protocol has no 'package'"),
-        (
-            "protocol",
-            "versions:",
-            "blocks:\n  storm: A storm.\nversions:",
-            "a protocol of another project has no 'blocks'",
-        ),
+        ("protocol", "versions:", "callbacks: a\nversions:", "a protocol of another project has no 'callbacks'"),
         ("protocol", "weather_protocol", "../weather", "'../weather' is no name of a package"),
         ("protocol", "weather_protocol", "struct", "'struct' is the name of a package that the generated one needs"),
         ("protocol", "base: Int16", "base: Int17", "'base' is 'Int17'"),

@@ -121,6 +121,77 @@ def test_a_session_follows_both_sides() -> None:
     assert "PasswordMessage" in [type(message).__name__ for _, _, message, *_ in decoded(chunks)]
 
 
+NOTICE = v3_0.NoticeResponse(fields=()).build()
+STATUS = v3_0.ParameterStatus(name="TimeZone", setting="UTC").build()
+NOTIFICATION = v3_0.NotificationResponse(process_id=1, channel="c", payload="").build()
+
+
+def test_notices_settings_and_notifications_may_come_anywhere() -> None:
+    places = set()
+    for path in RECORDED:
+        for chunks in connections(path):
+            session = Session()
+            for sender, data in chunks:
+                for _ in session.receive(data, sender=sender):
+                    if session.facts["expected"] == "messages":
+                        places.add(session.block)
+                        for more in (NOTICE, STATUS, NOTIFICATION):
+                            state = (session.block, session.facts.copy())
+                            session.decode(more, sender="server")
+                            assert (session.block, session.facts) == state
+    assert places == {"outside", "session start", "copy to the server", "copy to the client", "copy both ways"}
+
+
+def test_what_a_server_sends_in_another_place_is_refused() -> None:
+    """Each message that the server sent in a conversation, at each place where the spec has it not."""
+    by_name = {layout.name: layout for layout in PGWIRE.messages}
+    sent: dict[str, bytes] = {}
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in RECORDED:
+        for chunks in connections(path):
+            for sender, whole, message, session, _ in decoded(chunks):
+                name = type(message).__name__
+                # The keys of 3.0 are read in both versions.
+                if sender == "server" and by_name[name].tag and (session.version == 1 or name not in sent):
+                    sent[name] = whole
+    for path in RECORDED:
+        for chunks in connections(path):
+            session = Session()
+            for sender, data in chunks:
+                for _ in session.receive(data, sender=sender):
+                    for name, whole in sent.items():
+                        is_new = session.block not in found[name] and session.facts["expected"] == "messages"
+                        if is_new and session.block not in by_name[name].places:
+                            found[name].add(session.block)
+                            state = (session.block, session.facts.copy(), session.version)
+                            with pytest.raises(DecodeError, match=f"^{name}: tag at offset 0: expected {name} "):
+                                session.decode(whole, sender="server")
+                            assert (session.block, session.facts, session.version) == state
+    everywhere = {"outside", *(layout.opens for layout in PGWIRE.messages if layout.opens)}
+    assert {name: everywhere - set(by_name[name].places) for name in sent} == {name: found[name] for name in sent}
+    assert found["CopyData"] == {"outside", "session start", "copy to the server"}
+    assert found["ErrorResponse"] == set()
+
+
+def test_a_client_may_be_ahead_of_the_server() -> None:
+    session = Session()
+    session.decode(STARTUP.build(), sender="client")
+    session.decode(v3_0.AuthenticationOk().build(), sender="server")
+    session.decode(v3_0.ReadyForQuery(transaction_status=v3_0.TransactionStatus.IDLE).build(), sender="server")
+    session.decode(v3_0.Query(query="copy t from stdin").build(), sender="client")
+    session.decode(v3_0.CopyInResponse(overall_format=0, column_formats=()).build(), sender="server")
+    session.decode(v3_0.ErrorResponse(fields=()).build(), sender="server")
+    assert session.block == "outside"
+    # What the client has sent before it reads the error; the server drops it.
+    assert session.decode(v3_0.CopyData(data=b"1").build(), sender="client") == v3_0.CopyData(data=b"1")
+    session.decode(v3_0.CopyDone().build(), sender="client")
+    error = (
+        "CopyDone: tag at offset 0: expected CopyDone inside a copy to the client or inside a copy both ways, found it"
+    )
+    with pytest.raises(DecodeError, match=error):
+        session.decode(v3_0.CopyDone().build(), sender="server")
+
+
 def test_versions_differ_in_their_keys() -> None:
     for file, version, size in (("pg18-cancel_3_0", 1, 4), ("pg18-cancel_3_2", 2, 32)):
         keys, versions = set(), set()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from logicalrep_protocol.pgwire import v3_0, v3_2
 from logicalrep_protocol.pgwire.layouts import PGWIRE
-from logicalrep_runtime.conversation import Conversation
+from logicalrep_runtime.conversation import FramedConversation
 
 __all__ = ["PARSE", "AnyMessage", "Session", "v3_0", "v3_2"]
 
@@ -27,7 +27,7 @@ PARSE: Mapping[int, Callable[..., AnyMessage]] = {
 """The `parse` of each version by its number."""
 
 
-class Session(Conversation[AnyMessage]):
+class Session(FramedConversation[AnyMessage]):
     """The messages of both sides of a connection, in the order in which they come.
 
     Example:

@@ -33,6 +33,7 @@ PGWIRE = ProtocolLayout(
         2,
     ),
     version_names={1: "3.0", 2: "3.2"},
+    outside="outside of the start and of copies",
     session={
         "expected": "The session waits for this.",
     },
@@ -89,6 +90,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONOK",
+            places=("session start",),
             sets="expected = messages",
             doc="The client is who it says.",
             operations=(
@@ -111,6 +113,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONKERBEROSV5",
+            places=("session start",),
             doc="Asks for Kerberos V5.",
             operations=(
                 Constant(name="tag", type="Byte1('R')", width=1, is_character=True, code=82),
@@ -132,6 +135,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONCLEARTEXTPASSWORD",
+            places=("session start",),
             sets="expected = password",
             doc="Asks for the password as it is.",
             operations=(
@@ -154,6 +158,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONMD5PASSWORD",
+            places=("session start",),
             sets="expected = password",
             doc="Asks for the password, hashed with MD5.",
             operations=(
@@ -177,6 +182,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONGSS",
+            places=("session start",),
             sets="expected = gss",
             doc="Asks for GSSAPI data.",
             operations=(
@@ -199,6 +205,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONGSSCONTINUE",
+            places=("session start",),
             sets="expected = gss",
             doc="Brings further data of GSSAPI or SSPI.",
             operations=(
@@ -221,6 +228,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONSSPI",
+            places=("session start",),
             sets="expected = gss",
             doc="Asks for SSPI data.",
             operations=(
@@ -243,6 +251,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONSASL",
+            places=("session start",),
             sets="expected = sasl_initial",
             doc="Asks for SASL, and names the mechanisms that may be used.",
             operations=(
@@ -274,6 +283,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONSASLCONTINUE",
+            places=("session start",),
             sets="expected = sasl",
             doc="A challenge of the mechanism.",
             operations=(
@@ -296,6 +306,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-AUTHENTICATIONSASLFINAL",
+            places=("session start",),
             doc="The last data of the mechanism.",
             operations=(
                 Constant(name="tag", type="Byte1('R')", width=1, is_character=True, code=82),
@@ -317,6 +328,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-BACKENDKEYDATA",
+            places=("session start",),
             doc="The key by which the session can be cancelled.",
             operations=(
                 Constant(name="tag", type="Byte1('K')", width=1, is_character=True, code=75),
@@ -416,6 +428,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-BINDCOMPLETE",
+            places=("outside",),
             doc="The portal of Bind is there.",
             operations=(
                 Constant(name="tag", type="Byte1('2')", width=1, is_character=True, code=50),
@@ -499,6 +512,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-CLOSECOMPLETE",
+            places=("outside",),
             doc="What Close names is closed.",
             operations=(
                 Constant(name="tag", type="Byte1('3')", width=1, is_character=True, code=51),
@@ -519,6 +533,8 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COMMANDCOMPLETE",
+            places=("outside", "copy to the server", "copy both ways"),
+            closes=("copy to the server", "copy both ways"),
             doc="A command has ended well.",
             operations=(
                 Constant(name="tag", type="Byte1('C')", width=1, is_character=True, code=67),
@@ -543,6 +559,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="both",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYDATA",
+            places=("copy to the client", "copy both ways"),
             carries="walsender",
             doc="A piece of the data of COPY, or of what a replication connection carries.",
             operations=(
@@ -564,6 +581,8 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="both",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYDONE",
+            places=("copy to the client", "copy both ways"),
+            closes=("copy to the client",),
             doc="The data of COPY is complete.",
             operations=(
                 Constant(name="tag", type="Byte1('c')", width=1, is_character=True, code=99),
@@ -604,6 +623,8 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYINRESPONSE",
+            places=("outside",),
+            opens="copy to the server",
             doc="The server waits for the data of COPY.",
             operations=(
                 Constant(name="tag", type="Byte1('G')", width=1, is_character=True, code=71),
@@ -649,6 +670,8 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYOUTRESPONSE",
+            places=("outside",),
+            opens="copy to the client",
             doc="The data of COPY follows.",
             operations=(
                 Constant(name="tag", type="Byte1('H')", width=1, is_character=True, code=72),
@@ -694,6 +717,8 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYBOTHRESPONSE",
+            places=("outside",),
+            opens="copy both ways",
             doc="Data goes both ways from here on; for replication alone.",
             operations=(
                 Constant(name="tag", type="Byte1('W')", width=1, is_character=True, code=87),
@@ -739,6 +764,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-DATAROW",
+            places=("outside", "copy both ways"),
             doc="A row of a result.",
             operations=(
                 Constant(name="tag", type="Byte1('D')", width=1, is_character=True, code=68),
@@ -796,6 +822,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-EMPTYQUERYRESPONSE",
+            places=("outside",),
             doc="The query was empty; comes in place of CommandComplete.",
             operations=(
                 Constant(name="tag", type="Byte1('I')", width=1, is_character=True, code=73),
@@ -816,6 +843,8 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-ERRORRESPONSE",
+            places=("outside", "session start", "copy to the server", "copy to the client", "copy both ways"),
+            closes=("copy to the server", "copy to the client", "copy both ways"),
             doc="An error.",
             operations=(
                 Constant(name="tag", type="Byte1('E')", width=1, is_character=True, code=69),
@@ -948,6 +977,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-FUNCTIONCALLRESPONSE",
+            places=("outside",),
             doc="The result of FunctionCall.",
             operations=(
                 Constant(name="tag", type="Byte1('V')", width=1, is_character=True, code=86),
@@ -1029,6 +1059,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-NEGOTIATEPROTOCOLVERSION",
+            places=("session start",),
             doc="The server speaks an older minor version, or does not know options of the StartupMessage.",
             operations=(
                 Constant(name="tag", type="Byte1('v')", width=1, is_character=True, code=118),
@@ -1070,6 +1101,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-NODATA",
+            places=("outside",),
             doc="What Describe names returns no rows.",
             operations=(
                 Constant(name="tag", type="Byte1('n')", width=1, is_character=True, code=110),
@@ -1090,6 +1122,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-NOTICERESPONSE",
+            places=("outside", "session start", "copy to the server", "copy to the client", "copy both ways"),
             doc="A notice, at any time.",
             operations=(
                 Constant(name="tag", type="Byte1('N')", width=1, is_character=True, code=78),
@@ -1120,6 +1153,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-NOTIFICATIONRESPONSE",
+            places=("outside", "session start", "copy to the server", "copy to the client", "copy both ways"),
             doc="A notification, at any time.",
             operations=(
                 Constant(name="tag", type="Byte1('A')", width=1, is_character=True, code=65),
@@ -1148,6 +1182,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-PARAMETERDESCRIPTION",
+            places=("outside",),
             doc="The types of a prepared statement\u0027s parameters.",
             operations=(
                 Constant(name="tag", type="Byte1('t')", width=1, is_character=True, code=116),
@@ -1187,6 +1222,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-PARAMETERSTATUS",
+            places=("outside", "session start", "copy to the server", "copy to the client", "copy both ways"),
             tells_encoding=("name", "client_encoding", "setting"),
             doc="The value of a setting that clients want to know, at the start and when it changes.",
             operations=(
@@ -1246,6 +1282,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-PARSECOMPLETE",
+            places=("outside",),
             doc="The prepared statement of Parse is there.",
             operations=(
                 Constant(name="tag", type="Byte1('1')", width=1, is_character=True, code=49),
@@ -1287,6 +1324,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-PORTALSUSPENDED",
+            places=("outside",),
             doc="Execute has returned as many rows as it may; the portal has more.",
             operations=(
                 Constant(name="tag", type="Byte1('s')", width=1, is_character=True, code=115),
@@ -1327,6 +1365,8 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-READYFORQUERY",
+            places=("session start", "outside"),
+            closes=("session start",),
             doc="The server is ready for the next command.",
             operations=(
                 Constant(name="tag", type="Byte1('Z')", width=1, is_character=True, code=90),
@@ -1355,6 +1395,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-ROWDESCRIPTION",
+            places=("outside", "copy both ways"),
             doc="The columns of a result.",
             operations=(
                 Constant(name="tag", type="Byte1('T')", width=1, is_character=True, code=84),
@@ -1470,6 +1511,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="client",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-STARTUPMESSAGE",
+            opens="session start",
             when=["expected", "startup"],
             sets="expected = messages",
             doc="Opens a session.",
@@ -1558,6 +1600,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html",
+            places=("outside",),
             when=["expected", "encryption"],
             sets="expected = startup",
             doc="Answers SSLRequest or GSSENCRequest with one byte, without a tag and a length.",

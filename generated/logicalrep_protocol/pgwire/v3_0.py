@@ -1119,6 +1119,8 @@ class CopyData:
 class CopyDone:
     """The data of COPY is complete.
 
+    A walsender may send a keepalive after its own.
+
     https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYDONE
     """
 

@@ -37,7 +37,7 @@ from logicalrep.transactions.transaction import Event, NonTransactionalMessage, 
 from logicalrep_protocol.columnar import Session, locate_batch
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_protocol.versions import Relation, Type
-from logicalrep_runtime.decoder import OUTSIDE
+from logicalrep_runtime.layout import OUTSIDE
 from logicalrep_runtime.scalars import Lsn, Oid
 
 _JOINED = 1 << 20

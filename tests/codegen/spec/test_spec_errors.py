@@ -208,7 +208,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Close:\n",
         "Open:\n",
         [
-            "spec/shop/protocol.yaml:1:1: one message closes the block 'stream', but here it is none",
+            "spec/shop/protocol.yaml:1:1: no message closes the block 'stream'",
             "spec/shop/protocol.yaml:16:3: streaming is set or cleared by a message, but not both",
             "spec/shop/stream.yaml:18:1: key 'Open' is there twice, first in line 1",
         ],
@@ -788,7 +788,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "  place: [outside, stream]\n",
         "  place: [outside, street]\n",
-        ["spec/shop/row.yaml:5:20: 'place' has 'street'; allowed: outside, stream"],
+        ["spec/shop/row.yaml:5:20: 'place' has 'street'; allowed: outside, stream, anywhere"],
     ),
     "an unknown callback": (
         ROW,
@@ -823,7 +823,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "  closes: stream\n",
         "",
-        ["spec/shop/protocol.yaml:1:1: one message closes the block 'stream', but here it is none"],
+        ["spec/shop/protocol.yaml:1:1: no message closes the block 'stream'"],
     ),
     "a block that two open": (
         ROW,
@@ -1049,7 +1049,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "files: [row]",
         [
             "spec/shop/protocol.yaml:1:1: callback 'stream_cb' sends no message",
-            "spec/shop/protocol.yaml:1:1: one message closes the block 'stream', but here it is none",
+            "spec/shop/protocol.yaml:1:1: no message closes the block 'stream'",
             "spec/shop/protocol.yaml:1:1: one message opens the block 'stream', but here it is none",
             "spec/shop/stream.yaml:1:1: is not listed under 'files' in spec/shop/protocol.yaml",
         ],
@@ -1150,12 +1150,43 @@ def test_what_looks_something_up_is_of_the_type_that_is_described() -> None:
     ]
 
 
+def test_a_place_is_anywhere_or_some() -> None:
+    anywhere = changed(ROW, "  place: [outside, stream]\n", "  place: anywhere\n")
+    assert load(write(Path(), anywhere)) == load(write(Path(), FILES))
+    found = _findings(changed(ROW, "  place: [outside, stream]\n", "  place: [outside, anywhere]\n"))
+    assert found == ["spec/shop/row.yaml:5:3: 'place' has 'anywhere', and so nothing else"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "finding"),
+    [
+        ("  sets: streaming\n", "  sets: mood\n", "'sets' names mood, but not which of its values: calm, busy"),
+        ("  opens: stream\n", "  opens: stream\n  when: mood\n", "'when' names mood, but not which of its values: calm, busy"),
+        ("  opens: stream\n", "  opens: stream\n  when: streaming\n", "'when' names streaming, which has no values"),
+        ("  opens: stream\n", "  opens: stream\n  clears: mood\n", "'clears' names mood, which has a value always"),
+        ("  opens: stream\n", "  opens: stream\n  clears: mood = busy\n", "'clears' names mood, which has a value always"),
+    ],
+)  # fmt: skip
+def test_a_fact_with_values_has_one_always(before: str, after: str, finding: str) -> None:
+    mood = "  parallel:\n    since: 2\n    doc: Several at once.\n"
+    values = f"{mood}  mood:\n    doc: A mood.\n    values: {{calm: Calm., busy: Busy.}}\n"
+    found = _findings(changed("shop/protocol.yaml", mood, values) | changed(STREAM, before, after))
+    assert f"spec/shop/stream.yaml:1:1: Open: {finding}" in found
+
+
+def test_no_row_depends_on_a_fact_with_values() -> None:
+    mood = "  parallel:\n    since: 2\n    doc: Several at once.\n"
+    values = f"{mood}  mood:\n    doc: A mood.\n    values: {{calm: Calm., busy: Busy.}}\n"
+    found = _findings(
+        changed("shop/protocol.yaml", mood, values) | changed(ROW, "      when: streaming\n", "      when: mood\n")
+    )
+    assert "spec/shop/row.yaml:8:7: Row.xid: no field can depend on mood, which has values" in found
+
+
 def test_what_closes_a_block_stands_in_it_and_outside_perhaps() -> None:
     load(write(Path(), changed(STREAM, "  place: stream\n", "  place: [stream, outside]\n")))
     found = _findings(changed(STREAM, "  place: stream\n", "  place: outside\n"))
-    assert found == [
-        "spec/shop/stream.yaml:18:1: Close closes a block, so its place must be 'stream', with or without 'outside'"
-    ]
+    assert found == ["spec/shop/stream.yaml:18:1: Close closes the block 'stream', so its place must have that"]
 
 
 def test_a_comment_after_anything_but_prose_is_a_comment() -> None:

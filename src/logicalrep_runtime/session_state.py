@@ -1,0 +1,84 @@
+"""The state that messages change in a session: the block that is open, what was described, and the session's facts.
+
+What a message may follow and what it changes comes from the layouts; decoders of one side and of both keep it alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+from logicalrep_runtime.errors import DecodeError
+from logicalrep_runtime.layout import OUTSIDE, MessageLayout, ProtocolLayout
+from logicalrep_runtime.layout_walk import walk
+from logicalrep_runtime.operations import Take
+
+
+class SessionState:
+    """The state of a session, for decoders that bring a protocol's tables and keep its facts."""
+
+    layouts: ClassVar[ProtocolLayout]
+    """The protocol's messages."""
+
+    def __init__(self, version: int, encoding: str) -> None:
+        self.version = version
+        self.encoding = encoding
+        self.described: dict[str, dict[Any, Any]] = {
+            layout.name: {} for layout in self.layouts.messages if layout.describes
+        }
+        """The last message for each number, by the name of the message that describes something."""
+        self.block = OUTSIDE
+        """The session's place: `outside`, or the block that is open."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """All session facts by name: the value of each for the message that comes next."""
+        raise NotImplementedError
+
+    def _set(self, fact: str, value: Any) -> None:
+        """Change a session fact."""
+        raise NotImplementedError
+
+    def _follow(self, layout: MessageLayout, message: object) -> None:
+        """Change the state as the message does."""
+        if layout.describes:
+            self.described[layout.name][getattr(message, layout.describes)] = message
+        if layout.opens:
+            self.block = layout.opens
+        elif self.block in layout.closes:
+            self.block = OUTSIDE
+        if layout.sets:
+            fact, _, value = layout.sets.partition(" = ")
+            self._set(fact, value or True)
+        if layout.clears:
+            self._set(layout.clears, False)
+
+    def _out_of_place(self, layout: MessageLayout) -> DecodeError:
+        here = self.layouts.outside if self.block == OUTSIDE else f"inside a {self.block}"
+        allowed = [f"inside a {place}" for place in layout.places if place != OUTSIDE]
+        if OUTSIDE in layout.places:
+            allowed.insert(0, self.layouts.outside)
+        field = "tag" if layout.tag else "message"
+        return DecodeError(layout.name, field, 0, f"{layout.name} {' or '.join(allowed)}", f"it {here}")
+
+    def _not_described(
+        self, data: bytes, layout: MessageLayout, name: str, number: Any, sender: str = "server"
+    ) -> DecodeError | None:
+        """The error for a number, or the first of several, that nothing has described: no row of it can be read."""
+        described: Collection[int] = self.described[layout.looks_up[name]]
+        path = name
+        if isinstance(number, tuple):
+            index = next((index for index, each in enumerate(number) if each not in described), None)
+            if index is None:
+                return None
+            path, number = f"{name}[{index}]", number[index]
+        elif number in described:
+            return None
+        steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding, sender=sender)
+        step = next(step for step in steps if step.path == path)
+        describing = next(other for other in self.layouts.messages if other.name == layout.looks_up[name])
+        expected = f"{describing.described_as} that a {describing.name} has described"
+        assert isinstance(step.operation, Take)
+        assert step.operation.wrapper is not None
+        type_name = step.operation.wrapper.__name__.upper()
+        return DecodeError(layout.name, path, step.offset, expected, f"{type_name} {number}")
