@@ -16,6 +16,10 @@ class OtherShape(NeedsResync):
     """Changes with other columns, or another replica identity, than the table has."""
 
 
+class MissingRows(NeedsResync):
+    """Updated or deleted rows that are not in the table."""
+
+
 class Ended(Exception):  # noqa: N818
     """The work is to end, as `stop` was set."""
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from logicalrep.pipeline.catalog.catalog import Catalog
-from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
+from logicalrep.pipeline.catalog.proof import ATTACHED, reason_to_load
+from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.load.table_loads import TableLoads
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.stops import TableStops
@@ -35,6 +36,9 @@ class TableFailures:
         """
         try:
             return action()
+        except MissingRows as error:
+            partitions = self._query_unproven_partitions(table)
+            self.loads.load(table, ATTACHED if partitions else error.description, partitions)
         except NeedsResync as error:
             self.loads.load(table, error.description)
         except DamagedError as error:
@@ -58,6 +62,14 @@ class TableFailures:
             self.stops.hold(table, error)
         else:
             self.stops.stop(table, reason_of(error))
+
+    def _query_unproven_partitions(self, table: Table) -> tuple[int, ...]:
+        """Return the partitions that may have the rows which a table with a key lacks, if they alone can be loaded."""
+        assert table.stored is not None
+        before, now = table.stored.table, self.catalog.refresh([table.oid]).tables.get(table.oid)
+        if now is None or before.key is None or reason_to_load(before, now) is not None:
+            return ()
+        return self.catalog.unproven_partitions(before, now.table)
 
     def _query_change(self, table: Table) -> str | None:
         """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""

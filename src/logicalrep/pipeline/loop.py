@@ -65,7 +65,7 @@ class Loop:
                 self._receiver.wait(0)
                 self._stop.wait(0.2)
                 continue
-            self._tables.step()
+            self._tables.step(self._taken)
             self._tables.say_loads()
             self._tables.tidy(is_busy=self._receiver.has_changes)
             self._run_batch(at_once=target is not None)
@@ -100,8 +100,8 @@ class Loop:
             is_much = self._tables.waiting_bytes > _MOST_WAITING
             return Changes((), self._taken) if is_much else self._receiver.take()
         has_changes = self._receiver.wait(0.1)
-        # A load may wait for the changes that are there to be acknowledged.
-        at_once = at_once or self._receiver.is_to_begin_again
+        # A load may wait for the changes that are there to be taken, or acknowledged.
+        at_once = at_once or self._receiver.is_to_begin_again or self._tables.waits_for_changes
         if not has_changes:
             return self._receiver.take() if at_once or self._checkpoints.is_due else None
         pause = self._batch_at + self._settings.every - time.monotonic()

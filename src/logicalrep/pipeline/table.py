@@ -110,6 +110,11 @@ class Table:
         return self.stored is not None and (self.pending_load is None or self.pending_load.replaces != self.load)
 
     @property
+    def lacks_partitions(self) -> bool:
+        """Whether rows of partitions are to be put in among its own, at a position between its buffered changes."""
+        return self.pending_load is not None and bool(self.pending_load.partitions)
+
+    @property
     def is_asked_for(self) -> bool:
         """Whether somebody asked for its load, and so takes its columns as they are."""
         return self.pending_load is not None and self.pending_load.reason == ASKED_FOR

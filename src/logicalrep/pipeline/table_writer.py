@@ -23,7 +23,7 @@ from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.evolution import evolution
 from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
-from logicalrep.pipeline.catalog.proof import latest, proven
+from logicalrep.pipeline.catalog.proof import ATTACHED, latest, proven, reason_to_load, with_partitions_of
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.opening import open_table, replace_table
@@ -36,6 +36,7 @@ from logicalrep.pipeline.history.companion import (
     replaced_companion,
     wanted,
 )
+from logicalrep.pipeline.history.partition_rows import put_in
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
@@ -175,7 +176,14 @@ class TableWriter:
     # Rows
 
     def apply(
-        self, table: Table, rows: pa.Table, end: Lsn, now: CatalogTable | None = None, *, has_all: bool = False
+        self,
+        table: Table,
+        rows: pa.Table,
+        end: Lsn,
+        now: CatalogTable | None = None,
+        *,
+        has_all: bool = False,
+        may_lack_rows: bool = False,
     ) -> None:
         """Apply a table's rows, all those of commits before `end`; it gets other columns and keys in between.
 
@@ -185,6 +193,7 @@ class TableWriter:
             end: the end of the rows.
             now: the table as the catalog describes it; None if there are no Relation messages.
             has_all: whether the catalog had the transactions of all rows then.
+            may_lack_rows: whether rows that are updated or deleted may be missing.
 
         Raises:
             NotProvenYetError: rows have labels that are not known; they wait for a state of the catalog that has all.
@@ -207,9 +216,9 @@ class TableWriter:
                 self._evolve(table, replace(table.stored.table, type_parts=parts_of_types), now)
             upto = Lsn(end - 1) if number == len(parts) else Lsn(part["commit_lsn"][-1].as_py())
             try:
-                self._apply(table, part, upto)
+                self._apply(table, part, upto, may_lack_rows)
             except OF_CHANGES:
-                self._apply_in_turn(table, part)
+                self._apply_in_turn(table, part, may_lack_rows)
 
     def _new(self, table: Table, rows: pa.Table) -> tuple[list[SentRelation], pa.Table]:
         """Return the Relation messages and the changes of the commits that a table does not have."""
@@ -220,15 +229,16 @@ class TableWriter:
             rows = chosen(rows, pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
         return sent_relations(rows)
 
-    def _apply(self, table: Table, changes: pa.Table, upto: Lsn) -> None:
+    def _apply(self, table: Table, changes: pa.Table, upto: Lsn, may_lack_rows: bool) -> None:
         assert table.stored is not None
         assert table.application is not None
         stored, application = table.stored, table.application
         for companion in table.companions.values():
-            self._run(companion, partial(apply_companion, companion, changes, upto, application, self._engine))
-        self._run(stored, lambda: apply(stored, changes, upto, application, self._engine))
+            of_companion = partial(apply_companion, companion, changes, upto, application, self._engine)
+            self._run(companion, partial(of_companion, may_lack_rows=may_lack_rows))
+        self._run(stored, lambda: apply(stored, changes, upto, application, self._engine, may_lack_rows=may_lack_rows))
 
-    def _apply_in_turn(self, table: Table, changes: pa.Table) -> None:
+    def _apply_in_turn(self, table: Table, changes: pa.Table, may_lack_rows: bool) -> None:
         """Apply as many commits as can be, as one value fails all that goes with it. Raises RefusedCommit."""
         lsns = np.unique(changes["commit_lsn"].to_numpy())
         first, count = 0, (len(lsns) + 1) // 2
@@ -237,7 +247,7 @@ class TableWriter:
             of = changes["commit_lsn"]
             part = changes.filter(pc.and_(pc.greater_equal(of, least), pc.less_equal(of, last)))
             try:
-                self._apply(table, part, Lsn(last))
+                self._apply(table, part, Lsn(last), may_lack_rows)
             except OF_CHANGES as error:
                 if count == 1:
                     raise RefusedCommit(Lsn(least), error) from error
@@ -329,7 +339,7 @@ class TableWriter:
         self.remove_buffer(table)
         return True
 
-    def _apply_buffered(self, table: Table, rows: pa.Table, end: Lsn) -> bool:
+    def _apply_buffered(self, table: Table, rows: pa.Table, end: Lsn, *, may_lack_rows: bool = False) -> bool:
         """Apply some of the change buffer; return False if the catalog does not have its transactions yet."""
         relations, now, has_all = self._new(table, rows)[0], None, False
         if relations or has_labels(table):
@@ -341,7 +351,7 @@ class TableWriter:
             if now is None:
                 raise NeedsResync("it was dropped before its changes were proven")
         try:
-            self.apply(table, rows, end, now, has_all=has_all)
+            self.apply(table, rows, end, now, has_all=has_all, may_lack_rows=may_lack_rows)
         except NotProvenYetError:
             return False
         self._buffer.forget(table.folder, end)
@@ -385,9 +395,9 @@ class TableWriter:
 
     # Loads
 
-    def count_load(self, table: Table, reason: str) -> None:
+    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> None:
         """Count a load. Raises LoadedTooOftenError if it is one too many for this reason."""
-        self._patience.run(lambda: self._load_counts.add(table.folder, reason))
+        self._patience.run(lambda: self._load_counts.add(table.folder, reason, partitions))
 
     def forget_loads(self, table: Table) -> None:
         """Count a table's loads anew."""
@@ -436,4 +446,38 @@ class TableWriter:
             )
         )
         table.load, table.application = loaded.load, application
+        self.apply_buffer(table)
+
+    def put_in(self, table: Table, loaded: LoadedTable) -> None:
+        """Put loaded rows of partitions in by key, among the rows that the table has from before their snapshot.
+
+        What was buffered before is applied first: a row of these partitions may be missing that it changes, and is as
+        it was loaded then. What comes later is applied to all.
+
+        Raises NeedsResync if it is not proven what the other rows are at the snapshot.
+        """
+        now, stored, pending_load = loaded.now, table.stored, table.pending_load
+        assert now is not None
+        assert stored is not None
+        assert table.application is not None
+        assert pending_load is not None
+        for end, rows in self._buffer.changes(table.folder):
+            rows = chosen(rows, pc.less(rows["commit_lsn"], pa.scalar(int(loaded.position), pa.int64())))
+            while not self._apply_buffered(table, rows, min(end, loaded.position), may_lack_rows=True):
+                time.sleep(_CATALOG_AGAIN)
+                if self._is_to_end(table):
+                    return
+            if end >= loaded.position:
+                break
+        reason = reason_to_load(stored.table, now, pending_load.partitions)
+        if reason is not None or now.table.key is None:
+            raise NeedsResync(reason or ATTACHED)
+        after = latest(stored.table, now)
+        if not is_same_shape(stored.table, after):
+            self._evolve(table, with_partitions_of(after, stored.table), now)
+        # The table itself comes last: a kill before that has the partitions loaded again, which changes nothing twice.
+        for each in reversed(table.stored_tables):
+            described = evolution(each.table, after, now).table
+            self._run(each, partial(put_in, each, described, loaded, stored.folder, table.application, self._engine))
+        self.save_pending_load(table, replace(pending_load, partitions=()))
         self.apply_buffer(table)

@@ -15,7 +15,7 @@ from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.pipeline.apply.renaming import Copied
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.unproven import Ready, UnprovenChanges, first_unproven
-from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
+from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.failures import TableFailures
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.lifecycle import Phase
@@ -260,7 +260,7 @@ class TableManager:
         if table.phase is Phase.FOLLOWING:
             try:
                 self._writer.apply(table, rows, end, ready.now, has_all=ready.has_all)
-            except RefusedCommit:
+            except (RefusedCommit, MissingRows):
                 # They are buffered before the slot moves on.
                 self._writer.keep(table, rows, end)
                 raise
@@ -351,9 +351,17 @@ class TableManager:
         self._loads.catch_up(table, partial(self._writer.apply_buffer, table), f"the commit {lsn} is skipped")
         return True
 
-    def step(self) -> None:
-        """Go on with what has ended in other threads: copies, and buffered changes that are applied."""
-        self._loads.step(self._tables)
+    @property
+    def waits_for_changes(self) -> bool:
+        """Whether copied partitions wait for the changes before their snapshot."""
+        return self._loader.waits_for_changes
+
+    def step(self, taken: Lsn) -> None:
+        """Go on with what has ended in other threads: copies, and buffered changes that are applied.
+
+        Every commit before `taken` is applied, or buffered.
+        """
+        self._loads.step(self._tables, taken)
         for table in self._tables.values():
             if table.job is not None and table.job.done():
                 self._failures.run(table, partial(self._loads.finish, table))

@@ -51,7 +51,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     monkeypatch.setattr(matching, "_AT_ONCE", 1000)
     with monkeypatch.context() as killed:
         # Both companion tables have the batch, the table itself has not.
-        killed.setattr(table_writer, "apply", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr(table_writer, "apply", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             replicate_once(db18, tmp_path, **tables)
     assert rows(tmp_path, "t", "id", "_deleted") == [(i, False) for i in (1, 2, 3, 4)]

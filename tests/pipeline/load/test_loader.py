@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -11,7 +12,11 @@ import pytest
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn, TimestampTz
 from tests.waiting import eventually
+
+NOW = Lsn(100)
+"""Every commit before it is taken."""
 
 
 class Held:
@@ -49,7 +54,7 @@ def test_tables_that_come_one_by_one_are_loaded_in_groups_two_at_a_time() -> Non
         held.go_on.set()
 
         def are_all_there() -> bool:
-            found.extend(loader.results())
+            found.extend(loader.results(NOW))
             return len(found) == 20
 
         eventually(are_all_there)
@@ -63,7 +68,7 @@ def test_a_table_that_is_wanted_twice_before_its_load_is_loaded_once() -> None:
     with Loader(cast(Loading, held), threading.Event()) as loader:
         for _ in range(3):
             loader.add({names(1)[0]: WantedLoad("t0", 1)})
-        eventually(lambda: len(loader.results()) == 1)
+        eventually(lambda: len(loader.results(NOW)) == 1)
         loader.add({names(1)[0]: WantedLoad("t0", 1)})
         eventually(lambda: len(held.groups) == 2)
 
@@ -78,7 +83,7 @@ def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
     with Loader(cast(Loading, held), threading.Event()) as loader:
         loader.add({names(1)[0]: WantedLoad("t0", 1)})
         with pytest.raises(ZeroDivisionError):
-            eventually(lambda: bool(loader.results()))
+            eventually(lambda: bool(loader.results(NOW)))
 
 
 def test_a_table_that_is_wanted_again_is_loaded_once_more_and_not_twice_at_the_same_time() -> None:
@@ -96,9 +101,40 @@ def test_a_table_that_is_wanted_again_is_loaded_once_more_and_not_twice_at_the_s
         found: list[TableName] = []
 
         def are_there() -> bool:
-            found.extend(result.name for result in loader.results())
+            found.extend(result.name for result in loader.results(NOW))
             return len(held.groups) == 3 and len(found) >= 2
 
         eventually(are_there)
     # What came of the first wish counts no more.
     assert sorted(found) == names(2)
+
+
+def test_partitions_are_returned_once_all_commits_before_their_snapshot_are_taken() -> None:
+    part, whole = names(2)
+    spec = cast(Any, SimpleNamespace())
+
+    class Copied(Held):
+        def load(self, folders: Mapping[TableName, WantedLoad], is_wanted: Any) -> Iterator[LoadedTable | NotLoaded]:
+            self.groups.append(list(folders))
+            for name in folders:
+                yield LoadedTable(name, spec, Lsn(101), [], "x", TimestampTz(0), None if name == whole else spec)
+
+    copying = Copied()
+    with Loader(cast(Loading, copying), threading.Event()) as loader:
+        loader.add({part: WantedLoad("t0", 1), whole: WantedLoad("t1", 2)})
+        found: list[TableName] = []
+
+        def take(taken: int) -> bool:
+            found.extend(result.name for result in loader.results(Lsn(taken)))
+            return loader.waits_for_changes
+
+        eventually(lambda: take(100))
+        assert not take(101)
+        assert sorted(found) == [part, whole]
+        # Another load of it is wanted before the copied rows are taken.
+        loader.add({part: WantedLoad("t0", 1)})
+        eventually(lambda: take(100))
+        loader.add({part: WantedLoad("t0", 1)})
+        eventually(lambda: len(copying.groups) == 3 and take(100))
+        assert not take(101)
+        assert found.count(part) == 2

@@ -96,6 +96,7 @@ def go_on(
 NOT_WHOLE = PendingLoad(FOLDER, "load 1", "its columns changed")
 WHOLE = PendingLoad(FOLDER, "load 0", "its columns changed")
 REFUSED = PendingLoad(FOLDER, None, "a commit was refused", refused="0/9", since=1.0)
+PARTITION = PendingLoad(FOLDER, None, "a partition", partitions=(7,))
 ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
 
 
@@ -128,6 +129,13 @@ ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
         ({"relation": 2, "pending": REFUSED}, Phase.QUEUED, ["another table of this name"]),
         ({"changed_by_others": "rows", "pending": REFUSED}, Phase.QUEUED, ["rows"]),
         ({"settings": OTHER, "pending": REFUSED}, Phase.QUEUED, ["its settings changed"]),
+        ({"before": state("loading"), "pending": PARTITION}, Phase.QUEUED, ["a partition"]),
+        ({"before": state("stopped"), "pending": PARTITION}, Phase.STOPPED, []),
+        ({"settings": OTHER, "pending": PARTITION}, Phase.QUEUED, ["its settings changed"]),
+        ({"was_left": True, "pending": PARTITION}, Phase.QUEUED, ["published again"]),
+        ({"relation": 2, "pending": PARTITION}, Phase.QUEUED, ["another table of this name"]),
+        ({"changed_by_others": "rows", "pending": PARTITION}, Phase.QUEUED, ["rows"]),
+        ({"has_companions": False, "pending": PARTITION}, Phase.QUEUED, ["its history or its changes are not there"]),
     ],
     ids=str,
 )
@@ -141,6 +149,7 @@ def test_a_table_goes_on_as_it_was_or_is_loaded(facts: dict[str, Any], phase: Ph
         ({"pending": NOT_WHOLE}, []),
         ({"pending": NOT_WHOLE, "has_other_masks": True}, ["buffer"]),
         ({"pending": WHOLE, "has_other_masks": True}, []),
+        ({"pending": PARTITION}, []),
         ({"pending": ASKED}, ["loads"]),
     ],
     ids=str,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -33,9 +33,10 @@ class Writer:
 
     behind: int = 0
     loads_left: int = 2
+    is_ending: bool = False
     did: list[str] = field(default_factory=list)
 
-    def count_load(self, table: Table, reason: str) -> None:
+    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> None:
         self.loads_left -= 1
         if self.loads_left < 0:
             raise LoadedTooOftenError("too often")
@@ -61,6 +62,12 @@ class Writer:
     def replace(self, table: Table, loaded: LoadedTable) -> None:
         self.did.append("replace")
 
+    def put_in(self, table: Table, loaded: LoadedTable) -> None:
+        self.did.append("put in")
+        assert table.pending_load is not None
+        if not self.is_ending:
+            self.save_pending_load(table, replace(table.pending_load, partitions=()))
+
     def apply_buffer(self, table: Table) -> None:
         self.did.append("apply")
 
@@ -83,7 +90,7 @@ class Loader:
     def progress(self) -> dict[TableName, object]:
         return self.copying
 
-    def results(self) -> list[LoadedTable | NotLoaded]:
+    def results(self, taken: Lsn) -> list[LoadedTable | NotLoaded]:
         ended, self.ended = self.ended, []
         return ended
 
@@ -109,7 +116,7 @@ class Fixture:
 
     def step(self, *results: LoadedTable | NotLoaded) -> None:
         self.loader.ended += results
-        self.loads.step({T: self.table})
+        self.loads.step({T: self.table}, Lsn(100))
 
     def end_job(self) -> None:
         assert self.table.job is not None
@@ -180,6 +187,38 @@ def follow(with_: Fixture) -> None:
     with_.step(copied())
     with_.end_job()
     assert with_.table.phase is Phase.FOLLOWING
+
+
+def test_partitions_are_put_in_among_changes_that_stay_buffered(pool: ThreadPoolExecutor) -> None:
+    with_ = Fixture(pool)
+    follow(with_)
+    before = SimpleNamespace(relation=SimpleNamespace(relation_id=2))
+    with_.table.stored = cast(Any, SimpleNamespace(table=before))
+    with_.table.load = "load 1"
+    with_.writer.did.clear()
+    with_.loads.load(with_.table, "a partition with rows was attached", [7])
+    assert with_.table.pending_load == PendingLoad(
+        "public/t", None, "a partition with rows was attached", partitions=(7,)
+    )
+    assert (with_.table.is_whole, with_.table.lacks_partitions) == (True, True)
+    assert with_.loader.wanted[-1][T].before is cast(Any, before)
+    of_partitions = replace(copied(), now=cast(Any, "the table in the catalog"))
+    with_.step(NotLoaded(T, "no", again=True))
+    assert with_.table.phase is Phase.QUEUED
+    with_.step(of_partitions)
+    with_.table.stored = None
+    with_.end_job()
+    assert (with_.table.phase, with_.writer.did) == (Phase.FOLLOWING, ["put in"])
+
+
+def test_a_process_that_ends_leaves_partitions_to_the_next_one(pool: ThreadPoolExecutor) -> None:
+    with_ = Fixture(pool)
+    follow(with_)
+    with_.writer.is_ending = True
+    with_.loads.load(with_.table, "a partition with rows was attached", [7])
+    with_.step(replace(copied(), now=cast(Any, "the table in the catalog")))
+    with_.end_job()
+    assert (with_.table.phase, with_.table.lacks_partitions) == (Phase.CATCHING_UP, True)
 
 
 def fail(error: Exception) -> Callable[[], None]:

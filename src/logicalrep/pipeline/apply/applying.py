@@ -21,7 +21,7 @@ from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite
 from logicalrep.pipeline.engines.engine import MOST_SENT, Engine, Here, SequentialEngine, Shared
-from logicalrep.pipeline.errors import NeedsResync, OtherShape
+from logicalrep.pipeline.errors import MissingRows, NeedsResync, OtherShape
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.forms import END, Form
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -48,7 +48,15 @@ class Applied:
     bytes_written: int
 
 
-def apply(stored: StoredTable, changes: pa.Table, upto: Lsn, application: str, engine: Engine) -> Applied | None:
+def apply(
+    stored: StoredTable,
+    changes: pa.Table,
+    upto: Lsn,
+    application: str,
+    engine: Engine,
+    *,
+    may_lack_rows: bool = False,
+) -> Applied | None:
     """Apply changes to a table in one commit; None, and no commit, if the table has them all.
 
     Args:
@@ -57,9 +65,12 @@ def apply(stored: StoredTable, changes: pa.Table, upto: Lsn, application: str, e
         upto: the table has all commits up to this LSN then.
         application: the application id, whose LSN tells which commits the table has already.
         engine: the runner of the work.
+        may_lack_rows: whether rows that are updated or deleted may be missing, with what becomes of them: those of
+            partitions that are put in later.
 
     Raises:
         OtherShape: the changes have other columns, or another replica identity.
+        MissingRows: a row that is updated or deleted is not there.
         NeedsResync: the changes do not fit the table.
         ColumnValueError: the column's type cannot hold a value.
         TextError: a value is no text.
@@ -72,7 +83,8 @@ def apply(stored: StoredTable, changes: pa.Table, upto: Lsn, application: str, e
     count = written = 0
     for part in _apart(_parts(changes, -1 if applied is None else int(applied)), stored.table.form):
         # A part finds the files of those before it, which are in no version of the table.
-        done = _apply_part(_ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part), engine)
+        task = _ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part, may_lack_rows)
+        done = _apply_part(task, engine)
         for file in done.removed:
             del files[file.path]
             if file.path not in stored.files:
@@ -143,15 +155,17 @@ class _ApplyTask:
     table: TableSpec
     files: Sequence[DataFile]
     changes: pa.Table
+    may_lack_rows: bool
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _apply_task, (self.storage, self.folder, self.table, self.files, packed(self.changes))
+        facts = (self.storage, self.folder, self.table, self.files)
+        return _apply_task, (*facts, packed(self.changes), self.may_lack_rows)
 
 
 def _apply_task(
-    storage: Storage, folder: str, table: TableSpec, files: Sequence[DataFile], changes: bytes
+    storage: Storage, folder: str, table: TableSpec, files: Sequence[DataFile], changes: bytes, may_lack_rows: bool
 ) -> _ApplyTask:
-    return _ApplyTask(storage, folder, table, files, unpacked(changes))
+    return _ApplyTask(storage, folder, table, files, unpacked(changes), may_lack_rows)
 
 
 def _reduce_and_rewrite(work: _ApplyTask) -> Rewritten | Reduced:
@@ -218,8 +232,8 @@ def _rewriting(
 
 def _checked(work: _ApplyTask, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:
     found, expected = sum(part.found for part in parts), effect.expected
-    if found != expected:
-        raise NeedsResync(
+    if found != expected and not work.may_lack_rows:
+        raise MissingRows(
             f"{expected - found} of {expected} rows that were updated or deleted are not in the table of "
             f"{work.table.relation}"
         )

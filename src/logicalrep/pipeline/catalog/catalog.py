@@ -14,8 +14,7 @@ import psycopg
 from logicalrep.observe.lag import WalHeads
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import CatalogTable, one_state, query_catalog_tables
-from logicalrep.pipeline.catalog.partitions import query_born_partitions, query_empty_tables
-from logicalrep.pipeline.catalog.proof import new_partitions, unproven_partitions
+from logicalrep.pipeline.catalog.partitions import query_empty_tables, query_unproven_partitions
 from logicalrep.pipeline.catalog.publishing import ensure_publication
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -166,21 +165,21 @@ class Catalog:
     def _query_tables(self, connection: Connection, oids: Collection[int]) -> dict[int, CatalogTable]:
         return query_catalog_tables(connection, oids, (self._publication,), self._settings.of)
 
-    def has_unsent_rows(self, before: TableSpec, now: TableSpec) -> bool | None:
-        """Return whether new partitions may have rows from before they were partitions.
+    def unproven_partitions(self, before: TableSpec, now: TableSpec) -> tuple[int, ...]:
+        """Return the new partitions that may have rows, or may have had some, from before they were partitions."""
+        return self.run(lambda connection: query_unproven_partitions(connection, before, now))
+
+    def unsent_partitions(self, before: TableSpec, now: TableSpec) -> tuple[int, ...] | None:
+        """Return the new partitions that may have rows now from before they were partitions.
 
         Returns None while another session alters one that would have to be read.
         """
-        made = new_partitions(before, now)
-        if not made:
-            return False
-        unproven = unproven_partitions(
-            before, now, self.run(lambda connection: query_born_partitions(connection, made))
-        )
+        unproven = self.unproven_partitions(before, now)
         try:
-            return not self.run(lambda connection: query_empty_tables(connection, unproven)).issuperset(unproven)
+            empty = self.run(lambda connection: query_empty_tables(connection, unproven))
         except psycopg.errors.LockNotAvailable:
             return None
+        return tuple(oid for oid in unproven if oid not in empty)
 
     def query_partitions(self, oids: Collection[int]) -> Mapping[int, int]:
         """Return the partitions of tables, of all levels, by their OIDs, each with the OID of its table."""

@@ -7,6 +7,8 @@ from collections.abc import Collection
 import psycopg
 from psycopg import sql
 
+from logicalrep.pipeline.catalog.proof import new_partitions, unproven_partitions
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.server import Connection, server_major
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import UnsafeTableError, check_functions, lock_table
@@ -33,6 +35,18 @@ WHERE class.oid = ANY(%s) AND has_table_privilege(class.oid, 'SELECT') ORDER BY 
 def query_born_partitions(connection: Connection, oids: Collection[int]) -> set[int]:
     """Return the tables of these that were made as partitions, and never detached since: all of their rows are sent."""
     return {oid for (oid,) in connection.execute(_BORN, (list(oids),)).fetchall()}
+
+
+def query_unproven_partitions(connection: Connection, before: TableSpec, now: TableSpec) -> tuple[int, ...]:
+    """Return the partitions that came to a table, of all levels, and may have rows from before, by their OIDs.
+
+    Args:
+        connection: a session that sees the state of the catalog in which the table is as `now`.
+        before: the last description that rows were proven under.
+        now: the present one.
+    """
+    made = new_partitions(before, now)
+    return tuple(unproven_partitions(before, now, query_born_partitions(connection, made))) if made else ()
 
 
 def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int]:

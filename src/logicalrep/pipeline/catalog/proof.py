@@ -21,13 +21,17 @@ from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
+ATTACHED = "a partition with rows was attached"
+"""The reason to load a partition, or all of a table without a key."""
 
-def reason_to_load(before: TableSpec, now: CatalogTable) -> str | None:
+
+def reason_to_load(before: TableSpec, now: CatalogTable, copied: Collection[int] = ()) -> str | None:
     """Return why a table has to be loaded again, whatever its rows say; None if nothing in the catalog demands it.
 
     Args:
         before: the last description that rows were proven under.
         now: the table as the catalog describes it.
+        copied: the OIDs of partitions that were copied, which have to be there.
     """
     after = now.table
     assert after.evidence is not None
@@ -43,11 +47,11 @@ def reason_to_load(before: TableSpec, now: CatalogTable) -> str | None:
         return "a column that is masked or left out changed"
     if before.settings.key and before.key != after.key:
         return "the key that its settings give it changed"
-    return _of_partitions(before, after) or _of_files(before, after) or _of_columns(before, after)
+    return _of_partitions(before, after, copied) or _of_files(before, after) or _of_columns(before, after)
 
 
-def _of_partitions(before: TableSpec, after: TableSpec) -> str | None:
-    if {oid for oid, _ in before.files} - {oid for oid, _ in after.files}:
+def _of_partitions(before: TableSpec, after: TableSpec, copied: Collection[int]) -> str | None:
+    if {oid for oid, _ in before.files}.union(copied) - {oid for oid, _ in after.files}:
         return "a partition was dropped or detached"
     if before.evidence is None or after.evidence is None:
         return None
@@ -126,6 +130,13 @@ def latest(before: TableSpec, now: CatalogTable) -> TableSpec:
     return replace(
         now.table, settings=before.settings, companion=before.companion, left=before.left, skipped=before.skipped
     )
+
+
+def with_partitions_of(table: TableSpec, before: TableSpec) -> TableSpec:
+    """Return a description with the partitions of an earlier one, in whose rows those of later partitions are not."""
+    earlier, later = before.evidence, table.evidence
+    evidence = earlier and later and replace(later, written=earlier.written, links=earlier.links)
+    return replace(table, files=before.files, evidence=evidence)
 
 
 def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> TableSpec:

@@ -66,13 +66,21 @@ class StoredTable(Protocol):
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
         """Add and remove files, and record the LSN, in one commit. Returns the version."""
 
-    def describe(self, table: TableSpec, added: Sequence[DataFile] = (), removed: Sequence[DataFile] = ()) -> None:
-        """Store another description of the table, in one commit.
+    def describe(
+        self,
+        table: TableSpec,
+        added: Sequence[DataFile] = (),
+        removed: Sequence[DataFile] = (),
+        *,
+        position: tuple[str, Lsn] | None = None,
+    ) -> None:
+        """Store another description of the table, in one commit; do nothing if the table has it already.
 
         Args:
             table: the description.
             added: the files with its columns, or files that are there with other statistics.
             removed: the files in whose place they are.
+            position: an application id, and the LSN up to which the files have all commits; None for the same rows.
         """
 
     def skip(self, skipped: Skipped, application: str) -> None:

@@ -19,6 +19,8 @@ from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage
 
+_Ints = NDArray[np.int64]
+
 
 def write_marked_files(
     before: StoredTable, table: TableSpec, loaded: Sequence[DataFile], position: Positions, engine: Engine
@@ -59,16 +61,38 @@ def write_version_files(
     work = Matching(storage, folder, before_table, old, loaded_folder, table, loaded)
     found = matched(work, engine)
     is_other = not _has_same_columns(before_table, table)
-    changing = [
-        _Old(work, file, rows, position) for file, rows in zip(old, found.old, strict=True) if len(rows) or is_other
-    ]
-    beginning = [_Old(work, file, rows, position) for file, rows in zip(loaded, found.new, strict=True) if len(rows)]
-    changed = {item.file.path for item in changing}
+    changed = {file.path for file, rows in zip(old, found.old, strict=True) if len(rows) or is_other}
     return [
         *(file for file in old if file.path not in changed),
-        *(file for files in engine.run(_write_closed, changing) for file in files),
-        *(file for files in engine.run(_write_begun, beginning) for file in files),
+        *write_closed_files(work, found.old, position, engine, writes_all=is_other),
+        *write_begun_files(work, found.new, position, engine),
     ]
+
+
+def write_closed_files(
+    work: Matching, rows: Sequence[_Ints], position: Positions, engine: Engine, *, writes_all: bool = False
+) -> list[DataFile]:
+    """Write the old files anew of which some rows end at a position; return what is in their place.
+
+    Args:
+        work: the files.
+        rows: the numbers of the rows that end, of each old file.
+        position: one position.
+        engine: the runner of the work.
+        writes_all: whether files are written anew too of which no row ends.
+    """
+    items = [
+        _Old(work, file, these, position)
+        for file, these in zip(work.old, rows, strict=True)
+        if len(these) or writes_all
+    ]
+    return [file for files in engine.run(_write_closed, items) for file in files]
+
+
+def write_begun_files(work: Matching, rows: Sequence[_Ints], position: Positions, engine: Engine) -> list[DataFile]:
+    """Write loaded rows as versions that begin at a position; `rows` are their numbers, of each loaded file."""
+    items = [_Old(work, file, these, position) for file, these in zip(work.new, rows, strict=True) if len(these)]
+    return [file for files in engine.run(_write_begun, items) for file in files]
 
 
 def write_change_files(before: StoredTable, table: TableSpec, engine: Engine) -> list[DataFile]:
@@ -86,7 +110,7 @@ def write_change_files(before: StoredTable, table: TableSpec, engine: Engine) ->
 class _Old:
     work: Matching
     file: DataFile
-    rows: NDArray[np.int64]
+    rows: _Ints
     position: Positions
 
 

@@ -56,17 +56,19 @@ def opened_companions(
             return None
         changes = there.changed_by_others(known.get(companion, -1))
         if changes is not None:
-            raise _damaged(there.folder, DamagedError(f"{storage.uri_of(there.folder)}: {changes}"))
+            raise damaged(there.folder, DamagedError(f"{storage.uri_of(there.folder)}: {changes}"))
         found[companion] = there
     return found
 
 
-def apply_companion(stored: StoredTable, changes: pa.Table, upto: Lsn, app: str, engine: Engine) -> None:
+def apply_companion(
+    stored: StoredTable, changes: pa.Table, upto: Lsn, app: str, engine: Engine, *, may_lack_rows: bool = False
+) -> None:
     """Apply changes of a table to a companion table of it. Arguments and errors are those of `apply`."""
     try:
-        apply(stored, changes, upto, app, engine)
+        apply(stored, changes, upto, app, engine, may_lack_rows=may_lack_rows)
     except DamagedError as error:
-        raise _damaged(stored.folder, error) from None
+        raise damaged(stored.folder, error) from None
 
 
 def replaced_companion(
@@ -113,7 +115,7 @@ def replaced_companion(
         else:
             files = []
     except DamagedError as error:
-        raise _damaged(own, error) from None
+        raise damaged(own, error) from None
     lsn = Lsn(loaded.position - 1)
     return replace_table(
         storage, own, table, files, application, lsn, load=loaded.load, keep_hours=keep_hours, before=before
@@ -143,7 +145,8 @@ def position_of(loaded: LoadedTable) -> Positions:
     return Positions(*(np.array([each], np.int64) for each in (int(loaded.position), -1, taken)))
 
 
-def _damaged(folder: str, error: DamagedError) -> CompanionDamagedError:
+def damaged(folder: str, error: DamagedError) -> CompanionDamagedError:
+    """Return the error of a companion table that is damaged, with its remedy."""
     return CompanionDamagedError(
         f"{error.description}: restore it, or remove the folder {folder}, which then begins anew, with the next load"
     )

@@ -16,7 +16,7 @@ from logicalrep.pipeline.apply.keys import row_keys
 from logicalrep.pipeline.apply.reshaping import renamed_in_changes
 from logicalrep.pipeline.apply.rewriting import hits_of
 from logicalrep.pipeline.engines.engine import Engine
-from logicalrep.pipeline.spec.forms import MORE
+from logicalrep.pipeline.spec.forms import END, MORE
 from logicalrep.pipeline.spec.row_texts import row_texts
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
@@ -39,6 +39,8 @@ class Matching:
     table: TableSpec
     """The table as it was loaded, in the form that the rows are to have."""
     new: Sequence[DataFile]
+    by_key: bool = False
+    """Whether rows are compared by their keys, whatever their form is."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Matched:
 def matched(work: Matching, engine: Engine) -> Matched:
     """Return the rows from before that are not among the loaded ones, and the loaded ones that were not there.
 
-    Rows to be marked are compared by their keys, and versions by all of their values. Of equal rows as many count.
+    Rows to be marked are compared by their keys, and versions by all of their values, unless it says otherwise. Of
+    equal rows as many count.
     """
     size = sum(file.size for file in (*work.old, *work.new))
     count = size // _AT_ONCE + 1
@@ -113,7 +116,7 @@ class _MatchTask:
 def _match_part(part: _MatchTask) -> Matched:
     work = part.work
     # A version is another one if any of its values is.
-    identity = work.table if work.table.form == "marked" else replace(work.table, key=None)
+    identity = work.table if work.by_key or work.table.form == "marked" else replace(work.table, key=None)
     schema, names = work.table.schema, identity.key_names
     new_keys = [row_keys(identity, read_rows(work.storage, work.folder, file, schema, names)) for file in work.new]
     is_own = [_own(keys, part) for keys in new_keys]
@@ -127,7 +130,7 @@ def _match_part(part: _MatchTask) -> Matched:
     for file in work.old:
         whole = read_rows(work.storage, work.old_folder, file, work.before.stored, work.before.stored.names)
         rows = converted(whole, work.before, work.table)
-        is_there = are_there(rows, work.table.form)
+        is_there = are_there(rows, work.table.form) if work.table.form in END else np.ones(rows.num_rows, bool)
         keys = row_keys(identity, rows)
         found = _indices(keys, known)
         hits, _ = hits_of(np.where(is_there, found, -1), ends, left)

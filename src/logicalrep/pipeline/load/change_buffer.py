@@ -48,18 +48,22 @@ class PendingLoad:
     """The LSN of the first commit whose changes the table does not take, since which all are kept; None without one."""
     since: float | None = None
     """The time at which that commit was refused, in seconds since 1970."""
+    partitions: tuple[int, ...] = ()
+    """The OIDs of partitions whose rows alone are to be loaded, and put in by key; without any it is the table."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the load that `to_json` returned."""
-        return cls(**_KEYS.arguments({**content, "folder": below(content["folder"])}))
+        known = {**content, "folder": below(content["folder"]), "partitions": tuple(content.get("partitions", ()))}
+        return cls(**_KEYS.arguments(known))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
-        return {key: value for key, value in _KEYS.content(self).items() if key == "replaces" or value is not None}
+        content = _KEYS.content(self).items()
+        return {key: value for key, value in content if key == "replaces" or value not in (None, ())}
 
 
-_KEYS = StoredKeys("folder replaces reason refused since")
+_KEYS = StoredKeys("folder replaces reason refused since partitions")
 
 
 class ChangeBuffer:

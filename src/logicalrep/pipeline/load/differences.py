@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
-from logicalrep.pipeline.catalog.proof import latest, reason_to_load
+from logicalrep.pipeline.catalog.proof import ATTACHED, latest, reason_to_load
 from logicalrep.pipeline.failures import TableFailures
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.table_loads import OTHER_SETTINGS, TableLoads
@@ -55,10 +55,13 @@ class Differences:
             return
         reason = reason_to_load(before, found.now)
         if reason is None:
-            has_unsent = self.catalog.has_unsent_rows(before, found.now.table)
-            if has_unsent is None:
+            unsent = self.catalog.unsent_partitions(before, found.now.table)
+            # Rows that wait for the catalog are applied before a partition is put in among them.
+            if unsent is None or (unsent and table.unproven is not None):
                 return
-            reason = "a partition with rows was attached" if has_unsent else None
+            if unsent:
+                self.loads.load(table, ATTACHED, () if before.key is None else unsent)
+                return
         if reason is not None:
             self.loads.load(table, reason)
         elif latest(before, found.now) == before:

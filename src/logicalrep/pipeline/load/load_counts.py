@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from logicalrep.pipeline.state.state import FOLDER
@@ -29,12 +30,14 @@ class LoadCounts:
         """Take the destination."""
         self._storage = storage
 
-    def add(self, folder: str, reason: str) -> None:
-        """Count a load of the table in a folder.
+    def add(self, folder: str, reason: str, partitions: Sequence[int] = ()) -> None:
+        """Count a load of the table in a folder, or of partitions of it, which count apart from others.
 
         Raises LoadedTooOftenError if it is one too many for this reason, whatever numbers that has.
         """
         now, kind = time.time(), re.sub(r"\d[\d,]*", "…", reason)
+        if partitions:
+            kind += f": {', '.join(map(str, sorted(partitions)))}"
         found = self._storage.parse(self._path(folder), _loads) or []
         loads = [load for load in found if now - _HOUR < load[0] <= now]
         if sum(other == kind for _, other in loads) >= MOST_LOADS:

@@ -11,6 +11,7 @@ from typing import Self
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 
 _THREADS = 2
 """The most groups of tables that are loaded at the same time: each has a slot and a snapshot."""
@@ -33,6 +34,7 @@ class Loader:
         self._results: queue.SimpleQueue[tuple[WantedLoad, LoadedTable | NotLoaded] | BaseException] = (
             queue.SimpleQueue()
         )
+        self._ended: list[tuple[WantedLoad, LoadedTable | NotLoaded]] = []
         self._threads = [
             threading.Thread(target=self._run, name=f"logicalrep-loader-{number}", daemon=True)
             for number in range(_THREADS)
@@ -66,17 +68,25 @@ class Loader:
         with self._changed:
             return {name: each for name, each in self._loading.progress().items() if name not in self._wanted}
 
-    def results(self) -> list[LoadedTable | NotLoaded]:
-        """Return what has ended since the last call. Raises the error that ended a thread."""
-        found: list[LoadedTable | NotLoaded] = []
+    def results(self, taken: Lsn) -> list[LoadedTable | NotLoaded]:
+        """Return what has ended, once each. Raises the error that ended a thread.
+
+        Partitions are put in among the changes before and after their snapshot: they are returned once all commits
+        before it are taken, which `taken` tells.
+        """
         while not self._results.empty():
             result = self._results.get()
             if isinstance(result, BaseException):
                 raise result
-            wanted, outcome = result
-            if self._last[outcome.name] is wanted:
-                found.append(outcome)
-        return found
+            self._ended.append(result)
+        ended = [each for each in self._ended if self._last[each[1].name] is each[0]]
+        self._ended = [each for each in ended if _is_ahead(each[1], taken)]
+        return [outcome for _, outcome in ended if not _is_ahead(outcome, taken)]
+
+    @property
+    def waits_for_changes(self) -> bool:
+        """Whether partitions are copied that wait for the changes before their snapshot."""
+        return bool(self._ended)
 
     def _run(self) -> None:
         try:
@@ -108,3 +118,7 @@ class Loader:
             group = {name: self._wanted.pop(name) for name in self._free()[:GROUP]}
             self._running |= group.keys()
             return group
+
+
+def _is_ahead(outcome: LoadedTable | NotLoaded, taken: Lsn) -> bool:
+    return isinstance(outcome, LoadedTable) and outcome.now is not None and outcome.position > taken

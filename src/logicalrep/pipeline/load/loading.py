@@ -18,7 +18,8 @@ import psycopg
 
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.catalog.definitions import query_catalog_tables
+from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
+from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.load.copying import CopyTask, copy
 from logicalrep.pipeline.load.renewal import Renewal
@@ -57,6 +58,8 @@ class WantedLoad:
     """The moment at which it was wanted, of the monotonic clock, in seconds."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The numbers that columns to be masked or left out have to have: another column may have the name."""
+    before: TableSpec | None = None
+    """The table's last proven description, if only partitions that came since are wanted; None for all of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class LoadedTable:
     """The load's own name."""
     taken: TimestampTz
     """The server's time before which all of the rows had committed, or about so."""
+    now: CatalogTable | None = None
+    """The table in the snapshot's catalog, if only partitions that came to it are loaded; None for all of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,8 @@ class _Copy:
 
     name: TableName
     table: TableSpec
+    now: CatalogTable | None
+    """The table in the snapshot's catalog, if only partitions are copied."""
     parts: list[CopyTask]
     began: float
     left: int
@@ -188,7 +195,7 @@ class Loading:
             if isinstance(planned, NotLoaded):
                 yield planned
             elif not planned.parts:
-                # A partitioned table without partitions has nothing to copy.
+                # A partitioned table without partitions, or without new ones, has nothing to copy.
                 yield self._finish_copy(snapshot, planned)
             else:
                 copies.append(planned)
@@ -240,7 +247,11 @@ class Loading:
                 table = found.table
                 table.check(wanted.numbers)
                 ranges = query_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)
-                (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)
+                copied: tuple[int, ...] = (table.relation.relation_id,)
+                if wanted.before is not None:
+                    copied = query_unproven_partitions(connection, wanted.before, table)
+                    ranges = [rows for rows in ranges if rows.oid in copied]
+                (estimate,) = connection.execute(_ESTIMATE, (list(copied),)).fetchone() or (0,)
         except Exception as error:
             return self._give_up_table(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
@@ -258,7 +269,7 @@ class Loading:
             )
             for few in (ranges[start : start + _RANGES] for start in range(0, len(ranges), _RANGES))
         ]
-        return _Copy(name, table, parts, began, len(parts))
+        return _Copy(name, table, None if wanted.before is None else found, parts, began, len(parts))
 
     def _copy(self, part: CopyTask) -> list[DataFile]:
         return self._engine.run(copy, [part])[0]
@@ -267,7 +278,8 @@ class Loading:
         self._said.pop(copy.name, None)
         del self._progress[copy.name]
         self._observer.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
-        return LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8), snapshot.taken)
+        load = secrets.token_hex(8)
+        return LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now)
 
     def _give_up_table(self, name: TableName, error: BaseException) -> NotLoaded:
         """Return why a table is not loaded; raise an error for which loading tables has to end."""
@@ -300,11 +312,11 @@ def _give_up(running: dict[Future[list[DataFile]], _Copy], name: TableName) -> N
         del running[future]
 
 
-# The server's estimate of a table's rows, with its partitions: those for a page at the last ANALYZE, for the pages that
-# there are. Before the first ANALYZE they are those of the planner's widths, of full pages.
+# The server's estimate of the rows of tables, with their partitions: those for a page at the last ANALYZE, for the
+# pages that there are. Before the first ANALYZE they are those of the planner's widths, of full pages.
 _ESTIMATE = """
 WITH RECURSIVE files AS (
-    SELECT oid, relkind, reltuples, relpages FROM pg_class WHERE oid = %s
+    SELECT oid, relkind, reltuples, relpages FROM pg_class WHERE oid = ANY(%s)
     UNION ALL
     SELECT class.oid, class.relkind, class.reltuples, class.relpages
     FROM files JOIN pg_inherits ON files.relkind = 'p' AND inhparent = files.oid

@@ -61,6 +61,8 @@ class Openings:
             table.move(Phase.STOPPED, before.error or "")
         elif pending_load is None:
             table.move(Phase.FOLLOWING, "it is as the last checkpoint has it")
+        elif table.lacks_partitions:
+            self.loads.queue(table, pending_load.reason)
         elif table.is_whole:
             self.loads.catch_up(table, partial(self.writer.apply_buffer, table), "buffered changes are left")
         else:
@@ -80,7 +82,8 @@ class Openings:
         if was_stopped:
             # Other settings may let it load.
             return OTHER_SETTINGS if has_other_settings else None
-        if table.pending_load is not None and not table.is_refused:
+        has_own_reason = table.is_refused or table.lacks_partitions
+        if table.pending_load is not None and not has_own_reason:
             # What came after its buffered changes was not taken if it was left out. Else they are applied first; then
             # it follows, and is compared with the server.
             return "published again" if was_left else None
@@ -90,7 +93,7 @@ class Openings:
             return "another table of this name"
         if was_left:
             return "published again"
-        if has_other_settings and table.is_refused:
+        if has_other_settings and has_own_reason:
             return OTHER_SETTINGS
         if not has_companions and not table.is_refused:
             return "its history or its changes are not there"

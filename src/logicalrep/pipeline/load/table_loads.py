@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ from logicalrep.pipeline.stops import TableStops
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 
 NEW, OTHER_SETTINGS = "new table", "its settings changed"
 """The reasons of loads that are not counted, besides `ASKED_FOR`."""
@@ -38,22 +39,31 @@ class TableLoads:
     needed: dict[str, list[TableName]] = field(default_factory=dict)
     """The tables of the loads that were not said yet, by the reasons."""
 
-    def load(self, table: Table, reason: str) -> None:
-        """Load a table, anew if it is there; until its rows are whole, readers have the old ones."""
+    def load(self, table: Table, reason: str, partitions: Sequence[int] = ()) -> None:
+        """Load a table, anew if it is there; until its rows are whole, readers have the old ones.
+
+        Args:
+            table: the table.
+            reason: the reason in words.
+            partitions: the OIDs of partitions whose rows alone are loaded: the table has all others, up to the changes
+                that are buffered from now on, or already.
+        """
         # This ends what applies its buffered changes: the pending load has to name the copy that is being committed.
         table.move(Phase.QUEUED, reason)
         if reason in (ASKED_FOR, OTHER_SETTINGS):
             self.writer.forget_loads(table)
         elif reason != NEW:
             try:
-                self.writer.count_load(table, reason)
+                self.writer.count_load(table, reason, partitions)
             except LoadedTooOftenError as error:
                 self.stops.stop(table, str(error))
                 return
         self.needed.setdefault(reason, []).append(table.name)
-        self.writer.save_pending_load(table, PendingLoad(table.folder, table.load, reason))
-        # The snapshot of the load, which is made later, has what was buffered before.
-        self.writer.clear_buffer(table)
+        replaces = None if partitions else table.load
+        self.writer.save_pending_load(table, PendingLoad(table.folder, replaces, reason, partitions=tuple(partitions)))
+        if not partitions:
+            # The snapshot of the load, which is made later, has what was buffered before.
+            self.writer.clear_buffer(table)
         table.tries = Tries()
         self._begin(table)
 
@@ -83,17 +93,24 @@ class TableLoads:
         if reason is not None:
             self.stops.stop(table, reason)
         else:
-            self.loader.add({table.name: WantedLoad(table.folder, table.oid, numbers=self.numbers(table))})
+            before = table.stored.table if table.lacks_partitions and table.stored is not None else None
+            wanted = WantedLoad(table.folder, table.oid, numbers=self.numbers(table), before=before)
+            self.loader.add({table.name: wanted})
 
-    def step(self, tables: Mapping[TableName, Table]) -> None:
-        """Go on with copies that have begun or ended in other threads, and with the next tries that are due."""
+    def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
+        """Go on with copies that have begun or ended in other threads, and with the next tries that are due.
+
+        Args:
+            tables: the tables by their names.
+            taken: every commit before it is applied, or buffered.
+        """
         copying = self.loader.progress()
         for name, table in tables.items():
             if table.phase is Phase.QUEUED and table.tries.take_due():
                 self.queue(table, "the next try is due")
             elif table.phase is Phase.QUEUED and name in copying:
                 table.move(Phase.COPYING, "its rows are being copied")
-        for result in self.loader.results():
+        for result in self.loader.results(taken):
             waiting = tables.get(result.name)
             if waiting is None or waiting.phase not in (Phase.QUEUED, Phase.COPYING):
                 continue
@@ -110,7 +127,8 @@ class TableLoads:
             self.queue(table, "the copy lacks changes that were not buffered")
             return
         table.tries = Tries()
-        self.catch_up(table, partial(self.writer.replace, table, result), "its rows are copied")
+        work = self.writer.replace if result.now is None else self.writer.put_in
+        self.catch_up(table, partial(work, table, result), "its rows are copied")
 
     def _take_failed(self, table: Table, result: NotLoaded) -> None:
         self.context.observer.on_error("load")
@@ -125,6 +143,9 @@ class TableLoads:
         job, table.job = table.job, None
         assert job is not None
         job.result()
+        if table.lacks_partitions:
+            # It has ended before its time, as the process does.
+            return
         # No change is buffered while this runs, as this thread takes the batches.
         if self.writer.apply_rest(table):
             table.move(Phase.FOLLOWING, "all buffered changes are applied")

@@ -117,7 +117,8 @@ def _tables(storage: Storage, state: State) -> dict[str, dict[str, Any]]:
             table.state,
             is_refused=table.refused is not None,
             is_copied=table.progress is not None,
-            is_whole=table.version is not None and (pending_load is None or pending_load.replaces != table.load),
+            is_whole=table.version is not None
+            and (pending_load is None or (pending_load.replaces != table.load and not pending_load.partitions)),
         )
         tables[name] = {**table.to_json(), "phase": phase}
     return tables

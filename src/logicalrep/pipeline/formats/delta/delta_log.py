@@ -174,14 +174,23 @@ class DeltaLog(StoredTable):
         self._write(added, removed, application, lsn, [])
         return self.version
 
-    def describe(self, table: TableSpec, added: Sequence[DataFile] = (), removed: Sequence[DataFile] = ()) -> None:
+    def describe(
+        self,
+        table: TableSpec,
+        added: Sequence[DataFile] = (),
+        removed: Sequence[DataFile] = (),
+        *,
+        position: tuple[str, Lsn] | None = None,
+    ) -> None:
         if self.table == table:
             return  # The earlier try had succeeded, though its answer was lost.
         before = self._open_last_version().metadata()
         first = [metadata(table, before.id, before.configuration, _now())]
         if has_ntz_columns(table) and not has_ntz_columns(self.table):
             first.insert(0, protocol(table))
-        self._write(added, removed, None, None, first, changes_data=bool(removed))
+        application, lsn = (None, None) if position is None else position
+        changes_data = bool(removed) or position is not None
+        self._write(added, removed, application, lsn, first, changes_data=changes_data)
         self.table = table
 
     def skip(self, skipped: Skipped, application: str) -> None:

@@ -1,0 +1,127 @@
+"""The rows of partitions that come to a table by themselves: put in by key, at the position of their snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.pipeline.apply.ending import may_be_there
+from logicalrep.pipeline.apply.rewriting import write_versions
+from logicalrep.pipeline.engines.engine import Engine
+from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.history.after_loads import write_begun_files, write_closed_files
+from logicalrep.pipeline.history.companion import damaged, position_of
+from logicalrep.pipeline.history.matching import Matching, matched
+from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows
+from logicalrep.pipeline.storage.storage import DamagedError
+from logicalrep_runtime.scalars import Lsn
+
+
+def put_in(
+    stored: StoredTable, described: TableSpec, loaded: LoadedTable, folder: str, application: str, engine: Engine
+) -> None:
+    """Put loaded rows in the place of those with their keys, in one commit with the description that has them.
+
+    The changes of a table are none of these rows, and stay as they are. In a history the versions that differ are
+    closed at the position of the load.
+
+    Args:
+        stored: the table, or a companion table of it, with all commits before the load's position.
+        described: its description with the loaded partitions.
+        loaded: the load, whose rows are in no version of the table yet.
+        folder: the folder with the loaded files.
+        application: the application id of the table's commits.
+        engine: the runner of the work.
+
+    Raises:
+        DamagedError: a data file of the table is gone.
+        CompanionDamagedError: a data file of the companion table is gone.
+        StorageError: the destination cannot be read or written.
+    """
+    if stored.table == described:
+        return  # The earlier try had succeeded, though its answer was lost, or the process ended after it.
+    added: list[DataFile] = []
+    removed: list[DataFile] = []
+    try:
+        if described.form == "history":
+            added, removed = _versions(stored, described, loaded, folder, engine)
+        elif described.form != "changes":
+            added, removed = _rows(stored, described, loaded, folder, engine)
+    except DamagedError as error:
+        if described.companion is None:
+            raise
+        raise damaged(stored.folder, error) from None
+    stored.describe(described, added, removed, position=(application, Lsn(loaded.position - 1)))
+
+
+def _rows(
+    stored: StoredTable, table: TableSpec, loaded: LoadedTable, folder: str, engine: Engine
+) -> tuple[list[DataFile], list[DataFile]]:
+    """Return the files to be added and removed: those with rows of these keys are written without them."""
+    old = _overlapping(list(stored.files.values()), table, loaded.files)
+    work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files, by_key=True)
+    staying = [
+        _StayingRows(work, file, rows)
+        for file, rows in zip(old, matched(work, engine).old, strict=True)
+        if len(rows) < file.rows
+    ]
+    written = [file for files in engine.run(_write_staying_rows, staying) for file in files]
+    return [*written, *loaded.files], [each.file for each in staying]
+
+
+def _versions(
+    stored: StoredTable, table: TableSpec, loaded: LoadedTable, folder: str, engine: Engine
+) -> tuple[list[DataFile], list[DataFile]]:
+    """Return the files to be added and removed: versions of these keys that differ end, and what differs begins."""
+    current = [file for file in stored.files.values() if may_be_there(file, "history")]
+    old = _overlapping(current, table, loaded.files)
+    work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files)
+    differing, of_others = matched(work, engine), matched(replace(work, by_key=True), engine).old
+    ending = [np.setdiff1d(rows, others) for rows, others in zip(differing.old, of_others, strict=True)]
+    removed = [file for file, rows in zip(old, ending, strict=True) if len(rows)]
+    position = position_of(loaded)
+    return [
+        *write_closed_files(work, ending, position, engine),
+        *write_begun_files(work, differing.new, position, engine),
+    ], removed
+
+
+def _overlapping(files: Sequence[DataFile], table: TableSpec, loaded: Sequence[DataFile]) -> list[DataFile]:
+    """Return the files that may have keys of loaded ones, by the bounds of the key's columns."""
+    return [file for file in files if any(_may_share_keys(file, other, table.key_names) for other in loaded)]
+
+
+def _may_share_keys(file: DataFile, other: DataFile, key: Sequence[str]) -> bool:
+    one, two = file.statistics, other.statistics
+    return all(
+        _bound(one.least[name]) <= _bound(two.greatest[name]) and _bound(two.least[name]) <= _bound(one.greatest[name])
+        for name in key
+        if name in one.least and name in two.least
+    )
+
+
+def _bound(value: Any) -> Any:
+    # Some programs store bounds of times with fewer digits.
+    return value.replace(microsecond=0) if isinstance(value, datetime) else value
+
+
+@dataclass(frozen=True)
+class _StayingRows:
+    work: Matching
+    file: DataFile
+    rows: NDArray[np.int64]
+    """The rows that stay."""
+
+
+def _write_staying_rows(item: _StayingRows) -> list[DataFile]:
+    work, stored = item.work, item.work.table.stored
+    rows = read_rows(work.storage, work.old_folder, item.file, stored, stored.names).take(pa.array(item.rows))
+    return write_versions(work.storage, work.old_folder, work.table, rows)
