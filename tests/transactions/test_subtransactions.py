@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logicalrep import TransactionId
-from logicalrep.transactions.subtransactions import Subtransactions
+from logicalrep.transactions.open_transactions import Subtransactions
 
 
 class Searched:

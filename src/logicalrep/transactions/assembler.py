@@ -8,29 +8,18 @@ assembler turns all of these into committed transactions, in the order in which 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from logicalrep.transactions.changes import Change, ChangeMessage
+from logicalrep.transactions.deliveries import Deliveries
 from logicalrep.transactions.errors import of_another_width, refused
-from logicalrep.transactions.open_transactions import HeldTransaction, OpenTransaction
-from logicalrep.transactions.relations import (
-    DeliveredRelations,
-    Relations,
-    SchemaChange,
-    StreamRelations,
-    TableDescription,
-)
+from logicalrep.transactions.open_transactions import OpenTransaction, UnboundRows
+from logicalrep.transactions.relations import Relations, TableDescription
 from logicalrep.transactions.resume_token import ResumeToken
-from logicalrep.transactions.spill import DEFAULT_MEMORY_LIMIT, RawRows, SpillArea
-from logicalrep.transactions.transaction import (
-    Decision,
-    Event,
-    NonTransactionalMessage,
-    PreparedTransaction,
-    Transaction,
-)
+from logicalrep.transactions.spill import DEFAULT_MEMORY_LIMIT, SpillArea
+from logicalrep.transactions.transaction import Event, NonTransactionalMessage
 from logicalrep_protocol.versions import (
     AnyMessage,
     Begin,
@@ -54,16 +43,6 @@ from logicalrep_protocol.versions import (
 )
 from logicalrep_protocol.versions import Relation as RelationMessage
 from logicalrep_runtime.scalars import Lsn, Oid, TransactionId
-
-
-class UnboundRows(Protocol):
-    """Consecutive row messages that are not bound to their Relations yet."""
-
-    def bound(self, find: Callable[[Oid], TableDescription | None]) -> RawRows:
-        """Return the rows bound to their Relations, up to the first row without one."""
-
-    def subtransactions(self, count: int) -> Iterator[tuple[int, TransactionId]]:
-        """Yield the number and xid of each row, among the first `count`, with another xid than the row before."""
 
 
 class Assembler:
@@ -102,19 +81,12 @@ class Assembler:
             directory: the folder for temporary files, by default the system's. If that lies in memory (tmpfs), name
                 another.
         """
-        position = after or ResumeToken()
-        self._hands_on_prepared = hand_on_prepared
-        self._delivered = position.delivered
-        self._acknowledged = position.acknowledged
-        self._resumed_at = position.delivered
-        self._prepared = dict(position.prepared)
-        # The descriptions of undecided prepared transactions, which the decision confirms or takes back.
-        self._undecided: dict[str, tuple[tuple[SchemaChange, ...], StreamRelations | None]] = {}
         self._area = SpillArea(memory_limit, directory)
         self._session_relations = Relations()
-        self._delivered_relations = DeliveredRelations(relations)
+        self._deliveries = Deliveries(
+            after or ResumeToken(), relations, self._session_relations, self._area, hand_on_prepared=hand_on_prepared
+        )
         self._streams: dict[TransactionId, OpenTransaction] = {}
-        self._held: dict[str, HeldTransaction] = {}
         # The transaction whose messages arrive: between Begin and Commit, Begin Prepare and Prepare, or in a segment.
         self._block: OpenTransaction | None = None
 
@@ -158,12 +130,12 @@ class Assembler:
                 self._session_relations.name_type(message)
             else:
                 self._session_relations.describe(message, None)
-        self._deliver(end_lsn)
+        self._deliveries.deliver(end_lsn)
 
     def take_keepalive(self, lsn: Lsn) -> None:
         """Take a keepalive's LSN, before which the server has sent everything: `position` advances on an idle slot."""
         if self._block is None:
-            self._deliver(lsn)
+            self._deliveries.deliver(lsn)
 
     def reconnect(self) -> None:
         """Prepare for a new connection, which also needs a new Decoder.
@@ -178,17 +150,17 @@ class Assembler:
             self._area.discard(stream.log)
         self._streams.clear()
         self._session_relations.clear()
-        self._resumed_at = self._delivered
+        self._deliveries.reconnect()
 
     @property
     def position(self) -> ResumeToken:
         """The position to resume from once all returned events are safe."""
-        return ResumeToken(delivered=self._delivered, acknowledged=self._acknowledged, prepared=dict(self._prepared))
+        return self._deliveries.position
 
     @property
     def relations(self) -> tuple[TableDescription, ...]:
         """The last description of each table in the delivered transactions."""
-        return self._delivered_relations.all()
+        return self._deliveries.relations
 
     @property
     def described(self) -> dict[Oid, TableDescription]:
@@ -204,7 +176,6 @@ class Assembler:
         """Drop all undelivered changes."""
         self._block = None
         self._streams.clear()
-        self._held.clear()
         self._area.close()
 
     def __enter__(self) -> Self:
@@ -219,9 +190,9 @@ class Assembler:
         self._outside(message, lsn)
         self._block = block = OpenTransaction(message.xid, self._area.open(), message)
         if isinstance(message, Begin):
-            block.is_new = message.final_lsn >= self._resumed_at
+            block.is_new = message.final_lsn >= self._deliveries.resumed_at
         else:
-            block.is_new = not self._is_known(message)
+            block.is_new = not self._deliveries.is_known(message)
         return ()
 
     def _commit(self, message: Commit, lsn: Lsn) -> tuple[Event, ...]:
@@ -232,14 +203,14 @@ class Assembler:
             reason = f"commits at {message.commit_lsn}, but Begin announced {block.begin.final_lsn}"
             raise refused(message, lsn, block.xid, reason)
         self._block = None
-        return self._commit_open(block, message, gid=None)
+        return self._deliveries.commit(block, message, gid=None)
 
     def _prepare(self, message: Prepare, lsn: Lsn) -> tuple[Event, ...]:
         if self._block is None:
             # It has no changes: PostgreSQL 18 sends no Begin Prepare for it.
             empty = OpenTransaction(message.xid, self._area.open(), None)
-            empty.is_new = not self._is_known(message)
-            return self._take_prepared(empty, message)
+            empty.is_new = not self._deliveries.is_known(message)
+            return self._deliveries.prepare(empty, message)
         block = self._inside(message, lsn)
         if not isinstance(block.begin, BeginPrepare):
             raise refused(message, lsn, block.xid, "closes a transaction that no Begin Prepare opened")
@@ -248,7 +219,7 @@ class Assembler:
             reason = f"names transaction {message.xid}, {message.gid!r}, but Begin Prepare {announced}"
             raise refused(message, lsn, block.xid, reason)
         self._block = None
-        return self._take_prepared(block, message)
+        return self._deliveries.prepare(block, message)
 
     # Transactions that are streamed
 
@@ -274,13 +245,13 @@ class Assembler:
 
     def _stream_commit(self, message: StreamCommit, lsn: Lsn) -> tuple[Event, ...]:
         stream = self._end_stream(message, lsn)
-        self._adopt(stream.relations)
-        return self._commit_open(stream, message, gid=None)
+        self._deliveries.adopt(stream.relations)
+        return self._deliveries.commit(stream, message, gid=None)
 
     def _stream_prepare(self, message: StreamPrepare, lsn: Lsn) -> tuple[Event, ...]:
         stream = self._end_stream(message, lsn)
-        stream.is_new = not self._is_known(message)
-        return self._take_prepared(stream, message)
+        stream.is_new = not self._deliveries.is_known(message)
+        return self._deliveries.prepare(stream, message)
 
     def _stream_abort(self, message: StreamAbort, lsn: Lsn) -> tuple[Event, ...]:
         self._outside(message, lsn)
@@ -307,64 +278,15 @@ class Assembler:
             raise refused(message, lsn, message.xid, "ends a transaction that was not streamed")
         return stream
 
-    def _adopt(self, relations: StreamRelations | None) -> None:
-        if relations is not None:
-            self._session_relations.adopt(relations)
-
     # Decisions on prepared transactions
 
     def _commit_prepared(self, message: CommitPrepared, lsn: Lsn) -> tuple[Event, ...]:
         self._outside(message, lsn)
-        held = self._take_held(message)
-        is_repeated = message.commit_lsn < self._resumed_at
-        if held is not None:
-            if not self._hands_on_prepared:
-                self._adopt(held.open.relations)
-                return self._commit_open(held.open, message, gid=message.gid)
-            if is_repeated:
-                self._area.discard(held.open.log)
-                return ()
-            prepared = self._hand_on_prepared(held.open, held.prepare)
-            return prepared, self._decide(message, known=True)
-        if is_repeated:
-            return ()
-        return (self._decide(message, known=message.gid in self._prepared),)
+        return self._deliveries.commit_prepared(message)
 
     def _rollback_prepared(self, message: RollbackPrepared, lsn: Lsn) -> tuple[Event, ...]:
         self._outside(message, lsn)
-        held = self._take_held(message)
-        if held is not None:
-            # It was never delivered.
-            self._area.discard(held.open.log)
-            self._deliver(message.rollback_end_lsn)
-            return ()
-        if message.rollback_end_lsn <= self._resumed_at:
-            return ()
-        return (self._decide(message, known=self._prepared.get(message.gid) == message.prepare_end_lsn),)
-
-    def _take_held(self, message: CommitPrepared | RollbackPrepared) -> HeldTransaction | None:
-        held = self._held.get(message.gid)
-        if held is None or held.prepare.xid != message.xid:
-            return None
-        return self._held.pop(message.gid)
-
-    def _is_known(self, message: BeginPrepare | Prepare | StreamPrepare) -> bool:
-        return self._prepared.get(message.gid) == message.end_lsn
-
-    def _take_prepared(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:
-        if not open_.is_new:
-            # It was delivered before a restart; only its decision is new.
-            self._area.discard(open_.log)
-            return ()
-        # A transaction prepared before the restart was either decided before it too, or was prepared before two_phase
-        # was enabled and is sent now because it is committed. Its decision follows soon and tells the two apart.
-        if self._hands_on_prepared and message.prepare_lsn >= self._resumed_at:
-            return (self._hand_on_prepared(open_, message),)
-        repeated = self._held.pop(message.gid, None)
-        if repeated is not None:
-            self._area.discard(repeated.open.log)
-        self._held[message.gid] = HeldTransaction(open_, message)
-        return ()
+        return self._deliveries.roll_back_prepared(message)
 
     # Messages within a transaction
 
@@ -410,9 +332,9 @@ class Assembler:
     def _message(self, message: Message, lsn: Lsn) -> tuple[Event, ...]:
         if not message.transactional:
             # Its LSN is the end of its record, unlike that of any other change.
-            if message.message_lsn <= self._resumed_at:
+            if message.message_lsn <= self._deliveries.resumed_at:
                 return ()
-            self._deliver(message.message_lsn)
+            self._deliveries.deliver(message.message_lsn)
             return (NonTransactionalMessage(lsn=lsn, message=message),)
         # It names the top-level transaction even if a subtransaction wrote it, so it reveals no subtransaction.
         self._add(self._inside(message, lsn), message, lsn, None)
@@ -441,77 +363,6 @@ class Assembler:
             raise refused(message, lsn, block.xid, f"no Relation has described the table with OID {relation_id}")
         return relation
 
-    # Delivery
-
-    def _commit_open(
-        self, open_: OpenTransaction, message: Commit | StreamCommit | CommitPrepared, gid: str | None
-    ) -> tuple[Event, ...]:
-        if message.commit_lsn < self._resumed_at:
-            self._area.discard(open_.log)
-            return ()
-        self._deliver(message.end_lsn)
-        transaction = Transaction(
-            xid=open_.xid,
-            commit_lsn=message.commit_lsn,
-            end_lsn=message.end_lsn,
-            commit_timestamp=message.commit_timestamp,
-            origin=None if open_.origin is None else open_.origin.name,
-            origin_lsn=None if open_.origin is None else open_.origin.origin_lsn,
-            gid=gid,
-            changes=self._area.release(open_.log),
-            schema_changes=self._delivered_relations.deliver(open_.uses),
-        )
-        return (transaction,)
-
-    def _hand_on_prepared(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> PreparedTransaction:
-        self._prepared[message.gid] = message.end_lsn
-        schema_changes = self._delivered_relations.deliver(open_.uses)
-        self._undecided[message.gid] = schema_changes, open_.relations
-        self._deliver(message.end_lsn)
-        return PreparedTransaction(
-            xid=open_.xid,
-            gid=message.gid,
-            prepare_lsn=message.prepare_lsn,
-            end_lsn=message.end_lsn,
-            prepare_timestamp=message.prepare_timestamp,
-            origin=None if open_.origin is None else open_.origin.name,
-            origin_lsn=None if open_.origin is None else open_.origin.origin_lsn,
-            changes=self._area.release(open_.log),
-            schema_changes=schema_changes,
-        )
-
-    def _decide(self, message: CommitPrepared | RollbackPrepared, *, known: bool) -> Decision:
-        commit_lsn: Lsn | None
-        if isinstance(message, CommitPrepared):
-            commit_lsn, end_lsn, timestamp = message.commit_lsn, message.end_lsn, message.commit_timestamp
-        else:
-            commit_lsn, end_lsn, timestamp = None, message.rollback_end_lsn, message.rollback_timestamp
-        committed = commit_lsn is not None
-        if known:
-            del self._prepared[message.gid]
-            schema_changes, relations = self._undecided.pop(message.gid, ((), None))
-            if committed:
-                self._adopt(relations)
-            else:
-                self._delivered_relations.take_back(schema_changes)
-        self._deliver(end_lsn)
-        return Decision(
-            gid=message.gid,
-            xid=message.xid,
-            committed=committed,
-            known=known,
-            commit_lsn=commit_lsn,
-            end_lsn=end_lsn,
-            timestamp=timestamp,
-        )
-
-    def _deliver(self, lsn: Lsn) -> None:
-        """Note that every transaction that took effect before a position is delivered or held."""
-        self._delivered = max(self._delivered, lsn)
-        held = (transaction.prepare.prepare_lsn for transaction in self._held.values())
-        # `lsn`, not `delivered`: after a restart the server may still have to resend prepared transactions to hold.
-        self._acknowledged = max(self._acknowledged, min((lsn, *held)))
-
     # The state that a message needs
 
     def _inside(self, message: AnyMessage, lsn: Lsn) -> OpenTransaction:
@@ -527,8 +378,8 @@ class Assembler:
 # Each takes the messages of its tag.
 _HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
     "B": Assembler._begin,
-    "C": Assembler._commit,
     "b": Assembler._begin,
+    "C": Assembler._commit,
     "P": Assembler._prepare,
     "K": Assembler._commit_prepared,
     "r": Assembler._rollback_prepared,
