@@ -42,7 +42,7 @@ regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m codegen regen
 	$(BIN)/python -m codegen reference --picture Update docs/update.svg
 	$(BIN)/python -m logicalrep.values.docs docs/types.md
-	$(BIN)/python -m logicalrep.error_codes docs/errors.md
+	$(BIN)/python -m logicalrep.error_codes.page docs/errors.md
 	$(BIN)/python -m logicalrep.pipeline.lifecycle docs/lifecycle.md
 
 docs/options.md: src/logicalrep/spark/options.py $(SPARK_READY) ## Write the page of the Spark source's options
@@ -104,7 +104,7 @@ soak: $(SPARK_READY) ## Kill streams 20 times a mode, and replicate KILLS times 
 demo: regen $(SPARK_READY) ## Replicate a PostgreSQL 18 under load into Delta tables, and verify them
 	$(BIN)/logicalrep decode --summary $(CAPTURE)
 	@echo
-	$(BIN)/python -m logicalrep.pipeline.demo
+	$(BIN)/python -m logicalrep.pipeline.operate.demo
 
 BENCH_READY := .venv/bench-ready
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from logicalrep import DecodeError, EncodeError, LogicalRepError
-from logicalrep.error_codes import CODES, page
+from logicalrep.error_codes import CODES
+from logicalrep.error_codes.page import page
 from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from tests.conftest import ROOT
 from tests.errors.every_error import every_error

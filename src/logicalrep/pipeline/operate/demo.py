@@ -1,4 +1,4 @@
-"""A demonstration on one machine: `python -m logicalrep.pipeline.demo`.
+"""A demonstration on one machine: `python -m logicalrep.pipeline.operate.demo`.
 
 It starts a PostgreSQL 18 under pgbench's load, replicates it into Delta tables meanwhile, and verifies that they are
 equal. It runs the commands that it prints.
