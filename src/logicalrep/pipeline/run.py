@@ -24,7 +24,7 @@ from logicalrep.pipeline.engines.start import refuse_missing, start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.load.loader import Loader
-from logicalrep.pipeline.load.loading import Loading, waiter
+from logicalrep.pipeline.load.loading import Loading
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.loop import Loop
 from logicalrep.pipeline.masks.guard import Guard
@@ -38,6 +38,7 @@ from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep.pipeline.tables import TableManager
+from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.retries import Waiting
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep_runtime.errors import LogicalRepError

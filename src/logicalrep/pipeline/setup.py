@@ -12,10 +12,10 @@ import psycopg
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publishing import PublicationNeededError, Published, ensure_publication
-from logicalrep.pipeline.load.loading import waiter
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 import psycopg
 
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.errors import Ended
@@ -28,6 +27,7 @@ from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
+from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.transactions.table_names import TableName
@@ -41,8 +41,6 @@ _RANGE_SECONDS = 0.25
 """The longest that a range may take at the given rate."""
 _PATIENCE = "5s"
 """The longest wait for a lock on a table."""
-_SAY_AGAIN = 5.0
-"""The seconds between two sentences about what a snapshot waits for."""
 _CHECK_AGAIN = 0.5
 """The longest time until a load sees that it is to end, in seconds."""
 
@@ -89,21 +87,6 @@ class NotLoaded:
     """Whether another try may succeed."""
     is_own: bool = True
     """True if the table itself is the reason, so that tries are counted; waiting for a server has no limit."""
-
-
-def waiter(observer: Observer, stop: threading.Event) -> Callable[[str], None]:
-    """Return a function that is called again and again with what a new slot waits for; it raises Ended after `stop`."""
-    said_at = -_SAY_AGAIN
-
-    def waiting(text: str) -> None:
-        nonlocal said_at
-        if stop.is_set():
-            raise Ended
-        if time.monotonic() - said_at >= _SAY_AGAIN:
-            said_at = time.monotonic()
-            observer.on_waiting(text)
-
-    return waiting
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from logicalrep.pipeline.catalog.publishing import exists
+from logicalrep.pipeline.catalog.publishable import exists
 from logicalrep.pipeline.formats.opening import open_table
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, ChangeBuffer, PendingLoad
 from logicalrep.pipeline.operate.status import read_identity

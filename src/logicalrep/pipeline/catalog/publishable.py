@@ -1,0 +1,266 @@
+"""The tables that can be published, and why the others cannot.
+
+The server refuses the application's updates and deletes of a published table whose replica identity it cannot send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from psycopg import sql
+
+from logicalrep.postgres.publications import PublishedTable
+from logicalrep.postgres.server import Connection, server_major
+from logicalrep.transactions.table_names import TableName
+
+# The columns of a table's replica identity, with REPLICA IDENTITY FULL those of the primary key, if an index has them.
+_KEY = """(
+    SELECT array_agg(attribute.attname)
+    FROM pg_index AS index
+    JOIN pg_attribute AS attribute ON attribute.attrelid = index.indrelid AND attribute.attnum = ANY (index.indkey)
+    WHERE index.indrelid = {table}.oid AND index.indisvalid AND index.indimmediate
+        AND CASE {table}.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
+)"""
+# A generated column of a table's replica identity that is not sent: its name, its kind, the replica identity, and
+# whether there is a primary key without such a column. From PostgreSQL 18 on the server refuses updates and deletes of
+# such a table once it is published, with REPLICA IDENTITY FULL too; before, its old rows come without the column.
+_UNSENT = """(
+    SELECT ARRAY[generated.attname, generated.attgenerated::text, {table}.relreplident::text, (EXISTS (
+        SELECT FROM pg_index AS index
+        WHERE index.indrelid = {table}.oid AND index.indisprimary AND index.indisvalid AND index.indimmediate
+            AND NOT EXISTS (
+                SELECT FROM pg_attribute AS part
+                WHERE part.attrelid = index.indrelid AND part.attnum = ANY (index.indkey) AND part.attgenerated <> ''
+            )
+    ))::text]
+    FROM pg_attribute AS generated
+    WHERE generated.attrelid = {table}.oid AND generated.attnum > 0 AND NOT generated.attisdropped
+        AND generated.attgenerated NOT IN ({sent}) AND CASE
+            WHEN {table}.relreplident = 'f' THEN {is_of_whole_rows} ELSE {key} @> ARRAY[generated.attname]
+        END
+    ORDER BY generated.attgenerated DESC, generated.attnum LIMIT 1
+)"""
+# Partitions are published with the table that they are parts of, and tables of an extension belong to it. The columns
+# of a partition key depend on their table too. The server takes a partition's own replica identity: for its old rows,
+# and for whether it accepts updates.
+_CANDIDATES = """
+WITH RECURSIVE tops AS (
+    SELECT class.*, namespace.nspname, {key_of_class} AS key
+    FROM pg_class AS class
+    JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE class.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND NOT class.relispartition
+        AND namespace.nspname NOT IN ('pg_catalog', 'information_schema') AND namespace.nspname !~ '^pg_(toast|temp)'
+        AND NOT EXISTS (
+            SELECT FROM pg_depend
+            WHERE classid = 'pg_class'::regclass AND objid = class.oid AND objsubid = 0 AND deptype IN ('e', 'i', 'a')
+        )
+), parts AS (
+    SELECT tops.oid AS top, tops.oid, tops.relkind FROM tops WHERE tops.relkind = 'p'
+    UNION ALL
+    SELECT parts.top, class.oid, class.relkind
+    FROM parts JOIN pg_inherits ON parts.relkind = 'p' AND inhparent = parts.oid
+    JOIN pg_class AS class ON class.oid = inhrelid
+)
+SELECT tops.nspname, tops.relname, tops.relkind, tops.relpersistence,
+    tops.relreplident = 'f' OR tops.key IS NOT NULL, {unsent_of_tops}, other.*
+FROM tops
+LEFT JOIN LATERAL (
+    SELECT namespace.nspname, leaf.relname, leaf.relkind = 'r' AND leaf.relpersistence = 'p',
+        leaf.relreplident = 'f' OR leaf.key IS NOT NULL, leaf.unsent, leaf.relreplident <> 'f' AND NOT leaf.has_key
+    FROM parts
+    CROSS JOIN LATERAL (
+        SELECT class.*, {key_of_class} AS key, ({key_of_class} @> tops.key) IS TRUE AS has_key,
+            {unsent_of_class} AS unsent
+        FROM pg_class AS class WHERE class.oid = parts.oid AND class.relkind <> 'p'
+    ) AS leaf
+    JOIN pg_namespace AS namespace ON namespace.oid = leaf.relnamespace
+    WHERE parts.top = tops.oid AND (
+        leaf.relkind <> 'r' OR leaf.relpersistence <> 'p'
+        OR leaf.relreplident <> 'f' AND NOT leaf.has_key OR leaf.unsent IS NOT NULL
+    )
+    ORDER BY leaf.has_key, 1, 2 LIMIT 1
+) AS other ON true
+ORDER BY 1, 2
+"""
+_PARENT = """
+SELECT parent_schema.nspname, parent.relname
+FROM pg_inherits
+JOIN pg_class AS class ON class.oid = inhrelid AND class.relispartition
+JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+JOIN pg_class AS parent ON parent.oid = inhparent
+JOIN pg_namespace AS parent_schema ON parent_schema.oid = parent.relnamespace
+WHERE namespace.nspname = %s AND class.relname = %s
+"""
+_EXISTS = """
+SELECT FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+WHERE namespace.nspname = %s AND class.relname = %s
+"""
+_CHECKS_GENERATED = 18
+"""The first major version that refuses updates and deletes of a table whose replica identity is not sent whole."""
+_KINDS = {"f": "foreign tables", "v": "views", "m": "materialized views", "S": "sequences"}
+
+
+def exists(connection: Connection, table: TableName) -> bool:
+    """Return whether the database has a table."""
+    return connection.execute(_EXISTS, table).fetchone() is not None
+
+
+def query_candidates(
+    connection: Connection,
+    publication: str,
+    wanted: Sequence[TableName],
+    excluded: Collection[TableName],
+    there: Mapping[TableName, PublishedTable],
+    *,
+    sends_generated: bool,
+) -> tuple[list[TableName], list[TableName], list[str]]:
+    """Return the tables that can be published, those of `there` that must not be any longer, and warnings.
+
+    Args:
+        connection: a connection to the server.
+        publication: the publication's name.
+        wanted: the tables to replicate; none for all.
+        excluded: the tables that are not to be replicated.
+        there: the tables that are published already.
+        sends_generated: whether the publication sends stored generated columns.
+    """
+    can: list[TableName] = []
+    refusing: list[TableName] = []
+    warnings: list[str] = []
+    others: dict[str, list[str]] = {}
+    major = server_major(connection)
+    query = _candidates_query(major, sends_generated=sends_generated)
+    for schema, name, kind, persistence, has_identity, unsent, *part in connection.execute(query.encode()).fetchall():
+        table = TableName(schema, name)
+        if table in excluded or (wanted and table not in wanted):
+            continue
+        published, is_carried = there.get(table), True
+        columns = published.columns or () if published is not None else ()
+        identities = [_ReplicaIdentity.of(table, has_identity, unsent, columns, is_root=kind == "p")]
+        if part[0] is not None:
+            *other, is_carried, part_has_identity, part_unsent, differs = part
+            identities.append(
+                _ReplicaIdentity.of(TableName(*other), part_has_identity, part_unsent, columns, differs=differs)
+            )
+        if kind in _KINDS or persistence != "p":
+            others.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(str(table))
+        elif not is_carried:
+            warnings.append(
+                f"{table} is not replicated, as its partition {identities[1].table} is foreign or unlogged, whose "
+                "changes logical replication does not carry: detach it"
+            )
+        elif reason := _reason(identities, major, publication):
+            effect = "is not replicated"
+            if published is not None:
+                effect = "is published, and its updates and deletes cannot be followed"
+                if any(each.is_refused(major) for each in identities):
+                    refusing.append(table)
+                    effect = "is not replicated any more"
+            warnings.append(f"{table} {effect}, as {reason}")
+        else:
+            can.append(table)
+    if others:
+        listed = "; ".join(
+            f"{kind} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" for kind, names in others.items()
+        )
+        warnings.append(f"logical replication does not carry {listed}; nor does it carry large objects")
+    return can, refusing, warnings
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplicaIdentity:
+    """The replica identity of a table or of a partition."""
+
+    table: TableName
+    is_there: bool
+    unsent: tuple[str, str, str, str] | None
+    """A generated column of it that is not sent, as `_UNSENT` tells."""
+    is_root: bool = False
+    """Whether it is that of a partitioned table, which has no rows of its own."""
+    differs: bool = False
+    """Whether it is that of a partition, without the columns of its table's."""
+
+    @classmethod
+    def of(
+        cls,
+        table: TableName,
+        is_there: bool,
+        unsent: Sequence[str] | None,
+        columns: Collection[str],
+        *,
+        is_root: bool = False,
+        differs: bool = False,
+    ) -> Self:
+        """Return one as the catalog tells it; `columns` has the columns of a column list, which are sent."""
+        if unsent is None or unsent[0] in columns:
+            return cls(table, is_there, None, is_root, differs)
+        column, kind, identity, has_plain_key = unsent
+        return cls(table, is_there, (column, kind, identity, has_plain_key), is_root, differs)
+
+    def is_refused(self, major: int) -> bool:
+        """Return whether the server refuses updates and deletes once the table is published."""
+        is_wrong = not self.is_there or (self.unsent is not None and major >= _CHECKS_GENERATED)
+        return is_wrong and not self.is_root
+
+
+def _reason(identities: Sequence[_ReplicaIdentity], major: int, publication: str) -> str | None:
+    """Return why a table must not be published, with the remedy; None if it may be.
+
+    Args:
+        identities: the table's, and that of a partition which differs, if one does.
+        major: the server's major version.
+        publication: the publication's name.
+    """
+    table, last = identities[0], identities[-1]
+    for each in identities:
+        if each.unsent is None:
+            continue
+        column, kind, identity, has_plain_key = each.unsent
+        whose = "its replica identity" if each is table else f"the replica identity of its partition {each.table}"
+        if major < _CHECKS_GENERATED:
+            remedy = f"run ALTER TABLE {each.table} REPLICA IDENTITY FULL"
+        elif kind == "s" and not (identity == "f" and has_plain_key == "true"):
+            name = sql.Identifier(publication).as_string()
+            remedy = f"run ALTER PUBLICATION {name} SET (publish_generated_columns = stored)"
+        else:
+            give = "" if has_plain_key == "true" else "give it a primary key, and "
+            remedy = f"{give}run ALTER TABLE {each.table} REPLICA IDENTITY DEFAULT"
+        return f"{whose} has the generated column {column}, which is not sent: {remedy}"
+    if last.differs:
+        why = f"its partition {last.table} has another replica identity: run"
+    elif not table.is_there:
+        why = "nothing tells its rows apart in updates and deletes: give it a primary key, or run"
+    else:
+        return None
+    return f"{why} ALTER TABLE {last.table} REPLICA IDENTITY FULL"
+
+
+def _candidates_query(major: int, *, sends_generated: bool) -> str:
+    """Return the query for tables; `sends_generated` tells whether the publication sends stored generated columns."""
+
+    def unsent(table: str) -> str:
+        # Generated columns exist since PostgreSQL 12.
+        if major < 12:
+            return "NULL::text[]"
+        return _UNSENT.format(
+            table=table,
+            key=_KEY.format(table=table),
+            sent="'', 's'" if sends_generated else "''",
+            is_of_whole_rows=str(major >= _CHECKS_GENERATED).lower(),
+        )
+
+    return _CANDIDATES.format(
+        key_of_class=_KEY.format(table="class"), unsent_of_class=unsent("class"), unsent_of_tops=unsent("tops")
+    )
+
+
+def query_unknown(connection: Connection, table: TableName) -> list[str]:
+    """Return why a table is not among those that can be published; nothing if the catalog's warnings say it."""
+    parent = connection.execute(_PARENT, table).fetchone()
+    if parent is not None:
+        return [f"{table} is a partition, which is replicated with {TableName(*parent)}: name that"]
+    if not exists(connection, table):
+        return [f"{table} cannot be replicated: there is no such table in this database"]
+    return []
