@@ -13,7 +13,7 @@ from codegen.emit.package import PACKAGE, emit, emit_project
 from codegen.emit.rendering import MARK
 from codegen.reference import site as reference
 from codegen.shared import ROOT, add_spec, relative
-from codegen.spec.model import SpecError
+from codegen.spec.places import SpecError
 from codegen.spec.reader import load, load_project
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from codegen.diff.rules import Rule, Severity
-from codegen.spec.model import Place
+from codegen.spec.places import Place
 
 
 class Case(NamedTuple):

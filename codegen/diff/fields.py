@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from codegen.diff.owners import Owner
 from codegen.lowering.rows import annotation_of
-from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Place, Protocol, Version, attributes
+from codegen.spec.layouts import Alternative, Field, Message, NamedType, Part, attributes
+from codegen.spec.model import Protocol, Version
 from codegen.spec.notation import PartName
+from codegen.spec.places import Place
 
 
 class Row(NamedTuple):

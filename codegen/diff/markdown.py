@@ -12,7 +12,8 @@ from codegen.diff.rendering import Report, counts, summary
 from codegen.diff.rules import Severity, rules_of
 from codegen.diff.wording import key_of, one_line
 from codegen.shared import out_of_order
-from codegen.spec.model import Message, Part, Protocol
+from codegen.spec.layouts import Message, Part
+from codegen.spec.model import Protocol
 
 _Line = tuple[str, str, str]
 """The mark (changed, renamed, moved, gone, added or none), a row or key before, and after."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from codegen.spec.model import Alternative, Field, Message, Part, Place, Protocol
+from codegen.spec.layouts import Alternative, Field, Message, Part
+from codegen.spec.model import Protocol
+from codegen.spec.places import Place
 
 Owner = Message | Part | Alternative
 """Their names are all different within a protocol."""

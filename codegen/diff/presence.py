@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from codegen.diff.change import Case, Cases
 from codegen.diff.owners import Owner, all_rows, own_and_inner
-from codegen.spec.model import Message, Protocol, parts_used
+from codegen.spec.layouts import Message, parts_used
+from codegen.spec.model import Protocol
 from codegen.spec.versions import View, view
 
 _LAYOUTS = ("message", "part", "alternative")

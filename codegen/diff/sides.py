@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codegen.shared import relative
-from codegen.spec.model import Place, Protocol, SpecError
+from codegen.spec.model import Protocol
+from codegen.spec.places import Place, SpecError
 from codegen.spec.reader import PROTOCOL_FILE, TYPES_FILE, load
 
 FOLDER = "spec"

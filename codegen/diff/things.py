@@ -12,7 +12,8 @@ from codegen.diff.pair import Pair
 from codegen.diff.rules import ORDER, RULES, Severity, rules_of
 from codegen.diff.wording import key_of, listed, place_in
 from codegen.shared import mask, out_of_order
-from codegen.spec.model import OUTSIDE, Field, Message, Place
+from codegen.spec.layouts import OUTSIDE, Field, Message
+from codegen.spec.places import Place
 
 _SUBJECTS = {
     "version": "version {name}",

@@ -34,8 +34,9 @@ from codegen.lowering.operations import (
     renamed,
 )
 from codegen.lowering.rows import lower
-from codegen.spec.model import Finding, Message, Part, SpecError
+from codegen.spec.layouts import Message, Part
 from codegen.spec.names import class_name, snake_case
+from codegen.spec.places import Finding, SpecError
 from codegen.spec.versions import View
 
 _ITEMS = "integers, texts and bytes"

@@ -14,12 +14,14 @@ from codegen.emit.python_source import Block, Source, annotation_of, enumeration
 from codegen.emit.rendering import NOTICE, docstring, joined, render
 from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
 from codegen.emit.tables import table
-from codegen.emit.telling import tell_apart, told_apart_names, told_formats
+from codegen.emit.telling import tell_apart, told_apart_names
 from codegen.lowering.operations import Choose, Constant, Integer, Measure, Repeat
 from codegen.lowering.rows import looked_up, lower, whether
 from codegen.spec import taken
-from codegen.spec.model import Finding, Message, Part, Protocol, SpecError, parts_used
+from codegen.spec.layouts import Message, Part, parts_used
+from codegen.spec.model import Protocol
 from codegen.spec.names import class_name
+from codegen.spec.places import Finding, SpecError
 from codegen.spec.versions import View, unfiltered, views
 
 PACKAGE = "logicalrep_protocol"
@@ -204,10 +206,8 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
         previous=previous,
         inherited=inherited,
         choices=sorted((module, name) for name, module in choices.items() if module != now.module),
-        exported=sorted(
-            [*inherited, *defined, *(() if any(told.values()) else structs.values()), "AnyMessage", "parse"]
-        ),
-        formats=sorted({name for block in blocks for name in _formats(block)} | told_formats(told)),
+        exported=sorted([*inherited, *defined, *structs.values(), "AnyMessage", "parse"]),
+        formats=sorted({name for block in blocks for name in _formats(block)}),
         blocks=blocks,
         messages=[class_name(message.name) for message in now.messages],
         structs=structs,

@@ -26,7 +26,7 @@ from codegen.lowering.operations import (
 )
 from codegen.lowering.rows import enumeration_name, lower
 from codegen.spec import taken
-from codegen.spec.model import Alternative, Message, Part
+from codegen.spec.layouts import Alternative, Message, Part
 from codegen.spec.names import class_name, snake_case
 from codegen.spec.versions import View
 

@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
+from dataclasses import dataclass
 
 from codegen.lowering.operations import Constant, Integer, Take
 from codegen.lowering.rows import lower
-from codegen.spec.model import Message, fact_of, told_apart, value_of
+from codegen.spec.layouts import Message, told_apart
+from codegen.spec.model import fact_of, value_of
 from codegen.spec.names import class_name
 from codegen.spec.versions import View
 
-Choices = dict[str, list[tuple[str, str, str]]]
-"""The message's class by sender, by what a session waits for or the tag, and by a condition on a constant."""
+
+@dataclass(frozen=True)
+class Choice:
+    """A message that a tag of its own does not tell."""
+
+    name: str
+    """Its class."""
+    first: bytes
+    """The first bytes that it may have; empty for any."""
+    fact: str
+    """The session fact that tells it; empty for none."""
+    value: str
+    offset: int
+    """The bytes before the constant that tells it."""
+    constant: Constant | None
+
+    @property
+    def condition(self) -> str:
+        """The condition on the bytes and the session facts."""
+        conditions = []
+        if self.first:
+            is_one = len(self.first) == 1
+            conditions.append(f"data[0] == 0x{self.first[0]:02X}" if is_one else f"data[0] in {self.first!r}")
+        if self.fact:
+            conditions.append(f'{self.fact} == "{self.value}"')
+        if self.constant is not None:
+            own = f"data[{self.offset}:{self.offset + self.constant.width}]"
+            conditions.append(f'int.from_bytes({own}, "{self.constant.order}") == {self.constant.code}')
+        return " and ".join(conditions)
+
+    @property
+    def construct(self) -> str:
+        """The expression for its Struct, with what tells it."""
+        told = [f"{self.name}.struct"]
+        if self.first:
+            told.append(f"first={self.first!r}")
+        if self.fact:
+            told.append(f'fact=("{self.fact}", "{self.value}")')
+        if self.constant is not None:
+            told.append(f"constant=({self.offset}, {self.constant.construct}, {self.constant.code})")
+        return f"Told({', '.join(told)})"
 
 
-def tell_apart(now: View) -> Choices:
-    """The choices for each sender; none where each message has a tag of its own."""
+def tell_apart(now: View) -> dict[str, list[Choice]]:
+    """The choices of each sender; none where each message has a tag of its own."""
     names = told_apart_names(now)
-    if not names:
-        return {}
     return {
         sender: [
-            (_awaited(message), _constant(now, message), class_name(message.name))
-            for message in now.messages
-            if sender in message.senders and message.name in names
+            _choice(now, message) for message in now.messages if sender in message.senders and message.name in names
         ]
         for sender in ("server", "client")
     }
@@ -38,25 +74,18 @@ def told_apart_names(now: View) -> set[str]:
     return names | {message.name for message in now.messages if message.tag in shared}
 
 
-def told_formats(choices: Choices) -> set[str]:
-    """The formats of the constants."""
-    text = " ".join(constant for those in choices.values() for _, constant, _ in those)
-    return set(re.findall(r"_(\w)\.unpack_from", text))
-
-
-def _awaited(message: Message) -> str:
-    conditions = [f"data[0] == 0x{ord(message.tag):02X}"] if message.is_tagged else []
-    if message.when is not None:
-        conditions.append(f'{fact_of(message.when)} == "{value_of(message.when)}"')
-    return " and ".join(conditions)
-
-
-def _constant(now: View, message: Message) -> str:
-    """The condition on the bytes that tells a message from others that come in the same place."""
+def _choice(now: View, message: Message) -> Choice:
     operations = lower(now, message.fields)
-    first = operations[0]
-    if isinstance(first, Take) and first.allowed:
-        return f"data[0] in {first.allowed}"
+    first = message.tag.encode("ascii")
+    if isinstance(operations[0], Take):
+        first = bytes(operations[0].allowed)
+    offset, constant = (0, None) if isinstance(operations[0], Take) else _constant(now, message)
+    fact, value = (fact_of(message.when) or "", value_of(message.when)) if message.when else ("", "")
+    return Choice(class_name(message.name), first, fact, value, offset, constant)
+
+
+def _constant(now: View, message: Message) -> tuple[int, Constant | None]:
+    """The constant, and the bytes before it, that tells a message from others that come in the same place."""
     others = [
         one
         for one in now.messages
@@ -65,12 +94,12 @@ def _constant(now: View, message: Message) -> str:
         and set(one.senders) & set(message.senders)
     ]
     offsets = {told_apart(message, other) for other in others}
-    found = None
+    found: tuple[int, Constant | None] = 0, None
     offset = 0
-    for one in operations:
+    for one in lower(now, message.fields):
         if not isinstance(one, Integer):
             break
         if isinstance(one, Constant) and offset in offsets:
-            found = f"_{one.letter}.unpack_from(data, {offset})[0] == {one.code}"
+            found = offset, one
         offset += one.width
-    return found or ""
+    return found

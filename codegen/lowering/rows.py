@@ -20,7 +20,8 @@ from codegen.lowering.operations import (
     Text,
 )
 from codegen.shared import lowered
-from codegen.spec.model import REST, UNTIL_ZERO, Field, NamedType, Protocol, SessionFact, counted
+from codegen.spec.layouts import REST, UNTIL_ZERO, Field, NamedType, counted
+from codegen.spec.model import Protocol, SessionFact
 from codegen.spec.names import class_name
 from codegen.spec.notation import Byte1, Byten, PartName, String
 from codegen.spec.versions import View

@@ -11,7 +11,8 @@ from codegen.pagecheck.page import Group, Message, Page
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.pagecheck.scope import messages_of, misplaced, missing, pair_messages, same_name
 from codegen.pagecheck.tables import Reading, compare_tables, distance
-from codegen.spec.model import Place, Protocol
+from codegen.spec.model import Protocol
+from codegen.spec.places import Place
 from codegen.spec.versions import view
 
 

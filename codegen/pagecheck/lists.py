@@ -11,7 +11,9 @@ from codegen.pagecheck.page import Term, TermList
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.shared import ROOT, relative
 from codegen.spec import notation
-from codegen.spec.model import Field, Place, Protocol
+from codegen.spec.layouts import Field
+from codegen.spec.model import Protocol
+from codegen.spec.places import Place
 
 _NOTATION = Place(relative(ROOT / "codegen" / "spec" / "notation.py"), 1)
 _EXAMPLES = re.compile(r"\bEg\. ([^.]*)\.")

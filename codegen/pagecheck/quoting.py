@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow
 from codegen.pagecheck.page import Block, Message, Row
 from codegen.pagecheck.remarks import BlockKind
-from codegen.spec.model import Place
+from codegen.spec.places import Place
 
 NOTHING = "nothing"
 

@@ -15,7 +15,7 @@ from codegen.pagecheck.page import Block, Message, Row
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
 from codegen.pagecheck.remarks import Condition
 from codegen.pagecheck.wording import change_places, likeness, words
-from codegen.spec.model import Place
+from codegen.spec.places import Place
 
 _GAP = 1.5
 _OTHER_TYPE = 2.5

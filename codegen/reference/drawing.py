@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codegen.reference.layout import BYTES, CONSTANT, PART, TEXT, Row
-from codegen.spec.model import REST
+from codegen.spec.layouts import REST
 from codegen.spec.notation import Byte1, Byten, Int
 
 WIDE = 816.0

@@ -12,7 +12,8 @@ from typing import Any
 from codegen.lowering.operations import Bytes, Integer, Text
 from codegen.lowering.rows import lower
 from codegen.shared import ROOT
-from codegen.spec.model import Message, Protocol
+from codegen.spec.layouts import Message
+from codegen.spec.model import Protocol
 from codegen.spec.versions import View, view, views
 from codegen.vectors.captured import messages_of
 from codegen.vectors.codec import Reader, RefusedError, Written, write

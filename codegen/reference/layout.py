@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codegen.spec.model import REST, Field, Protocol
+from codegen.spec.layouts import REST, Field
+from codegen.spec.model import Protocol
 from codegen.spec.notation import Byten, PartName, String
 
 CONSTANT = "constant"

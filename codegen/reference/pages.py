@@ -14,20 +14,11 @@ from codegen.lowering.rows import enumeration_name
 from codegen.reference.drawing import NARROW, Picture, draw
 from codegen.reference.layout import Row, rows
 from codegen.shared import mask
-from codegen.spec.model import (
-    OUTSIDE,
-    Alternative,
-    Field,
-    Message,
-    NamedType,
-    Part,
-    Place,
-    Protocol,
-    SessionFact,
-    Version,
-)
+from codegen.spec.layouts import OUTSIDE, Alternative, Field, Message, NamedType, Part
+from codegen.spec.model import Protocol, SessionFact, Version
 from codegen.spec.names import class_name, snake_case
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.places import Place
 from codegen.spec.versions import View, views
 
 Layout = Message | Part | Alternative

@@ -6,23 +6,12 @@ import re
 from collections.abc import Iterable
 
 from codegen.spec import server_checks, taken
-from codegen.spec.model import (
-    OUTSIDE,
-    Alternative,
-    Field,
-    Message,
-    Part,
-    Place,
-    Protocol,
-    SessionFact,
-    fact_of,
-    parts_used,
-    told_apart,
-    value_of,
-)
+from codegen.spec.layouts import OUTSIDE, Alternative, Field, Message, Part, parts_used, told_apart
+from codegen.spec.model import Protocol, SessionFact, fact_of, value_of
 from codegen.spec.names import class_name
 from codegen.spec.nodes import Findings, allowed
 from codegen.spec.notation import NAMES, Byte1, Byten, PartName, Unknown
+from codegen.spec.places import Place
 from codegen.spec.row_checks import check_rows
 from codegen.spec.versions import View, views
 

@@ -14,9 +14,11 @@ from types import MappingProxyType
 
 from codegen.spec import checks
 from codegen.spec.layout_reader import LayoutReader
-from codegen.spec.model import NamedType, Place, Protocol, SessionFact, SpecError, Version
+from codegen.spec.layouts import NamedType
+from codegen.spec.model import Protocol, SessionFact, Version
 from codegen.spec.nodes import Entries, Findings, Keys, Node, Text, named_entries, read
 from codegen.spec.notation import INT_WIDTHS
+from codegen.spec.places import Place, SpecError
 
 PROTOCOL_FILE = "protocol.yaml"
 TYPES_FILE = "types.yaml"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from codegen.spec import taken
-from codegen.spec.model import REST, UNTIL_ZERO, Alternative, Field, Message, Part, Protocol, attributes
+from codegen.spec.layouts import REST, UNTIL_ZERO, Alternative, Field, Message, Part, attributes
+from codegen.spec.model import Protocol
 from codegen.spec.nodes import Findings, allowed
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String, Unknown
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from codegen.spec.model import Alternative, Field, Message, Part, Protocol
+from codegen.spec.layouts import Alternative, Field, Message, Part
+from codegen.spec.model import Protocol
 from codegen.spec.nodes import Findings, allowed
 from codegen.spec.notation import Int
 

@@ -9,9 +9,10 @@ from codegen.spec.model import Protocol
 from codegen.spec.names import class_name, snake_case
 
 _CLASSES = {
-    "AnyMessage", "Array", "Boolean", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const", "DataclassStruct",
-    "DecodeError", "Decoder", "EncodeError", "Flags", "Format", "FormatError", "GreedyBytes", "IfPresent", "IfSession",
-    "Literal", "MalformedError", "NoneOf", "OptionalChar", "Rebuild", "StrEnum", "String", "Tagged", "Typed", "Whole",
+    "AnyChar", "AnyMessage", "Array", "Boolean", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const",
+    "DataclassStruct", "DecodeError", "Decoder", "EncodeError", "Flags", "Format", "FormatError", "GreedyBytes",
+    "IfPresent", "IfSession", "Literal", "MalformedError", "MessageLength", "NoneOf", "NullableBytes", "OneOf",
+    "OptionalChar", "Rebuild", "StrEnum", "String", "Tagged", "Told", "ToldApart", "Typed", "UntilZero", "Whole",
 }  # fmt: skip
 _ATTRIBUTES = {
     "build": "the method that writes a message",

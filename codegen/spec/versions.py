@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from codegen.spec.model import Alternative, Field, Message, Part, Protocol, parts_used
+from codegen.spec.layouts import Alternative, Field, Message, Part, parts_used
+from codegen.spec.model import Protocol
 from codegen.spec.notation import PartName
 
 _Layout = TypeVar("_Layout", Message, Part, Alternative)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from codegen.spec.model import Message, Protocol
+from codegen.spec.layouts import Message
+from codegen.spec.model import Protocol
 from codegen.spec.versions import View, views
 from codegen.vectors.codec import Reader, facts_of
 

@@ -26,7 +26,8 @@ from codegen.lowering.operations import (
     Text,
 )
 from codegen.lowering.rows import lower
-from codegen.spec.model import Message, fact_of, value_of
+from codegen.spec.layouts import Message
+from codegen.spec.model import fact_of, value_of
 from codegen.spec.versions import View
 
 Fields = dict[str, Any]

@@ -12,7 +12,8 @@ from typing import Any
 
 from codegen.lowering.rows import lower
 from codegen.shared import ROOT, add_spec
-from codegen.spec.model import Message, Protocol
+from codegen.spec.layouts import Message
+from codegen.spec.model import Protocol
 from codegen.spec.reader import load
 from codegen.spec.versions import View, view, views
 from codegen.vectors.captured import captured, vector

@@ -22,7 +22,7 @@ from codegen.lowering.operations import (
 )
 from codegen.lowering.rows import lower
 from codegen.shared import mask
-from codegen.spec.model import Message
+from codegen.spec.layouts import Message
 from codegen.spec.versions import View
 from codegen.vectors.codec import Fields, Writer, Written, plain, write
 

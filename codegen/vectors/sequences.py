@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codegen.lowering.rows import looked_up, lower
-from codegen.spec.model import OUTSIDE, Message, Protocol
+from codegen.spec.layouts import OUTSIDE, Message
+from codegen.spec.model import Protocol
 from codegen.spec.versions import View
 from codegen.vectors.codec import Fields, write
 from codegen.vectors.samples import Samples

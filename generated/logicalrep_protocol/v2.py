@@ -45,6 +45,7 @@ from logicalrep_protocol.v1 import (
     TupleData,
     UnchangedToast,
 )
+from logicalrep_runtime.any_message import Tagged, Whole
 from logicalrep_runtime.constructs import (
     Boolean,
     Char,
@@ -54,12 +55,11 @@ from logicalrep_runtime.constructs import (
     IfSession,
     OptionalChar,
     String,
-    Tagged,
     Typed,
-    Whole,
 )
+from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
-from logicalrep_runtime.layout_walk import decode_error, encode_error
+from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import flags_of, setters
 from logicalrep_runtime.native import reader as native_reader
 from logicalrep_runtime.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of

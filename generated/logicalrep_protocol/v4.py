@@ -51,15 +51,15 @@ from logicalrep_protocol.v3 import (
     UnchangedToast,
     Update,
 )
+from logicalrep_runtime.any_message import Tagged, Whole
 from logicalrep_runtime.constructs import (
     DataclassStruct,
     IfSession,
-    Tagged,
     Typed,
-    Whole,
 )
+from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
-from logicalrep_runtime.layout_walk import decode_error, encode_error
+from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import setters
 from logicalrep_runtime.native import reader as native_reader
 from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of

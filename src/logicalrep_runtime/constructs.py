@@ -6,7 +6,7 @@ All raise construct's errors.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
@@ -28,8 +28,6 @@ from construct import (
     StringError,
     Struct,
     Subconstruct,
-    SwitchError,
-    Terminated,
     ValidationError,
     stream_read,
     stream_seek,
@@ -43,8 +41,8 @@ from logicalrep_runtime.scalars import Buffer
 _Value = TypeVar("_Value")
 
 
-class _TypedEntries(Generic[_Value]):
-    """construct's `parse` and `build`, with the types that it does not have."""
+class TypedEntries(Generic[_Value]):
+    """`parse` and `build` of construct, with the types that it does not have."""
 
     if TYPE_CHECKING:
 
@@ -57,7 +55,7 @@ class _TypedEntries(Generic[_Value]):
             raise NotImplementedError
 
 
-class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
+class DataclassStruct(TypedEntries[_Value], Struct):  # type: ignore[misc]
     """construct's Struct for the dataclass that it is an attribute of: parses to an instance, builds from one.
 
     Constants, counts and lengths are rows of the Struct, but no attributes. Nor is the row `cells`, which a class with
@@ -109,41 +107,6 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
     # construct's compiler would put a plain Struct in its place; without these it takes the object as it is.
     _emitparse = Construct._emitparse
     _emitbuild = Construct._emitbuild
-
-
-class Tagged(_TypedEntries[_Value], Construct):  # type: ignore[misc]
-    """construct's Switch for DataclassStructs: the first byte tells which one to parse, the class which to build."""
-
-    def __init__(self, structs: Mapping[bytes, DataclassStruct[Any]]) -> None:
-        super().__init__()
-        self.structs = structs
-        self._by_class = {struct._class: struct for struct in structs.values()}
-
-    def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
-        offset = stream_tell(stream, path)
-        tag = stream_read(stream, 1, path)
-        if tag not in self.structs:
-            raise SwitchError(f"the tag {tag!r} is none of {b''.join(self.structs)!r}", path=path)
-        stream_seek(stream, offset, 0, path)
-        return self.structs[tag]._parsereport(stream, context, path)
-
-    def _build(self, obj: _Value, stream: BinaryIO, context: Container, path: str) -> object:
-        if type(obj) not in self._by_class:
-            names = ", ".join(known.__name__ for known in self._by_class)
-            raise SwitchError(f"{type(obj).__name__} is none of {names}", path=path)
-        return self._by_class[type(obj)]._build(obj, stream, context, path)
-
-
-class Whole(_TypedEntries[_Value], Subconstruct):  # type: ignore[misc]
-    """Takes all bytes that there are, as with construct's Terminated after it."""
-
-    def __init__(self, subcon: _TypedEntries[_Value]) -> None:
-        super().__init__(subcon)
-
-    def _parse(self, stream: BinaryIO, context: Container, path: str) -> _Value:
-        value: _Value = super()._parse(stream, context, path)
-        Terminated._parse(stream, context, path)
-        return value
 
 
 class IfPresent(Subconstruct):  # type: ignore[misc]

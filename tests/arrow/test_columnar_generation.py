@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codegen.emit.package import emit
-from codegen.spec.model import SpecError
+from codegen.spec.places import SpecError
 from codegen.spec.reader import load
 from tests.codegen.spec.generation import KERNELS, run_generated
 from tests.conftest import ROOT

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from codegen.spec.model import Field, Message, Part, Protocol, parts_used
+from codegen.spec.layouts import Field, Message, Part, parts_used
+from codegen.spec.model import Protocol
 from codegen.spec.notation import Byte1, Int, PartName, String
 
 Rows = tuple[Field, ...]

@@ -17,7 +17,7 @@ from construct import (
     Renamed,
 )
 
-from logicalrep_runtime import constructs
+from logicalrep_runtime import any_message, constructs
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _FORMATS = {
@@ -92,7 +92,7 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
     if kind in (constructs.Char, constructs.OptionalChar):
         remarks |= {"optional"} if kind is constructs.OptionalChar else set()
         return " | ".join(f"'{character}'" for character in construct.characters)
-    assert kind is constructs.Tagged, kind
+    assert kind is any_message.Tagged, kind
     for tag, struct in construct.structs.items():
         assert struct.subcons[0].subcon.value == tag
     return " | ".join(_named(struct, module) for struct in construct.structs.values())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from construct import ConstructError
 
 from logicalrep_protocol.pgwire import Session, v3_0, v3_2
 from logicalrep_protocol.pgwire.layouts import PGWIRE, FormatCode
@@ -84,6 +85,39 @@ def test_pieces_of_any_size_give_the_same_messages() -> None:
                     pieces.append((sender, data[:size]))
                     data = data[size:]
             assert [(sender, data, message) for sender, data, message, *_ in decoded(pieces)] == whole
+
+
+def test_structs_read_and_build_every_message_and_refuse_alike() -> None:
+    """The Struct of any message beside `parse` and the walk, on what was recorded and on damaged copies of it."""
+    draw = random.Random(1)
+    seen: dict[bytes, tuple[str, Any, str]] = {}
+    for path in RECORDED:
+        for chunks in connections(path):
+            for sender, whole, _, session, facts in decoded(chunks):
+                seen[whole] = (sender, v3_0 if session.version == 1 else v3_2, facts["expected"])
+    taken, refused = 0, list[str]()
+    for whole, (sender, module, expected) in seen.items():
+        struct = getattr(module, f"{sender}_message")
+        copies = [bytearray(whole) for _ in range(4)]
+        for damaged in copies:
+            damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+        for data in (whole, *map(bytes, copies), whole[: draw.randrange(1, len(whole) + 1)], whole + b"\0"):
+            for waits in {expected, "messages", "startup", "encryption", "password"}:
+                try:
+                    message = module.parse(data, sender=sender, expected=waits)
+                except DecodeError as error:
+                    refused.append(str(error))
+                    with pytest.raises(ConstructError):
+                        struct.parse(data, expected=waits)
+                else:
+                    taken += 1
+                    assert struct.parse(data, expected=waits) == message
+                    assert struct.build(message) == data
+    assert min(taken, len(refused)) > 2000
+    # The walk refuses what `parse` does, and says why.
+    assert [error for error in refused if "both decoders" in error] == []
+    with pytest.raises(ConstructError):
+        v3_0.client_message.build(v3_0.AuthenticationOk())
 
 
 def test_every_message_was_recorded_but_for_those_of_a_domain() -> None:

@@ -31,6 +31,7 @@ from construct import (
 )
 
 from logicalrep_protocol.pgwire.layouts import PGWIRE, CopyFormat, FormatCode
+from logicalrep_runtime.any_message import Tagged, Told, ToldApart, Whole
 from logicalrep_runtime.constructs import (
     AnyChar,
     Char,
@@ -42,8 +43,9 @@ from logicalrep_runtime.constructs import (
     UntilZero,
     length_or_null,
 )
+from logicalrep_runtime.encode_faults import encode_error
 from logicalrep_runtime.errors import MalformedError
-from logicalrep_runtime.layout_walk import decode_error, encode_error
+from logicalrep_runtime.layout_walk import decode_error
 from logicalrep_runtime.make import setters
 from logicalrep_runtime.scalars import Buffer, Oid
 
@@ -113,7 +115,9 @@ __all__ = [
     "Sync",
     "Terminate",
     "TransactionStatus",
+    "client_message",
     "parse",
+    "server_message",
 ]
 
 _B = Format(">B")
@@ -3348,6 +3352,87 @@ AnyMessage = (
 )
 """Any message of protocol version 3.0."""
 
+server_message: Whole[AnyMessage] = Whole(
+    ToldApart(
+        (
+            Told(AuthenticationOk.struct, first=b"R", constant=(5, Int32sb, 0)),
+            Told(AuthenticationKerberosV5.struct, first=b"R", constant=(5, Int32sb, 2)),
+            Told(AuthenticationCleartextPassword.struct, first=b"R", constant=(5, Int32sb, 3)),
+            Told(AuthenticationMD5Password.struct, first=b"R", constant=(5, Int32sb, 5)),
+            Told(AuthenticationGSS.struct, first=b"R", constant=(5, Int32sb, 7)),
+            Told(AuthenticationGSSContinue.struct, first=b"R", constant=(5, Int32sb, 8)),
+            Told(AuthenticationSSPI.struct, first=b"R", constant=(5, Int32sb, 9)),
+            Told(AuthenticationSASL.struct, first=b"R", constant=(5, Int32sb, 10)),
+            Told(AuthenticationSASLContinue.struct, first=b"R", constant=(5, Int32sb, 11)),
+            Told(AuthenticationSASLFinal.struct, first=b"R", constant=(5, Int32sb, 12)),
+            Told(EncryptionResponse.struct, first=b"SGN", fact=("expected", "encryption")),
+        ),
+        Tagged(
+            {
+                b"K": BackendKeyData.struct,
+                b"2": BindComplete.struct,
+                b"3": CloseComplete.struct,
+                b"C": CommandComplete.struct,
+                b"d": CopyData.struct,
+                b"c": CopyDone.struct,
+                b"G": CopyInResponse.struct,
+                b"H": CopyOutResponse.struct,
+                b"W": CopyBothResponse.struct,
+                b"D": DataRow.struct,
+                b"I": EmptyQueryResponse.struct,
+                b"E": ErrorResponse.struct,
+                b"V": FunctionCallResponse.struct,
+                b"v": NegotiateProtocolVersion.struct,
+                b"n": NoData.struct,
+                b"N": NoticeResponse.struct,
+                b"A": NotificationResponse.struct,
+                b"t": ParameterDescription.struct,
+                b"S": ParameterStatus.struct,
+                b"1": ParseComplete.struct,
+                b"s": PortalSuspended.struct,
+                b"Z": ReadyForQuery.struct,
+                b"T": RowDescription.struct,
+            }
+        ),
+        expected="startup",
+    )
+)
+"""The Struct of any message of the server, all its bytes; within another Struct take its `subcon`."""
+
+client_message: Whole[AnyMessage] = Whole(
+    ToldApart(
+        (
+            Told(CancelRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877102)),
+            Told(GSSENCRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877104)),
+            Told(GSSResponse.struct, first=b"p", fact=("expected", "gss")),
+            Told(PasswordMessage.struct, first=b"p", fact=("expected", "password")),
+            Told(SASLInitialResponse.struct, first=b"p", fact=("expected", "sasl_initial")),
+            Told(SASLResponse.struct, first=b"p", fact=("expected", "sasl")),
+            Told(SSLRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877103)),
+            Told(StartupMessage.struct, fact=("expected", "startup"), constant=(4, Int32sb, 196608)),
+        ),
+        Tagged(
+            {
+                b"B": Bind.struct,
+                b"C": Close.struct,
+                b"d": CopyData.struct,
+                b"c": CopyDone.struct,
+                b"f": CopyFail.struct,
+                b"D": Describe.struct,
+                b"E": Execute.struct,
+                b"H": Flush.struct,
+                b"F": FunctionCall.struct,
+                b"P": Parse.struct,
+                b"Q": Query.struct,
+                b"S": Sync.struct,
+                b"X": Terminate.struct,
+            }
+        ),
+        expected="startup",
+    )
+)
+"""The Struct of any message of the client, all its bytes; within another Struct take its `subcon`."""
+
 
 _Parser = Callable[[bytes, str], tuple[AnyMessage, int]]
 
@@ -3381,27 +3466,27 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 
 def _server_parser(data: bytes, expected: str) -> _Parser:
     """Return the parser of a message of the server."""
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 0:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 0:
         return AuthenticationOk._parse
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 2:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 2:
         return AuthenticationKerberosV5._parse
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 3:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 3:
         return AuthenticationCleartextPassword._parse
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 5:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 5:
         return AuthenticationMD5Password._parse
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 7:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 7:
         return AuthenticationGSS._parse
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 8:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 8:
         return AuthenticationGSSContinue._parse
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 9:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 9:
         return AuthenticationSSPI._parse
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 10:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 10:
         return AuthenticationSASL._parse
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 11:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 11:
         return AuthenticationSASLContinue._parse
-    if data[0] == 0x52 and _i.unpack_from(data, 5)[0] == 12:
+    if data[0] == 0x52 and int.from_bytes(data[5:9], "big") == 12:
         return AuthenticationSASLFinal._parse
-    if expected == "encryption" and data[0] in (83, 71, 78):
+    if data[0] in b"SGN" and expected == "encryption":
         return EncryptionResponse._parse
     return _SERVER_MESSAGES[data[0]]
 
@@ -3425,9 +3510,9 @@ _CLIENT_MESSAGES: dict[int, _Parser] = {
 
 def _client_parser(data: bytes, expected: str) -> _Parser:
     """Return the parser of a message of the client."""
-    if expected == "startup" and _i.unpack_from(data, 4)[0] == 80877102:
+    if expected == "startup" and int.from_bytes(data[4:8], "big") == 80877102:
         return CancelRequest._parse
-    if expected == "startup" and _i.unpack_from(data, 4)[0] == 80877104:
+    if expected == "startup" and int.from_bytes(data[4:8], "big") == 80877104:
         return GSSENCRequest._parse
     if data[0] == 0x70 and expected == "gss":
         return GSSResponse._parse
@@ -3437,9 +3522,9 @@ def _client_parser(data: bytes, expected: str) -> _Parser:
         return SASLInitialResponse._parse
     if data[0] == 0x70 and expected == "sasl":
         return SASLResponse._parse
-    if expected == "startup" and _i.unpack_from(data, 4)[0] == 80877103:
+    if expected == "startup" and int.from_bytes(data[4:8], "big") == 80877103:
         return SSLRequest._parse
-    if expected == "startup" and _i.unpack_from(data, 4)[0] == 196608:
+    if expected == "startup" and int.from_bytes(data[4:8], "big") == 196608:
         return StartupMessage._parse
     return _CLIENT_MESSAGES[data[0]]
 

@@ -15,13 +15,13 @@ if _MISSING:
     )
 
 from logicalrep_runtime.columnar.batches import (  # noqa: E402
-    ColumnarSession,
     LocatedBatch,
     RowDecodeError,
     batch_schema,
     decode_batch,
     locate_batch,
 )
+from logicalrep_runtime.columnar.session import ColumnarSession  # noqa: E402
 
 __all__ = [
     "ColumnarSession",

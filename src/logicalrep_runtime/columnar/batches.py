@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from functools import cache, lru_cache
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,48 +22,12 @@ from logicalrep_runtime.columnar.located import (
     Located,
     Spans,
 )
-from logicalrep_runtime.columnar.plan import Plan, PlanColumn, bit_of
+from logicalrep_runtime.columnar.plan import Plan, PlanColumn
+from logicalrep_runtime.columnar.session import ColumnarSession, bits_of, facts_of
 from logicalrep_runtime.columnar.texts import are_valid
-from logicalrep_runtime.errors import DecodeError, check_version, codec_name, unknown_argument
-from logicalrep_runtime.layout import ProtocolLayout
+from logicalrep_runtime.errors import DecodeError
 
 _INT32 = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnarSession:
-    """The state that decoding depends on beside the bytes. `decode_batch` returns the state for the next batch.
-
-    The generated subclass `Session` adds the protocol's tables, and its session facts as attributes.
-    """
-
-    plans: ClassVar[Mapping[int, Plan]]
-    """The columns of each version."""
-    layouts: ClassVar[ProtocolLayout]
-    """The protocol's messages, and its session facts in the order of their bits."""
-    parsers: ClassVar[Mapping[int, Callable[..., Any]]]
-    """Each version's `parse` by the version's number."""
-
-    version: int
-    """The protocol version."""
-    encoding: str = "utf-8"
-    """The session's client_encoding as a Python codec. Texts in encodings other than UTF-8 are decoded one by one."""
-
-    def __new__(cls, *unnamed: object, **given: object) -> Self:
-        known = [field.name for field in fields(cls)]
-        for name in given.keys() - set(known):
-            raise unknown_argument(cls, name, known)
-        return object.__new__(cls)
-
-    def __post_init__(self) -> None:
-        check_version(self.version, self.plans)
-        # All spellings of one codec give equal sessions.
-        object.__setattr__(self, "encoding", codec_name(self.encoding))
-
-    @property
-    def plan(self) -> Plan:
-        """The columns of the session's version."""
-        return self.plans[self.version]
 
 
 _Session = TypeVar("_Session", bound=ColumnarSession)
@@ -201,13 +165,6 @@ def _numbers(plan: Plan) -> Mapping[str, int]:
     return {plan.columns[number].name: number for number in plan.order}
 
 
-@lru_cache(64)
-def _bits_of(session: ColumnarSession) -> int:
-    """Return the facts that hold, as bits."""
-    facts = session.layouts.session
-    return sum(bit_of(facts, fact) for fact in facts if getattr(session, fact))
-
-
 def _one_array(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(messages, pa.ChunkedArray):
         if messages.num_chunks == 1:
@@ -263,14 +220,9 @@ class _Batch(Generic[_Session]):
 
     def after(self, located: Located) -> _Session:
         """Return the session's state after the batch."""
-        if located.facts & ~UTF8 == _bits_of(self.session):
+        if located.facts & ~UTF8 == bits_of(self.session):
             return self.session
-        return replace(self.session, **self._facts(located.facts))
-
-    def _facts(self, bits: int) -> dict[str, Any]:
-        """Return the session facts by name."""
-        known = self.session.layouts.session
-        return {fact: bool(bits & bit_of(known, fact)) for fact in known}
+        return self.session.with_facts(located.facts)
 
     def walk(
         self, make: Callable[[Located], tuple[list[pa.Array], set[int]]], *, copies: bool
@@ -299,7 +251,7 @@ class _Batch(Generic[_Session]):
 
     def _walk(self, *, copies: bool) -> Located:
         """Walk without the rows that are known to be refused."""
-        facts = _bits_of(self.session) | (UTF8 if self.session.encoding == "utf-8" else 0)
+        facts = bits_of(self.session) | (UTF8 if self.session.encoding == "utf-8" else 0)
         refused = np.array(sorted(self.refused), np.int64)
         located: Located = locating().locate(
             self.plan, self.data, self.offsets, facts, stops=not self.style.marks, refused=refused, copies=copies
@@ -406,7 +358,7 @@ class _Batch(Generic[_Session]):
             return self.value_errors[row]
         data = self.messages[row].as_py()
         message = self.plan.messages.get(data[0]) if data else None
-        there = self._facts(facts)
+        there = facts_of(self.session.layouts, facts)
         comes = message is not None and (not message.when or there[message.when])
         parse = self.session.parsers[message.version if message is not None and comes else self.session.version]
         given = {**there, "encoding": self.session.encoding}

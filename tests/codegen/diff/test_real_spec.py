@@ -11,7 +11,8 @@ import pytest
 
 from codegen.diff.compare import Comparison, compare
 from codegen.diff.rules import Severity
-from codegen.spec.model import Field, Protocol
+from codegen.spec.layouts import Field
+from codegen.spec.model import Protocol
 from codegen.spec.notation import PartName
 from codegen.spec.reader import load
 from codegen.spec.versions import view

@@ -9,8 +9,10 @@ import pytest
 
 from codegen.reference.drawing import NARROW, WIDE, Picture, draw
 from codegen.reference.layout import rows
-from codegen.spec.model import Field, Message, Part, Place, Protocol
+from codegen.spec.layouts import Field, Message, Part
+from codegen.spec.model import Protocol
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.places import Place
 
 PLACE = Place(Path("spec.yaml"), 1)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codegen.spec.model import SpecError
+from codegen.spec.places import SpecError
 from tests.codegen.spec.generation import generate_from
 from tests.conftest import ROOT
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.spec.model import SpecError
+from codegen.spec.places import SpecError
 from codegen.spec.reader import load
 from tests.codegen.spec.generation import emit_unformatted
 from tests.conftest import ROOT

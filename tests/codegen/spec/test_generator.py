@@ -14,7 +14,7 @@ import pytest
 from codegen.__main__ import main
 from codegen.emit.package import emit
 from codegen.emit.rendering import MARK
-from codegen.spec.model import Alternative, Message, Part
+from codegen.spec.layouts import Alternative, Message, Part
 from codegen.spec.reader import load
 from tests.conftest import ROOT
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen.spec import reader as loader
-from codegen.spec.model import Finding, SpecError
 from codegen.spec.nodes import Entries, Findings, read
+from codegen.spec.places import Finding, SpecError
 from codegen.spec.reader import load
 from tests.codegen.spec.small_spec import FILES, write
 from tests.conftest import ROOT

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codegen.lowering.rows import lower
-from codegen.spec.model import Message
+from codegen.spec.layouts import Message
 from codegen.spec.names import class_name
 from codegen.spec.reader import load
 from codegen.spec.versions import View, views

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from codegen.spec.model import SpecError
+from codegen.spec.places import SpecError
 from codegen.spec.reader import load
 from tests.codegen.spec.small_spec import FILES, changed, write
 from tests.conftest import ROOT

@@ -1,0 +1,64 @@
+"""The state of a session between batches: its version, its encoding, and its facts, as names and as bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+from logicalrep_runtime.columnar.plan import Plan, bit_of
+from logicalrep_runtime.errors import check_version, codec_name, unknown_argument
+from logicalrep_runtime.layout import ProtocolLayout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnarSession:
+    """The state that decoding depends on beside the bytes. `decode_batch` returns the state for the next batch.
+
+    The generated subclass `Session` adds the protocol's tables, and its session facts as attributes.
+    """
+
+    plans: ClassVar[Mapping[int, Plan]]
+    """The columns of each version."""
+    layouts: ClassVar[ProtocolLayout]
+    """The protocol's messages, and its session facts in the order of their bits."""
+    parsers: ClassVar[Mapping[int, Callable[..., Any]]]
+    """Each version's `parse` by the version's number."""
+
+    version: int
+    """The protocol version."""
+    encoding: str = "utf-8"
+    """The session's client_encoding as a Python codec. Texts in encodings other than UTF-8 are decoded one by one."""
+
+    def __new__(cls, *unnamed: object, **given: object) -> Self:
+        known = [field.name for field in fields(cls)]
+        for name in given.keys() - set(known):
+            raise unknown_argument(cls, name, known)
+        return object.__new__(cls)
+
+    def __post_init__(self) -> None:
+        check_version(self.version, self.plans)
+        # All spellings of one codec give equal sessions.
+        object.__setattr__(self, "encoding", codec_name(self.encoding))
+
+    @property
+    def plan(self) -> Plan:
+        """The columns of the session's version."""
+        return self.plans[self.version]
+
+    def with_facts(self, bits: int) -> Self:
+        """The same session with other facts, as bits."""
+        return replace(self, **facts_of(self.layouts, bits))
+
+
+def facts_of(layouts: ProtocolLayout, bits: int) -> dict[str, Any]:
+    """The session facts that bits stand for, by name."""
+    return {fact: bool(bits & bit_of(layouts.session, fact)) for fact in layouts.session}
+
+
+@lru_cache(64)
+def bits_of(session: ColumnarSession) -> int:
+    """Return the facts that hold, as bits."""
+    facts = session.layouts.session
+    return sum(bit_of(facts, fact) for fact in facts if getattr(session, fact))

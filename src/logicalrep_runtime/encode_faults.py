@@ -1,0 +1,180 @@
+"""Finds the attribute of a message that cannot be written, by its layout: what fits, and what it holds."""
+
+from __future__ import annotations
+
+from logicalrep_runtime.errors import EncodeError, codec_name, shown
+from logicalrep_runtime.layout import MessageLayout, ProtocolLayout
+from logicalrep_runtime.layout_words import byte_text, bytes_of, choice_of, legal_of, of_version, tag_of
+from logicalrep_runtime.operations import (
+    Bytes,
+    Choose,
+    GoOn,
+    Group,
+    Measure,
+    Operation,
+    Operations,
+    Repeat,
+    Take,
+    Text,
+    flat,
+)
+
+
+def encode_error(
+    protocol: ProtocolLayout,
+    version: int,
+    message: object,
+    cause: Exception,
+    *,
+    encoding: str = "utf-8",
+    sender: str = "server",
+) -> EncodeError:
+    """The error for a message or part that a straight-line encoder refused; `version` is that of its class."""
+    codec_name(encoding)
+    tag = getattr(message, "tag", None)
+    layout = _layout_of(protocol, message, tag, sender)
+    name = layout.name if layout is not None else type(message).__name__
+    operations = (layout if layout is not None else protocol.parts[type(message).__name__]).operations
+    fault = _Faults(protocol, version, encoding).of_layout(operations, message, "")
+    if fault is None:
+        return EncodeError(name, "message", "attributes that fit their fields", f"{type(cause).__name__}: {cause}")
+    return EncodeError(name, *fault)
+
+
+def _layout_of(protocol: ProtocolLayout, message: object, tag: object, sender: str) -> MessageLayout | None:
+    """The layout of a message's class; None for a part."""
+    names = {name.replace(" ", "").lower(): layout for layout in protocol.messages for name in (layout.name,)}
+    known = names.get(type(message).__name__.lower())
+    return protocol.message(ord(tag), sender) if known is None and isinstance(tag, str) else known
+
+
+_Fault = tuple[str, str, str] | None
+
+
+class _Faults:
+    """Finds the first attribute that does not fit: its path, what fits, what it holds."""
+
+    def __init__(self, protocol: ProtocolLayout, version: int, encoding: str) -> None:
+        self.protocol = protocol
+        self.version = version
+        self.encoding = encoding
+
+    def of_layout(self, operations: Operations, owner: object, prefix: str) -> _Fault:
+        operations = of_version(operations, self.version)
+        for one in operations:
+            branches = [
+                other
+                for other in operations
+                if isinstance(one, GoOn)
+                and isinstance(other, GoOn)
+                and (other is one or (one.fact and other.fact == one.fact))
+            ]
+            together = [inner for branch in branches for inner in self.attributes(branch.body)]
+            for inner in self.attributes((one,)):
+                fault = self.of_attribute(operations, inner, together, owner, prefix + inner.name)
+                if fault is not None:
+                    return fault
+        return None
+
+    def attributes(self, operations: Operations) -> list[Operation]:
+        return [one for one in of_version(tuple(flat(operations)), self.version) if one.is_attribute]
+
+    def of_attribute(
+        self, operations: Operations, one: Operation, together: list[Operation], owner: object, path: str
+    ) -> _Fault:
+        """Find the fault of one attribute; `together` are those that are there with it or not at all."""
+        if isinstance(one, Repeat) and isinstance(one.body, Choose):
+            return self.of_cells(operations, one, one.body, owner, path)
+        value = getattr(owner, one.name)
+        for other in together:
+            if (getattr(owner, other.name) is None) != (value is None):
+                return path, f"a value if and only if {other.name} has one", shown(value)
+        if together and value is None:
+            return None
+        if not isinstance(one, Repeat):
+            return self.of_value(operations, one, value, path)
+        if not isinstance(value, tuple | list):
+            return path, "a tuple", shown(value)
+        if one.count and len(value) >= _limit(operations, one.count):
+            return path, f"fewer than {_limit(operations, one.count)} items", str(len(value))
+        faults = (self.of_value(operations, one.body, item, f"{path}[{index}]") for index, item in enumerate(value))
+        return next((fault for fault in faults if fault is not None), None)
+
+    def of_value(self, operations: Operations, one: Operation, value: object, path: str) -> _Fault:
+        match one:
+            case Group():
+                if type(value).__name__ != one.part:
+                    return path, one.part, shown(value)
+                return self.of_layout(self.protocol.parts[one.part].operations, value, f"{path}.")
+            case Text():
+                return self.of_text(value, path)
+            case Bytes():
+                return _bytes_fault(operations, one, value, path, "bytes")
+            case Take(is_character=True):
+                legal = one.allowed or range(1, 256)
+                if isinstance(value, str) and len(value) == 1 and ord(value) in legal:
+                    return None
+                return path, legal_of(one) if one.allowed else "a character that is no zero byte", shown(value)
+            case Take():
+                low, high = _bounds(one)
+                if not isinstance(value, int) or not low <= value <= high or value in one.refused:
+                    first = next(number for number in range(low, high) if number not in one.refused)
+                    return path, f"a whole number from {first} to {high}", shown(value)
+        return None
+
+    def of_text(self, value: object, path: str) -> _Fault:
+        if not isinstance(value, str):
+            return path, "a str", shown(value)
+        if "\0" in value:
+            return path, "a text without a zero byte", shown(value)
+        try:
+            value.encode(self.encoding)
+        except UnicodeEncodeError:
+            return path, f"a text that {self.encoding} can write", shown(value)
+        return None
+
+    def of_cells(self, operations: Operations, one: Repeat, choose: Choose, owner: object, path: str) -> _Fault:
+        """Find the first kind and value of repeated alternatives that do not go together."""
+        kinds, values = getattr(owner, "kinds", None), getattr(owner, "values", None)
+        if not isinstance(kinds, bytes) or not isinstance(values, tuple | list) or len(kinds) != len(values):
+            return path, "kinds as bytes and as many values in a tuple", f"{shown(kinds)} and {shown(values)}"
+        if len(kinds) >= _limit(operations, one.count):
+            return path, f"fewer than {_limit(operations, one.count)} items", str(len(kinds))
+        alternatives = of_version(self.protocol.parts[choose.part].alternatives, self.version)
+        rows = {tag_of(other).code: of_version(other.operations, self.version)[1:] for other in alternatives}
+        value_name = next((those[-1].name for those in rows.values() if those), "value")
+        for index, (kind, value) in enumerate(zip(kinds, values, strict=True)):
+            where = f"{path}[{index}].{value_name}"
+            if kind not in rows:
+                return f"{path}[{index}].{tag_of(alternatives[0]).name}", choice_of(tuple(rows)), byte_text(kind)
+            last = rows[kind][-1] if rows[kind] else None
+            expected = f"bytes for the kind {byte_text(kind)}"
+            if isinstance(last, Bytes) and (fault := _bytes_fault(rows[kind], last, value, where, expected)):
+                return fault
+            if last is None and value is not None:
+                return where, f"None for the kind {byte_text(kind)}", shown(value)
+        return None
+
+
+def _bytes_fault(operations: Operations, one: Bytes, value: object, path: str, expected: str) -> _Fault:
+    if value is None and one.nullable:
+        return None
+    if not isinstance(value, bytes):
+        return path, expected, shown(value)
+    if one.size:
+        return None if len(value) == one.size else (path, bytes_of(one.size), bytes_of(len(value)))
+    limit = _limit(operations, one.count) if one.count else len(value) + 1
+    return None if len(value) < limit else (path, f"fewer than {limit} bytes", str(len(value)))
+
+
+def _limit(operations: Operations, name: str) -> int:
+    """The first number that the measure of that name cannot hold."""
+    measure = next(one for one in operations if isinstance(one, Measure) and one.name == name)
+    return 1 << (8 * measure.width - measure.signed)
+
+
+def _bounds(one: Take) -> tuple[int, int]:
+    """The least and the greatest number that an integer may be."""
+    if one.allowed:
+        return min(one.allowed), max(one.allowed)
+    return -(1 << (8 * one.width - 1)) if one.signed else 0, (1 << (8 * one.width - one.signed)) - 1

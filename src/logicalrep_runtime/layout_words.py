@@ -1,0 +1,59 @@
+"""The words in which errors tell what a layout allows; they are the same for bytes and for attributes."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from logicalrep_runtime.layout import PartLayout
+from logicalrep_runtime.operations import Constant, Integer, Operation, Take
+
+_Since = TypeVar("_Since", Operation, PartLayout)
+
+
+def of_version(items: tuple[_Since, ...], version: int) -> tuple[_Since, ...]:
+    """The operations or alternatives that a version has."""
+    return tuple(
+        item
+        for item in items
+        if item.since <= version and (isinstance(item, PartLayout) or not 0 < item.until < version)
+    )
+
+
+def tag_of(alternative: PartLayout) -> Constant:
+    """The constant that an alternative begins with."""
+    tag = alternative.operations[0]
+    assert isinstance(tag, Constant)
+    return tag
+
+
+def allowed_by(one: Integer) -> tuple[int, ...]:
+    """The only values that an integer may have; () where it may have any."""
+    if isinstance(one, Constant):
+        return (one.code,)
+    return one.allowed if isinstance(one, Take) else ()
+
+
+def legal_of(one: Integer) -> str:
+    """The only values that an integer may have, in words."""
+    return choice_of(allowed_by(one)) if one.is_character else either(allowed_by(one))
+
+
+def either(numbers: tuple[int, ...]) -> str:
+    """Numbers of which each is right."""
+    return " or ".join(map(str, numbers))
+
+
+def bytes_of(count: int) -> str:
+    """A number of bytes."""
+    return "1 byte" if count == 1 else f"{count} bytes"
+
+
+def byte_text(value: int) -> str:
+    """A byte: its character, or its number."""
+    return f"'{chr(value)}'" if 0x20 < value < 0x7F else f"0x{value:02X}"
+
+
+def choice_of(constants: tuple[int, ...]) -> str:
+    """Bytes of which each is right."""
+    texts = [byte_text(constant) for constant in constants]
+    return texts[0] if len(texts) == 1 else f"one of {', '.join(texts)}"
