@@ -12,10 +12,11 @@ def eventually(condition: Callable[[], bool], query: Any = None, seconds: float 
 
     The bound is for what never happens: on a busy machine a first run compiles loops for minutes.
     """
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, 0.01
     while not condition():
         if query is not None and query.exception() is not None:
             raise query.exception()
         if time.monotonic() > deadline:
             raise AssertionError("it did not happen in time")
-        time.sleep(0.1)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)

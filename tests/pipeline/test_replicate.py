@@ -21,6 +21,7 @@ from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state import checkpoints
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.sessions import walsender
@@ -75,7 +76,6 @@ def replicate_meanwhile(
             errors.append(error)
 
     thread = threading.Thread(target=run)
-    thread.start()
 
     def caught_up(seconds: float = 300) -> None:
         from logicalrep.pipeline.state.state import State
@@ -91,13 +91,17 @@ def replicate_meanwhile(
 
         eventually(is_there, seconds=seconds)
 
-    try:
-        yield caught_up
-    finally:
-        stop.set()
-        thread.join(300)
-        assert not errors, errors
-        assert not thread.is_alive()
+    with pytest.MonkeyPatch.context() as patch:
+        # `caught_up` waits for a checkpoint, also if nothing but positions has changed.
+        patch.setattr(checkpoints, "_SAVE_AGAIN", 0.1)
+        thread.start()
+        try:
+            yield caught_up
+        finally:
+            stop.set()
+            thread.join(300)
+            assert not errors, errors
+            assert not thread.is_alive()
 
 
 @pytest.fixture
