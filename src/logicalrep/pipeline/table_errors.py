@@ -17,6 +17,7 @@ from logicalrep.pipeline.masks.mask_key import MaskKeyError
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.postgres.connection import ConnectError
+from logicalrep.postgres.publications import is_of_dropped_table
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
 from logicalrep.transactions.logs import logger
@@ -60,7 +61,7 @@ def is_of_one_table(error: BaseException) -> bool:
 
 def may_pass(error: psycopg.Error) -> bool:
     """Return whether a table's error, of a statement, may be gone at the next try."""
-    return error.sqlstate is not None and error.sqlstate.startswith(_MAY_PASS)
+    return is_of_dropped_table(error) or (error.sqlstate is not None and error.sqlstate.startswith(_MAY_PASS))
 
 
 def reason_of(error: BaseException) -> str:

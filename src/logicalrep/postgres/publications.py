@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import LiteralString
 
 import psycopg
 from psycopg.errors import Diagnostic
@@ -174,7 +173,7 @@ def query_listed_tables(connection: Connection, publications: tuple[str, ...]) -
     query = _LISTED.format(
         "max(published.attnames::text[])" if major >= 15 else "NULL", _UNDER if major >= 13 else "NULL"
     )
-    rows = connection.execute(query.encode(), (list(publications),)).fetchall()
+    rows = query_entries_of_now(connection, query, list(publications))
     return [
         PublishedTable(oid, TableName(schema, name), sends_old, None if columns is None else tuple(columns), under)
         for oid, schema, name, sends_old, columns, under in rows
@@ -233,15 +232,34 @@ def query_row_filter(connection: Connection, table: TableName, publications: tup
 
 
 def _query_entries(
-    connection: Connection, column: LiteralString, table: TableName, publications: tuple[str, ...]
+    connection: Connection, column: str, table: TableName, publications: tuple[str, ...]
 ) -> list[TupleRow]:
     """Return a row for each publication of a table; none before PostgreSQL 15, which publishes whole tables."""
     if server_major(connection) < 15:
         return []
-    return connection.execute(
-        f"SELECT {column} FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
-        (*table, list(publications)),
-    ).fetchall()
+    query = f"SELECT {column} FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)"
+    return query_entries_of_now(connection, query, *table, list(publications))
+
+
+_MOST_TRIES = 100
+"""The number of tables that may go, one after another, while the tables of a publication are listed."""
+
+
+def query_entries_of_now(connection: Connection, query: str, *parameters: object) -> list[TupleRow]:
+    """Return the rows of a query on `pg_publication_tables`, which fails if a table is dropped while it is read."""
+    for _ in range(_MOST_TRIES):
+        try:
+            with connection.transaction():
+                return connection.execute(query.encode(), parameters).fetchall()
+        except psycopg.errors.InternalError_ as error:
+            if not is_of_dropped_table(error):
+                raise
+    return connection.execute(query.encode(), parameters).fetchall()
+
+
+def is_of_dropped_table(error: psycopg.Error) -> bool:
+    """Return whether an error says that a table was dropped after the server had found it."""
+    return error.sqlstate == "XX000" and error.diag.source_function == "relation_open"
 
 
 # The server's functions that report a missing publication: their texts may be in any language.

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
 import psycopg
 import pytest
 
 from logicalrep.pipeline.catalog.publishing import PublicationNeededError, Published, ensure_publication
 from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.table_errors import may_pass
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_tables
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
+from tests.waiting import eventually
 
 EVERY = ReplicateSettings("", "x")
 NAME, IN_SQL = 'destination "1"', '"destination ""1"""'
@@ -389,3 +394,34 @@ def test_a_role_that_may_not_take_an_excluded_table_out_is_told_the_statement(db
         assert f'ALTER PUBLICATION {IN_SQL} DROP TABLE ONLY "public"."two"' in published.warnings[0]
     finally:
         db.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_tables_that_are_dropped_while_they_are_listed_are_not_there(db18: Database) -> None:
+    """The server's own list of a publication's tables fails then: `could not open relation with OID`."""
+    db18.execute("CREATE TABLE stays (id int PRIMARY KEY)", "CREATE TABLE goes (id int PRIMARY KEY)")
+    db18.execute("CREATE PUBLICATION p FOR TABLE goes, stays")
+    with closing(db18.writer()) as other, ThreadPoolExecutor(2) as pool:
+        other.autocommit = False
+        other.execute("DROP TABLE goes")
+
+        def listed() -> list[TableName]:
+            with db18.settings.connect() as connection:
+                return query_published_tables(connection, ("p",))
+
+        def failed() -> psycopg.Error | None:
+            with db18.settings.connect() as connection:
+                try:
+                    connection.execute("SELECT * FROM pg_publication_tables WHERE pubname = 'p'")
+                except psycopg.Error as error:
+                    return error
+            return None
+
+        found, error = pool.submit(listed), pool.submit(failed)
+        waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'goes'::regclass AND NOT granted"
+        eventually(lambda: db18.value(waiting) == 2)
+        other.commit()
+        assert found.result() == [TableName("public", "stays")]
+        # A load that meets it is tried again.
+        raised = error.result()
+        assert raised is not None
+        assert may_pass(raised)

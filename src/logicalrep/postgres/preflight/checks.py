@@ -9,7 +9,7 @@ from psycopg import sql
 from logicalrep.postgres.preflight.findings import Findings, Needs, PreflightError
 from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError, refuse_synchronous
 from logicalrep.postgres.preflight.tables import check_tables
-from logicalrep.postgres.publications import loses_new_tables
+from logicalrep.postgres.publications import loses_new_tables, query_entries_of_now
 from logicalrep.postgres.server import Connection, newest_protocol, query_scalar, server_major
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import find_slot
@@ -237,11 +237,12 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
 
 
 def _check_publications(connection: Connection, needs: Needs, findings: Findings) -> None:
-    rows = connection.execute(
+    rows = query_entries_of_now(
+        connection,
         "SELECT pubname, count(tablename) FROM pg_publication "
         "LEFT JOIN pg_publication_tables USING (pubname) WHERE pubname = ANY(%s) GROUP BY pubname",
-        (list(needs.publications),),
-    ).fetchall()
+        list(needs.publications),
+    )
     tables: dict[str, int] = dict(rows)
     for name in needs.publications:
         if name not in tables:
