@@ -71,6 +71,7 @@ def running(profile: Path) -> Iterator[Any]:
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
+    assert CHROMIUM is not None
     options.binary_location = CHROMIUM
     for argument in (
         "--headless",

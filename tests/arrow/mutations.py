@@ -90,5 +90,5 @@ def _alone(data: bytes) -> pa.Array:
 if __name__ == "__main__":
     import numba
 
-    assert numba.config.BOUNDSCHECK, "set NUMBA_BOUNDSCHECK=1"
+    assert numba.config.BOUNDSCHECK, "set NUMBA_BOUNDSCHECK=1"  # type: ignore[attr-defined]
     print(decode_one_by_one(int(sys.argv[1])), load_one_by_one())

@@ -105,7 +105,7 @@ def test_a_message_outside_of_transactions_has_its_own_place(committing: Committ
 def test_descriptions_of_transactions_that_pass_whole_apply_to_those_that_are_assembled(
     committing: Committing,
 ) -> None:
-    whole = [begin(1, 50), relation("id", name="described"), insert("0"), commit(50)]
+    whole: list[AnyMessage] = [begin(1, 50), relation("id", name="described"), insert("0"), commit(50)]
     events = list(committing.intake.take(_built([*whole, *_prepared(2)])))
     rows = [row for event in events for batch in committing.committed(event).batches for row in batch.to_pylist()]
     assert [(row["table"], row["relation_id"]) for row in rows] == [("described", Oid(TABLE))] * 2

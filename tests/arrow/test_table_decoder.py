@@ -401,7 +401,7 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
     array = pa.array(messages, pa.binary())
     compiled = TableDecoder(session, **options).decode(array)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "_by_kernels", lambda data, parts: list(map(_left, parts)))
+        patch.setattr(loading, "_by_kernels", lambda data, relations: list(map(_left, relations)))
         by_type = TableDecoder(session, **options).decode(array)
     assert len(compiled) == len(by_type)
     for one, other in zip(compiled, by_type, strict=True):
@@ -416,9 +416,9 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
     return compiled
 
 
-def _left(part: loading.Part) -> LoadedColumns:
+def _left(relation: loading.RelationRows) -> LoadedColumns:
     """Leave all values to the loaders of their types."""
-    reader, found = part
+    reader, found = relation
     states = np.zeros((len(reader.columns), found.count), np.int8)
     for index, in_key in enumerate(reader.in_key.tolist()):
         of_whole = found.more.get(index, (found.whole_rows, found.whole_first))
@@ -487,6 +487,7 @@ def _check_against_parse(capture: Capture, tables: list[DecodedTable]) -> None:
                     assert rows.states.column(number)[index].as_py() == kind
                     value = rows.values.column(number)[index].as_py()
                     if kind == _TEXT and index not in rows.unfit.get(column.name, {}):
+                        assert cells is not None
                         assert value == cells.values[number].decode(capture.encoding)
                     elif kind != _BINARY:
                         assert value is None or kind == _TEXT

@@ -146,9 +146,8 @@ def test_the_lines_of_verify_are_safe() -> None:
 def test_the_lines_of_changes_are_safe() -> None:
     none = dict.fromkeys(("schema", "table", "before", "after", "lsn", "commit_lsn", "xid", "ordinal", "origin", "gid"))
     row: Any = {**none, "op": "insert", "schema": NAME, "table": NAME, "xid": 1, "gid": NAME, "after": {NAME: NAME}}
-    lines = list(
-        table_lines([{**row, "key": [], "unchanged": [NAME], "commit_timestamp": None}], TerminalStyle(io.StringIO()))
-    )
+    row |= {"key": [], "unchanged": [NAME], "commit_timestamp": None}
+    lines = list(table_lines([row], TerminalStyle(io.StringIO())))
     assert len(lines) == 2
     assert lines == [visible(line) for line in lines]
 

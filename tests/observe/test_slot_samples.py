@@ -43,11 +43,11 @@ def test_the_lag_is_unknown_without_a_slot_or_a_position() -> None:
 
 
 def test_the_lag_in_seconds_is_by_the_clock_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_samples.time, "time", lambda: 1000.0)
+    monkeypatch.setattr("logicalrep.observe.slot_samples.time.time", lambda: 1000.0)
     samples = SlotSamples()
     samples.record_slot(SLOT)
     assert samples.lag_seconds(Lsn(500), NOW - timedelta(seconds=7)) == 7
-    monkeypatch.setattr(slot_samples.time, "time", lambda: 1003.0)
+    monkeypatch.setattr("logicalrep.observe.slot_samples.time.time", lambda: 1003.0)
     assert samples.lag_seconds(Lsn(500), NOW - timedelta(seconds=7)) == 10
 
 

@@ -60,7 +60,7 @@ def source_rows(connection: psycopg.Connection[Any], schema: str, name: str) -> 
     return query_rows(connection, sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name)))
 
 
-def query_rows(connection: psycopg.Connection[Any], query: sql.Composable) -> Counter[tuple[Any, ...]]:
+def query_rows(connection: psycopg.Connection[Any], query: sql.SQL | sql.Composed) -> Counter[tuple[Any, ...]]:
     """Return the rows of a query with their counts, as `source_rows` does."""
     cursor = connection.execute(query)
     assert cursor.description is not None

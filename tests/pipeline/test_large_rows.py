@@ -50,7 +50,7 @@ def feed(sizes: list[int], oid: int = 7, names: tuple[str, ...] = ("id", "v")) -
 def test_a_part_is_sent_without_what_it_is_a_slice_of() -> None:
     batch = feed([10_000] * 1000)
     part = pa.Table.from_batches([batch.slice(500, 3)])
-    work = _ApplyTask(Storage("/nowhere"), "t", None, (), part)  # type: ignore[arg-type]
+    work = _ApplyTask(Storage("/nowhere"), "t", None, (), part, may_lack_rows=False)  # type: ignore[arg-type]
     sent = pickle.dumps(work)
     assert len(sent) < 50_000
     assert pickle.loads(sent).changes.equals(part)

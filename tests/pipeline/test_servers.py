@@ -141,7 +141,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
         known = loads(lake)
         primary.execute(*CHANGES)
         head = primary.value("SELECT pg_current_wal_flush_lsn()")
-        eventually(lambda: standby.value(f"SELECT pg_last_wal_replay_lsn() >= '{head}'"))
+        eventually(lambda: bool(standby.value(f"SELECT pg_last_wal_replay_lsn() >= '{head}'")))
         primary.connection.close()
         primary.server.stop("immediate")
         standby.execute("SELECT pg_promote()", "INSERT INTO audit VALUES (NULL, 'after the failover')")
@@ -212,7 +212,7 @@ def test_the_server_ends_a_slot_that_is_read(shop: Database, tmp_path: Path) -> 
 
     thread = threading.Thread(target=run)
     thread.start()
-    eventually(lambda: shop.value("SELECT active FROM pg_replication_slots"))
+    eventually(lambda: bool(shop.value("SELECT active FROM pg_replication_slots")))
     lose_the_slot(shop, "max_slot_wal_keep_size = '1MB'", "wal_removed")
     resume(storage)
     thread.join(60)

@@ -99,11 +99,11 @@ def values(owner: type, one: Operation, encoding: str) -> st.SearchStrategy[Any]
         once = st.text(ALPHABETS[encoding], max_size=12)
     elif isinstance(one, Bytes):
         once = st.binary(max_size=20)
-    elif one.wrapper is bool:
+    elif isinstance(one, Take) and one.wrapper is bool:
         once = st.booleans()
     elif one.name == "replica_identity":
         once = st.sampled_from(sys.modules[owner.__module__].ReplicaIdentity)
-    elif one.is_character:
+    elif isinstance(one, Take) and one.is_character:
         once = st.sampled_from([chr(code) for code in one.allowed])
     else:
         once = integers(one)

@@ -51,7 +51,7 @@ def _serve(path: str) -> tuple[str, socket.socket]:
     folder, module, *variables = os.fsdecode(data).split("\0")
     os.chdir(folder)
     os.environ.clear()
-    os.environ.update(variable.split("=", 1) for variable in variables)
+    os.environ.update((name, value) for name, _, value in (variable.partition("=") for variable in variables))
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [folder, *(path for path in paths if path and path not in sys.path)]
     client.sendall(os.getpid().to_bytes(4))

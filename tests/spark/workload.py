@@ -106,7 +106,7 @@ def run(connection: Connection, seed: int, transactions: int = 40) -> None:
 
 def every_type(db: Database) -> tuple[dict[str, str], list[tuple[str | None, ...]]]:
     """Return a column of each type by name, and rows with all values of all types."""
-    texts = defaultdict(list)
+    texts: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for literal in LITERALS:
         texts[literal.oid, literal.modifier] += [literal.text] if _is_known(db, literal) else []
     types = [str(db.value(f"SELECT format_type({oid}, {modifier})")) for oid, modifier in texts]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from logicalrep import DecodeError, Decoder, TransactionId, v1, v2
@@ -109,7 +111,7 @@ def test_a_row_that_cannot_come_is_the_same_error_as_alone(wrong: AnyMessage | b
     fitting = 0 if rows is None else len(rows.bound(lambda oid: known if oid == TABLE else None))
     assert fitting == at
 
-    def error(intake: Intake) -> tuple[type, str]:
+    def error(intake: Intake[Any]) -> tuple[type, str]:
         intake.connect(Decoder(2))
         list(intake.take(list(of(start(7, first=True), streamed_relation(7, "id", "v")))))
         with pytest.raises((DecodeError, TransactionError)) as raised:

@@ -83,7 +83,7 @@ def loading(
 
 def load(db: Database, storage: Path, *names: str, **options: Any) -> list[LoadedTable | NotLoaded]:
     made = loading(db, storage, **options)
-    oids = dict(db.connection.execute("SELECT relname, oid::bigint FROM pg_class").fetchall())
+    oids: dict[str, int] = dict(db.connection.execute("SELECT relname, oid::bigint FROM pg_class").fetchall())
     wanted = [WantedLoad(f"t{number}", oids.get(name, 0)) for number, name in enumerate(names)]
     try:
         return list(made.load({TableName("public", name): each for name, each in zip(names, wanted, strict=True)}))

@@ -260,10 +260,11 @@ def test_an_error_of_all_tables_is_raised_and_moves_none(pool: ThreadPoolExecuto
 def test_a_held_table_is_stopped_by_time_or_another_error_and_loads_when_asked_for(pool: ThreadPoolExecutor) -> None:
     with_ = Fixture(pool)
     follow(with_)
-    for stop in (
+    stops: list[Callable[[], object]] = [
         lambda: with_.stops.expire([with_.table]),
         lambda: with_.failures.run(with_.table, fail(ZeroDivisionError())),
-    ):
+    ]
+    for stop in stops:
         with_.failures.run(with_.table, fail(RefusedCommit(Lsn(9), ValueError("infinity"))))
         assert with_.table.phase is Phase.HELD
         stop()
