@@ -100,7 +100,6 @@ class MessageSource:
     """A message of a version, and how the kernel reads it."""
 
     message: Message
-    version: int
     when: str
     columns: dict[str, ColumnSource]
     """The columns, by the names of their variables."""
@@ -179,7 +178,6 @@ class _Kernel:
             columns[_local(name)] = column
         return MessageSource(
             message=message,
-            version=shown.version,
             when=(message.also_when or "") if shown.version > self.version else "",
             columns=columns,
             steps=_inlined(shown, steps(renamed(operations[1:], _local))),
@@ -309,12 +307,6 @@ class _Kernel:
         """The array of a column's spans."""
         return f"spans[{[known for known in self.every if known.has_spans].index(column)}]"
 
-    def plan_of(self, message: MessageSource) -> str:
-        """A message, as plans.py in the package has it."""
-        numbers = tuple(map(self.number_of, message.columns.values()))
-        named = f"name={message.message.name!r}, tag={message.message.tag!r}, version={message.version}"
-        return f"MessagePlan({named}, columns={numbers}{f', when={message.when!r}' * bool(message.when)})"
-
     @property
     def dispatch(self) -> list[MessageSource]:
         """The messages in the order in which tags are compared: those with a row's values come most often."""
@@ -380,6 +372,21 @@ _NAME = re.compile(r"\b(\w+)\(")
 _CONSTANT = re.compile(r"\b\w+_COLUMN\b")
 
 
+def _plans(messages: tuple[Message, ...], kernels: list[_Kernel]) -> Iterator[str]:
+    """Yield the messages, as plans.py in the package has them: each once for all versions with the same columns."""
+    for message in messages:
+        found: dict[tuple[int, ...], list[int]] = {}
+        for kernel in kernels:
+            for source in kernel.messages:
+                if source.message.name == message.name:
+                    numbers = tuple(map(kernel.number_of, source.columns.values()))
+                    found.setdefault(numbers, []).append(kernel.version)
+        for numbers, known in found.items():
+            when = f", when={message.also_when!r}" if message.also_when else ""
+            named = f"name={message.name!r}, tag={message.tag!r}, since={message.since}, versions={tuple(known)}"
+            yield f"MessagePlan({named}, columns={numbers}{when})"
+
+
 def emit_columnar(versions: tuple[View, ...], package: str) -> dict[str, str]:
     """Return the files of the sub-package by their paths within the package: the session, plans and kernels."""
     kernels = [_Kernel(versions, now) for now in versions]
@@ -388,7 +395,7 @@ def emit_columnar(versions: tuple[View, ...], package: str) -> dict[str, str]:
         kernel.every = every
     functions = _Functions(package)
     texts = {f"columnar/{kernel.module}.py": functions.kernel(kernel) for kernel in kernels}
-    messages = list(dict.fromkeys(kernel.plan_of(message) for kernel in kernels for message in kernel.messages))
+    messages = list(_plans(versions[-1].messages, kernels))
     protocol = versions[0].protocol
     texts["columnar/__init__.py"] = render("columnar_init.py.j2", protocol=protocol, kernels=kernels, package=package)
     texts["columnar/plans.py"] = render(

@@ -359,8 +359,8 @@ class _Batch(Generic[_Session]):
         data = self.messages[row].as_py()
         message = self.plan.messages.get(data[0]) if data else None
         there = facts_of(self.session.layouts, facts)
-        comes = message is not None and (not message.when or there[message.when])
-        parse = self.session.parsers[message.version if message is not None and comes else self.session.version]
+        version = self.session.version
+        parse = self.session.parsers[version if message is None else message.version_in(version, there)]
         given = {**there, "encoding": self.session.encoding}
         try:
             parse(data, **{name: given[name] for name in self.session.layouts.parse_arguments})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -52,16 +52,23 @@ class PlanColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePlan:
-    """A message of a version."""
+    """A message, with the columns that it has in some versions."""
 
     name: str
     tag: str
-    version: int
-    """The version whose layout the message has: the session's, or a later one's if `when` admits it."""
+    since: int
+    """The version that brought the message."""
+    versions: tuple[int, ...]
+    """The versions of sessions in which it has these columns."""
     columns: tuple[int, ...]
     """The numbers of its columns."""
     when: str = ""
-    """The session fact without which the message is refused."""
+    """The session fact without which the message is refused in versions before the one that brought it."""
+
+    def version_in(self, version: int, facts: Mapping[str, bool]) -> int:
+        """The version whose layout it has in a session: that of the session, or a later one that its facts let in."""
+        is_later = self.since > version and (not self.when or facts[self.when])
+        return self.since if is_later else version
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,10 +80,13 @@ class Plan:
     """The module with the compiled kernel."""
     columns: tuple[PlanColumn, ...]
     """The columns of all versions: a column has one number in all kernels, so that they share functions."""
-    order: tuple[int, ...]
-    """The numbers of the version's own, in the order of its batches."""
     sent: tuple[MessagePlan, ...]
     """The messages of the version."""
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The numbers of the version's own columns, in the order of its batches: as its messages have them."""
+        return tuple(dict.fromkeys(number for message in self.sent for number in message.columns))
 
     @cached_property
     def messages(self) -> dict[int, MessagePlan]:
