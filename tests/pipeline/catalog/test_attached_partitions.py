@@ -119,9 +119,12 @@ def test_a_partition_is_loaded_alone(
         # A row that is not there tells of the partition, and no look does.
         monkeypatch.setattr(catalog, "_PAUSE", 600.0)
         with replicate_meanwhile(db18, tmp_path, observer, **options) as caught_up:
+            db18.execute("INSERT INTO root VALUES (5000, 1, 'the process runs', 'b')")
             caught_up()
             db18.execute(ATTACH)
-            change(db18, 1)
+            # The rows of others in the same transaction are not lost with those that are missing.
+            with db18.connection.transaction():
+                change(db18, 1)
             caught_up()
     replicate_once(db18, tmp_path, **options)
     expect_only_partitions_were_read(tmp_path, observer, load)
@@ -174,6 +177,7 @@ ATTACHED = {
         "UPDATE root SET v = 'x' WHERE id < 20; ALTER TABLE root RENAME v TO w; ALTER TABLE root ADD two text; "
         "UPDATE root SET two = 'x' WHERE id < 10"
     ),
+    "with a column that no row has yet": ATTACH + "; ALTER TABLE root ADD one int DEFAULT 7",
     "with rows of a default partition": (
         "CREATE TABLE rest PARTITION OF root DEFAULT; INSERT INTO root SELECT i, 9, 'rest', 'b' FROM generate_series(1, 40) AS i; "
         "BEGIN; CREATE TABLE day9 (LIKE root INCLUDING ALL); "

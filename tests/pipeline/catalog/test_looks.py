@@ -1,0 +1,194 @@
+"""When the catalog is looked at: behind Relation messages that come again, once for all of them, and now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.pipeline.catalog import catalog
+from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.visibility import Visibility, query_visibility
+from tests.pipeline.catalog.test_schema_changes import kept_differences
+from tests.pipeline.catalog.test_unproven_changes import Loaded, create_two_tables, rows_of
+from tests.pipeline.test_replicate import replicate_meanwhile
+from tests.postgres.servers import Database
+from tests.waiting import eventually
+
+TABLES = ["a", "b", "c", "d", "e"]
+COPIES = [f"public.{name}" for name in TABLES]
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
+    """The OIDs of the tables that each look behind messages is about."""
+    found: list[set[int]] = []
+    refresh = Catalog.refresh
+
+    def counted(self: Catalog, oids: Collection[int]) -> CatalogRefresh:
+        found.append(set(oids))
+        return refresh(self, oids)
+
+    monkeypatch.setattr(Catalog, "refresh", counted)
+    return found
+
+
+def oids(db: Database, *names: str) -> set[int]:
+    return {int(str(db.value(f"SELECT '{name}'::regclass::oid::bigint"))) for name in names}
+
+
+def test_one_look_answers_for_all_messages_and_no_row_asks_for_another(
+    db18: Database, tmp_path: Path, looks: list[set[int]]
+) -> None:
+    db18.execute(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in TABLES))
+    db18.execute(f"CREATE PUBLICATION p FOR TABLE {', '.join(TABLES)}")
+    observer = Loaded()
+    with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:
+        caught_up()
+        # A session of the slot sends each table's message before its first row.
+        db18.execute(*(f"INSERT INTO {name} VALUES (1)" for name in TABLES))
+        caught_up()
+        observer.names.clear()
+        looks.clear()
+        for row in range(2, 30):
+            db18.execute(*(f"INSERT INTO {name} VALUES ({row})" for name in TABLES))
+        caught_up()
+        assert looks == []
+        with db18.connection.transaction():
+            db18.execute(*(f"ALTER TABLE {name} ADD x int DEFAULT 5" for name in TABLES))
+            db18.execute(*(f"INSERT INTO {name} VALUES (100, 6)" for name in TABLES))
+        caught_up()
+        # More looks follow only if the first ones came too early.
+        assert looks
+        assert all(look == oids(db18, *TABLES) for look in looks)
+        # The messages of the transaction's end are sent with the next rows.
+        db18.execute(*(f"INSERT INTO {name} VALUES (101, 6)" for name in TABLES))
+        caught_up()
+        looks.clear()
+        db18.execute("ALTER TABLE b ADD y int", "INSERT INTO b VALUES (102, 6, 7)", "INSERT INTO c VALUES (102, 6)")
+        caught_up()
+        assert looks
+        assert all(look == oids(db18, "b") for look in looks)
+    assert observer.names == []
+    assert kept_differences(db18, tmp_path, COPIES, TableSettings()) == {}
+
+
+class Waits(Loaded):
+    """A report that also keeps what is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[str] = []
+
+    def on_waiting(self, text: str) -> None:
+        self.waits.append(text)
+
+
+def test_a_look_that_does_not_see_the_transaction_is_repeated_and_said_after_a_second(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[set[int]]
+) -> None:
+    unseen: set[int] = set()
+
+    def seen(connection: Connection) -> Visibility:
+        found = query_visibility(connection)
+        return Visibility(found.end, found.running | unseen)
+
+    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.query_visibility", seen)
+    create_two_tables(db18)
+    observer = Waits()
+    with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:
+        caught_up()
+        db18.execute("INSERT INTO a VALUES (1)")
+        caught_up()
+        db18.execute("ALTER TABLE a ADD x int DEFAULT 5")
+        looks.clear()
+        with db18.connection.transaction():
+            db18.execute("INSERT INTO a VALUES (2, 6)")
+            unseen.add(int(str(db18.value("SELECT pg_current_xact_id()::text::bigint"))))
+        eventually(lambda: len(looks) > 1)
+        eventually(lambda: any("public.a wait" in text for text in observer.waits))
+        assert rows_of(tmp_path, "a") == [1]
+        unseen.clear()
+        caught_up()
+    assert kept_differences(db18, tmp_path, ["public.a"], TableSettings()) == {}
+
+
+UNSENT: dict[str, Callable[[Path], bool]] = {
+    "CREATE TABLE more (id int PRIMARY KEY)": lambda storage: (storage / "public/more/_delta_log").exists(),
+    "DROP TABLE r1": lambda storage: rows_of(storage, "r") == [20],
+    "ALTER TYPE mood RENAME VALUE 'low' TO 'down'": lambda storage: moods(storage) == ["down"],
+}
+"""Statements, and what the copy has after each."""
+
+
+def moods(storage: Path) -> list[str]:
+    return [str(each) for each in DeltaTable(str(storage / "public/m")).to_pyarrow_table()["m"].to_pylist()]
+
+
+def test_what_sends_nothing_is_found_by_the_look_of_every_five_seconds(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[set[int]]
+) -> None:
+    assert catalog._PAUSE == 5.0
+    monkeypatch.setattr(catalog, "_PAUSE", 0.5)
+    db18.execute(
+        "CREATE TYPE mood AS ENUM ('low')",
+        "CREATE TABLE m (id int PRIMARY KEY, m mood)",
+        "INSERT INTO m VALUES (1, 'low')",
+        "CREATE TABLE r (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE r1 PARTITION OF r FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE r2 PARTITION OF r FOR VALUES FROM (10) TO (30)",
+        "INSERT INTO r VALUES (1), (20)",
+    )
+    with replicate_meanwhile(db18, tmp_path) as caught_up:
+        caught_up()
+        for statement, is_there in UNSENT.items():
+            looks.clear()
+            db18.execute(statement)
+            eventually(partial(is_there, tmp_path))
+            assert looks == []
+
+
+@pytest.mark.parametrize("is_prepared", [False, True], ids=["streamed", "streamed and prepared"])
+def test_a_message_in_a_streamed_transaction_counts_once_that_commits(
+    db18: Database, tmp_path: Path, looks: list[set[int]], is_prepared: bool
+) -> None:
+    create_two_tables(db18)
+    db18.execute(f"ALTER DATABASE {db18.name} SET logical_decoding_work_mem = '64kB'")
+    of_a, observer = oids(db18, "a"), Loaded()
+    streamed = "SELECT coalesce(sum(stream_count), 0) FROM pg_stat_replication_slots"
+    with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:
+        caught_up()
+        db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
+        caught_up()
+        observer.names.clear()
+        looks.clear()
+        before = int(str(db18.value(streamed)))
+        with db18.writer() as other:
+            for statement in (
+                "BEGIN",
+                "ALTER TABLE a ADD x int DEFAULT 5",
+                "INSERT INTO a SELECT i, 6 FROM generate_series(10, 5000) AS i",
+                "SAVEPOINT s",
+                "ALTER TABLE a ADD gone text",
+                "INSERT INTO a SELECT i, 6, 'gone' FROM generate_series(10000, 15000) AS i",
+                "ROLLBACK TO s",
+                "INSERT INTO a SELECT i, 6 FROM generate_series(20000, 25000) AS i",
+            ):
+                other.execute(statement.encode())
+            eventually(lambda: int(str(db18.value(streamed))) > before)
+            if is_prepared:
+                other.execute("PREPARE TRANSACTION 'of_a'")
+            db18.execute("INSERT INTO b VALUES (2)")
+            eventually(lambda: rows_of(tmp_path, "b") == [1, 2])
+            assert not [look for look in looks if look & of_a]
+            assert rows_of(tmp_path, "a") == [1]
+            other.execute("COMMIT PREPARED 'of_a'" if is_prepared else "COMMIT")
+        caught_up()
+        assert [look for look in looks if look & of_a]
+    assert observer.names == []
+    assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}

@@ -1,0 +1,64 @@
+"""Statements that write a table's rows of the catalog, or give it another file, and change no value of its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from tests.pipeline.catalog.test_schema_changes import kept_differences
+from tests.pipeline.catalog.test_unproven_changes import run
+from tests.pipeline.test_replicate import replicate_once
+from tests.postgres.servers import Database
+
+MADE = (
+    "CREATE TABLE t (id serial PRIMARY KEY, v int, g int GENERATED ALWAYS AS (v * 2) STORED)",
+    "INSERT INTO t (v) SELECT i FROM generate_series(1, 50) AS i",
+    "CREATE TABLE bare (id int PRIMARY KEY)",
+)
+UNCHANGED = {
+    "a default": "ALTER TABLE t ALTER v SET DEFAULT 7",
+    "an index": "CREATE INDEX ON t (v)",
+    "a constraint": "ALTER TABLE t ADD CONSTRAINT few CHECK (v < 1000)",
+    "a foreign key": "ALTER TABLE bare ADD t int REFERENCES t",
+    "statistics": "ALTER TABLE t ALTER v SET STATISTICS 500; CREATE STATISTICS s ON id, v FROM t; ANALYZE t",
+    "a grant": "GRANT SELECT (v) ON t TO PUBLIC",
+    "a comment": "COMMENT ON COLUMN t.v IS 'a number'",
+    "another storage": "ALTER TABLE t ALTER v SET (n_distinct = 50); ALTER TABLE t SET (fillfactor = 50)",
+    "VACUUM FULL": "VACUUM FULL t",
+    "CLUSTER": "CLUSTER t USING t_pkey",
+    "SET TABLESPACE": "ALTER TABLE t SET TABLESPACE {space}",
+    "there and back in the catalog": "ALTER TABLE t RENAME v TO w; ALTER TABLE t RENAME w TO v",
+}
+ROWS = ("UPDATE t SET v = v + 1 WHERE id % 3 = 0", "INSERT INTO t (v) VALUES (5)", "DELETE FROM t WHERE id % 7 = 0")
+
+
+@pytest.mark.parametrize("has_rows", [False, True], ids=["without rows", "with rows before and after"])
+def test_none_needs_a_load(db16_and_18: Database, tmp_path: Path, has_rows: bool) -> None:
+    db, space = db16_and_18, f"space_of_{db16_and_18.name}"
+    db.execute("SET allow_in_place_tablespaces = on", f"CREATE TABLESPACE {space} LOCATION ''")
+    try:
+        db.execute(*MADE, "CREATE PUBLICATION p FOR TABLE t (id, v), bare")
+        replicate_once(db, tmp_path, publication="p")
+        for statements in UNCHANGED.values():
+            if has_rows:
+                db.execute(*ROWS)
+            db.execute(*statements.format(space=space).split("; "))
+            if has_rows:
+                db.execute(*ROWS)
+            assert run(db, tmp_path, publication="p").names == []
+        # The generated column is not published.
+        db.execute("ALTER TABLE t DROP g")
+        assert run(db, tmp_path, publication="p").names == []
+        assert kept_differences(db, tmp_path, ["public.t"], TableSettings()) == {}
+    finally:
+        db.execute("ALTER TABLE t SET TABLESPACE pg_default", f"DROP TABLESPACE {space}")
+
+
+def test_another_expression_of_a_generated_column_is_a_load(db18: Database, tmp_path: Path) -> None:
+    db18.execute(*MADE, "CREATE PUBLICATION p FOR TABLE t WITH (publish_generated_columns = stored)")
+    replicate_once(db18, tmp_path, publication="p")
+    db18.execute("ALTER TABLE t ALTER g SET EXPRESSION AS (v * 3)")
+    assert run(db18, tmp_path, publication="p").names == ["t"]
+    assert kept_differences(db18, tmp_path, ["public.t"], TableSettings()) == {}
