@@ -52,7 +52,7 @@ def test_the_lag_in_seconds_is_by_the_clock_of_the_server(monkeypatch: pytest.Mo
 
 
 def test_sampling_goes_on_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_samples, "_PAUSE", 0.0)
+    monkeypatch.setattr(slot_samples, "PAUSE", 0.0)
     errors: list[str] = []
     goes_on = threading.Event()
 

@@ -135,7 +135,7 @@ def _size(item: bytes) -> int:
 
 
 def test_items_are_sent_while_java_has_room_for_them(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_module, "_MOST_AT_ONCE", 1000)
+    monkeypatch.setattr(spark_module, "MOST_AT_ONCE", 1000)
     monkeypatch.setattr(spark_module, "MOST_SENT", 900)
     engine, job = SparkEngine(spark), SparkEngine._job
     lock, sizes, most = threading.Lock(), [0], [0]

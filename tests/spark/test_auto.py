@@ -114,7 +114,7 @@ def test_far_behind_by_peek_and_near_the_end_by_walsender(
     assert query_slot(db.connection, "s").active_pid is not None
     # It falls behind.
     monkeypatch.setattr(auto, "FAR", 1 << 20)
-    monkeypatch.setattr(auto, "_PAUSE", 0)
+    monkeypatch.setattr(auto, "PAUSE", 0)
     query.reader._next_check = 0.0
     query.reader._walsender._receiver.stop()
     db.execute("INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(10001, 20000) AS i")
@@ -193,7 +193,7 @@ def test_a_transaction_that_is_too_large_for_tasks(db: Database, query: Query, m
 def test_a_value_that_is_too_large_for_a_task(
     db: Database, query: Query, monkeypatch: pytest.MonkeyPatch, ends: bool
 ) -> None:
-    monkeypatch.setattr(stored_rows, "_LARGEST_TASK", 1 << 10)
+    monkeypatch.setattr(stored_rows, "LARGEST_TASK", 1 << 10)
     value = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 1000) AS i)"
     db.execute("INSERT INTO t VALUES (0, 'small')", f"INSERT INTO t VALUES (1, {value})")
     if ends:
@@ -246,7 +246,7 @@ def test_the_time_of_a_batch_is_flat_while_a_transaction_stays_open(db: Database
 def test_peek_behind_an_open_transaction_warns(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(peek_stream, "_MUCH_WAL", 1 << 20)
+    monkeypatch.setattr(peek_stream, "MUCH_WAL", 1 << 20)
     other = db.writer()
     other.execute("BEGIN")
     other.execute("INSERT INTO t VALUES (-1)")
@@ -342,7 +342,7 @@ def test_rows_in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks hold the rows of the batch in order, and none is larger than Spark likes, even without compression."""
     import os
 
-    monkeypatch.setattr(stored_rows, "_TASK", 10_000)
+    monkeypatch.setattr(stored_rows, "TASK", 10_000)
     schema = pa.schema([("v", pa.binary())])
     rows = RowsInMemory()
     values = [os.urandom(300) for _ in range(1000)]

@@ -97,7 +97,7 @@ def test_the_two_ways_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     expected = rows(path, row_by_row, 1000)
     for size in (1000, 100_000):
         assert rows(path, in_columns, size) == expected
-    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(batch_intake, "FEWEST_ROWS", 1)
     assert rows(path, in_columns, 7) == expected
     assert rows(path, in_columns, 100, relations="true") == rows(path, row_by_row, 1000, relations="true")
 

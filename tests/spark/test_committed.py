@@ -143,7 +143,7 @@ def outcome(messages: Messages, decoder: Decoder, size: int, **options: Any) -> 
 @pytest.mark.parametrize("fewest", [1, 16])
 @pytest.mark.parametrize("path", each_selected())
 def test_batches_and_events_are_equal(path: Path, fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", fewest)
+    monkeypatch.setattr(batch_intake, "FEWEST_ROWS", fewest)
     messages, session = opened(path)
     expected, _ = outcome(messages, session.decoder(), 1000, in_batches=False)
     for size, options in ((7, {}), (1000, {"memory_limit": "2k"}), (100_000, {"rows_per_record_batch": "7"})):
@@ -156,7 +156,7 @@ def test_batches_and_events_are_equal(path: Path, fewest: int, monkeypatch: pyte
 
 @pytest.mark.thorough
 def test_batches_and_events_are_equal_over_the_whole_collection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(batch_intake, "FEWEST_ROWS", 1)
     for path in collected():
         with Capture.open(path) as capture:
             session, messages = capture.session, list(capture)
@@ -169,7 +169,7 @@ def test_batches_and_events_are_equal_over_the_whole_collection(monkeypatch: pyt
     "pattern", ["pg15/ddl/v1*", "pg16/types/*", "pg18/mixed/*", "pg16/stream/v4*", "pg18/twophase/v4-live*"]
 )
 def test_the_rows_of_typed_tables_are_equal(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(batch_intake, "FEWEST_ROWS", 1)
     messages, session = capture(pattern)
     last = {}
     with Assembler() as assembler:
@@ -207,7 +207,7 @@ def _place(row: dict[str, Any]) -> tuple[int, int, bool]:
 )
 def test_a_connection_that_breaks_anywhere(relative: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Delivered transactions are not repeated, and partly received ones are."""
-    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(batch_intake, "FEWEST_ROWS", 1)
     server = CapturedServer(find(relative))
     messages = list(server.send(0))
     whole, _ = outcome(messages, server.decoder(), 1000, in_batches=False)
@@ -269,7 +269,7 @@ def test_a_transaction_that_goes_on_in_what_is_received_next() -> None:
 def test_a_stream_that_knows_an_older_form_of_a_table_commits_after_a_newer_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(batch_intake, "FEWEST_ROWS", 1)
     messages = [
         *built(begin(1, 100), relation("id", "old"), insert("1", "a"), commit(100)),
         *built(start(7, first=True), streamed_relation(7, "id", "old"), streamed_insert(7, "2", "b"), STOP),

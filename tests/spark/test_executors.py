@@ -97,7 +97,7 @@ from pyspark.sql import SparkSession
 from logicalrep.spark import executors, session
 from logicalrep.spark.source import LogicalRepDataSource
 
-executors._LONGEST_WAIT = 600
+executors.LONGEST_WAIT = 600
 said = []
 try:
     session("local-cluster[1,1,1024]", **{"spark.executorEnv.PYTHONPATH": "", "spark.task.maxFailures": "1"})
@@ -149,7 +149,7 @@ def test_executors_that_are_busy_are_not_waited_for(
     thread.start()
     try:
         eventually(lambda: context.statusTracker().getActiveStageIds())
-        monkeypatch.setattr(executors, "_LONGEST_WAIT", 0.5)
+        monkeypatch.setattr(executors, "LONGEST_WAIT", 0.5)
         with caplog.at_level(logging.WARNING, "logicalrep"):
             check_executors(spark)
     finally:

@@ -51,7 +51,7 @@ def of(giver: str) -> set[str]:
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_samples, "_PAUSE", 0.05)
+    monkeypatch.setattr(slot_samples, "PAUSE", 0.05)
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_an_address_is_checked_before_anything_starts(db: Database, tmp_path: Pa
 
 
 def test_a_port_that_stays_taken_ends_the_query(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitoring, "_UNTIL_FREE", 0.5)
+    monkeypatch.setattr(monitoring, "UNTIL_FREE", 0.5)
     with serve("0", list) as taken:
         query = Query(db, tmp_path, mode="peek", listen=taken.split("/")[2])
         with pytest.raises(ListenError, match=r"\[LISTEN_REFUSED\] cannot listen at 127\.0\.0\.1:"):

@@ -79,7 +79,7 @@ def test_the_wait_for_a_trigger_s_interval_is_not_the_sink_s(
 def test_a_slow_sink_s_planned_batch_has_the_same_rows_after_a_kill(
     db18: Database, tmp_path: Path, clock: list[float], monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr(pacing, "_LEAST", 128 << 10)
+    monkeypatch.setattr(pacing, "LEAST", 128 << 10)
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db18.connection, "s")
     query = Query(db18, tmp_path, mode=mode, target_seconds_per_batch="1")

@@ -26,7 +26,7 @@ from tests.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def _little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_range, "_WAL_OF_A_SESSION", 1)
+    monkeypatch.setattr(slot_range, "WAL_OF_A_SESSION", 1)
 
 
 def test_the_rows_are_those_of_one_session(db: Database) -> None:

@@ -105,7 +105,7 @@ def test_values_in_their_types(spark: Any, db: Database, tmp_path: Path) -> None
 
 
 def test_many_parts(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_parts, "_PART", 1 << 16)
+    monkeypatch.setattr(table_parts, "PART", 1 << 16)
     db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
     db.execute("INSERT INTO t SELECT i, repeat('x', i % 300) FROM generate_series(1, 10000) AS i")
     db.execute("UPDATE t SET v = v || 'y' WHERE id % 7 = 0", "DELETE FROM t WHERE id % 5 = 0")
@@ -149,7 +149,7 @@ def test_what_is_published(spark: Any, db: Database, monkeypatch: pytest.MonkeyP
 def test_who_waits_to_alter_a_table_does_not_keep_its_reader_waiting(
     spark: Any, db18: Database, monkeypatch: pytest.MonkeyPatch, table: str, said: str
 ) -> None:
-    monkeypatch.setattr(snapshot_reader, "_PATIENCE", "100ms")
+    monkeypatch.setattr(snapshot_reader, "PATIENCE", "100ms")
     db18.execute("CREATE TABLE t (id int)", "CREATE TABLE u (id int)", "CREATE PUBLICATION p FOR ALL TABLES")
     with db18.writer() as other:
         altering = threading.Thread(target=other.execute, args=(f"ALTER TABLE {table} ADD w int",))
@@ -206,7 +206,7 @@ def test_a_partitioned_table_without_partitions(spark: Any, db18: Database) -> N
 def test_what_is_stored_out_of_line_counts_for_the_parts(
     spark: Any, db18: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_parts, "_PART", 1 << 20)
+    monkeypatch.setattr(table_parts, "PART", 1 << 20)
     db18.execute("CREATE TABLE t (id int, v text)", "ALTER TABLE t ALTER v SET STORAGE EXTERNAL")
     db18.execute("INSERT INTO t SELECT i, repeat('x', 4000) FROM generate_series(1, 1000) AS i")
     db18.execute("CREATE PUBLICATION p FOR TABLE t")

@@ -95,7 +95,7 @@ def test_a_log_is_a_list_that_is_cut_and_spilled_at_any_place(steps: Steps, bloc
     expected: list[Change] = []
     log = ChangeLog()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("logicalrep.transactions.spill._BLOCK", block)
+        patch.setattr("logicalrep.transactions.spill.BLOCK", block)
         for kind, number in steps:
             if kind == "append":
                 for _ in range(number):

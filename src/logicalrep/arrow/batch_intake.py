@@ -42,7 +42,7 @@ from logicalrep_runtime.scalars import Lsn, Oid
 
 _JOINED = 1 << 20
 """The bytes of memory of assembled transactions from which on they are handed on."""
-_FEWEST_ROWS = 16
+FEWEST_ROWS = 16
 """The number of adjacent rows from which on taking them together is less work."""
 
 _DESCRIBES = of_tags(bytes([RELATION, TYPE]))
@@ -243,7 +243,7 @@ class BatchIntake(Intake[WholeTransactions]):
     def _assemble(self, batch: MessageBatch, at: int) -> Generator[Event | WholeTransactions, None, int]:
         """Give the assembler the next message, or the run of rows there. Returns the number of messages taken."""
         assert self._decoder is not None
-        if self._texts is None and not self._is_outside and ROW_CHANGE.take(batch.tags[at : at + _FEWEST_ROWS]).all():
+        if self._texts is None and not self._is_outside and ROW_CHANGE.take(batch.tags[at : at + FEWEST_ROWS]).all():
             session = Session(version=self._decoder.version, streaming=self._decoder.streaming)
             rows = rows_from(batch, at, session)
             taken = 0 if rows is None else self._assembler.feed_rows(rows)

@@ -12,7 +12,7 @@ from logicalrep.observe.lag import WalHeads, lag_seconds
 from logicalrep.postgres.slots.slot import Slot
 from logicalrep_runtime.scalars import Lsn
 
-_PAUSE = 5.0
+PAUSE = 5.0
 """The seconds between two samples."""
 
 
@@ -67,7 +67,7 @@ def sampling(sample: Callable[[], None], on_error: Callable[[Exception], None]) 
                 sample()
             except Exception as error:
                 on_error(error)
-            if ending.wait(_PAUSE):
+            if ending.wait(PAUSE):
                 return
 
     thread = threading.Thread(target=run, name="logicalrep-sampling", daemon=True)

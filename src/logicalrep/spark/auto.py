@@ -43,7 +43,7 @@ _BATCH = 256 << 20
 """The WAL of a large batch in bytes."""
 _DECODED_AGAIN = 2
 """The largest part of a batch that peek may decode before the batch's start; at three it is no faster."""
-_PAUSE = 1.0
+PAUSE = 1.0
 """The time between two checks of how far a receiving query is behind, in seconds."""
 _WITHOUT_WALSENDER = 60.0
 """The time for which a query that gets no walsender stays with peek, in seconds."""
@@ -176,7 +176,7 @@ class AutoStreamReader(SlotStreamReader):
         slot = self._query_slot()
         suits = suits_peek(slot, position.lsn, receives=self._receives, has_end=self._has_end)
         if self._receives:
-            self._next_check = time.monotonic() + _PAUSE
+            self._next_check = time.monotonic() + PAUSE
             if suits and not self._walsender.has_let_go:
                 self._leave(f"it is {slot.sent_up_to - position.lsn} bytes behind the server")
         elif (prefers_walsender or not suits) and self._try_walsender():

@@ -23,7 +23,7 @@ _NEEDED = (
     "psycopg",
     "pyarrow",
 )
-_LONGEST_WAIT = 30.0
+LONGEST_WAIT = 30.0
 """The longest wait for an executor, in seconds."""
 _ROWS = 512
 """The number of rows, which are spread over all parallel tasks of the executors."""
@@ -61,7 +61,7 @@ def check_executors(spark: SparkSession) -> None:
 
     def give_up() -> None:
         # Cancelling repeats, because Spark does not cancel tasks that it has yet to begin.
-        pause = _LONGEST_WAIT
+        pause = LONGEST_WAIT
         while not answered.wait(pause):
             waited_enough.set()
             cancel(_TAG)
@@ -75,7 +75,7 @@ def check_executors(spark: SparkSession) -> None:
         if not waited_enough.is_set():
             raise
         log.warning(
-            "no executor answered within %g seconds, so it is unknown whether they have logicalrep", _LONGEST_WAIT
+            "no executor answered within %g seconds, so it is unknown whether they have logicalrep", LONGEST_WAIT
         )
         return
     finally:

@@ -30,7 +30,7 @@ from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_runtime.scalars import Lsn
 
-_PATIENCE = "10s"
+PATIENCE = "10s"
 """The longest wait for a lock on a table."""
 
 
@@ -66,7 +66,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
         with options.connection.connect() as connection, options.connection.connect() as now:
             # A query about a publication locks all of its tables.
             for session in (connection, now):
-                session.execute(sql.SQL("SET lock_timeout = {}").format(_PATIENCE))
+                session.execute(sql.SQL("SET lock_timeout = {}").format(PATIENCE))
             self._hold(connection)
             try:
                 # Making the snapshot has logged the warnings.

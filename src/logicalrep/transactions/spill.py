@@ -35,7 +35,7 @@ _RECORD = Struct(">IBQI")
 XID = slice(1, 5)
 """The bytes of the xid, after the tag; only messages of streamed transactions have one."""
 
-_BLOCK = 1 << 20
+BLOCK = 1 << 20
 """The size of a write or read, in bytes; a longer message makes a longer block."""
 
 _VERSION_1, _NOT_STREAMED, _STREAMED = range(3)
@@ -219,7 +219,7 @@ class ChangeLog:
             return first.dump(), first.relations, 1
         block, count = bytearray(), 0
         for part in self._tail:
-            if not isinstance(part, Change) or len(block) >= _BLOCK:
+            if not isinstance(part, Change) or len(block) >= BLOCK:
                 break
             data = part.message.build()
             block += _RECORD.pack(len(data), _form(part.message), part.lsn, self._add_relation(part.relation)) + data
@@ -366,7 +366,7 @@ def _chunks(part: Change | RawRows) -> Iterator[Change | RawRows]:
     if isinstance(part, Change):
         yield part
     else:
-        yield from part.chunks(_BLOCK)
+        yield from part.chunks(BLOCK)
 
 
 def _cost(part: Change | RawRows) -> int:

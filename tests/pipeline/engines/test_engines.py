@@ -197,7 +197,7 @@ def test_large_items_do_not_run_together_and_very_large_ones_in_this_process(
     two: LocalEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "MOST_SENT", 900)
-    monkeypatch.setattr(local, "_MOST_AT_ONCE", 1000)
+    monkeypatch.setattr(local, "MOST_AT_ONCE", 1000)
     assert two.run_together(_pid, b"", 901) == os.getpid()
     assert two.run_together(_pid, b"", 900) != os.getpid()
     with ThreadPoolExecutor(4) as pool:

@@ -229,7 +229,7 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     assert not query_status(shop.settings, storage).is_running
     assert query_status(shop.settings, storage).tables["public.orders"]["progress"] is None
     # While the server is idle the time goes on.
-    monkeypatch.setattr("logicalrep.pipeline.state.checkpoints._WRITE_AGAIN", 0.0)
+    monkeypatch.setattr("logicalrep.pipeline.state.checkpoints.WRITE_AGAIN", 0.0)
     with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         first = State.read(storage)

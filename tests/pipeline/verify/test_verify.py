@@ -110,8 +110,8 @@ def test_equal_rows_are_counted_in_a_table_without_a_key(shop: Database, tmp_pat
 def test_many_differing_rows_are_counted_as_far_as_they_are_looked_at(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison, "_MOST_HELD", 700)
-    monkeypatch.setattr(comparison, "_MOST_READ_AGAIN", 50)
+    monkeypatch.setattr(comparison, "MOST_HELD", 700)
+    monkeypatch.setattr(comparison, "MOST_READ_AGAIN", 50)
     replicate_once(shop, tmp_path)
     rewrite(tmp_path, "orders", lambda rows: rows.slice(0, 10))
     orders = verdicts(shop, tmp_path, "orders")["orders"]

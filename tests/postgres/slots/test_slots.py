@@ -130,7 +130,7 @@ def test_a_slot_with_a_snapshot_that_is_made_while_a_table_is_rewritten(db16_and
 
 
 def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = creating._settle
+    settle = creating.settle
 
     def stand_in(connection: Connection, slot: Slot) -> bool:
         assert find_slot(db18.connection, "s") is None
@@ -138,7 +138,7 @@ def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monk
         assert find_slot(db18.connection, "s") is None
         return is_settled
 
-    monkeypatch.setattr(creating, "_settle", stand_in)
+    monkeypatch.setattr(creating, "settle", stand_in)
     slot = create_slot(db18.connection, "s")
     assert db18.rows(f"SELECT slot_name, temporary FROM pg_replication_slots WHERE database = '{db18.name}'") == [
         ("s", False)
@@ -150,7 +150,7 @@ def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monk
 def test_a_slot_that_cannot_be_moved_past_its_beginning_is_made_again(
     db18: Database, monkeypatch: pytest.MonkeyPatch, failures: int, is_made: bool
 ) -> None:
-    settle, tries = creating._settle, itertools.count(1)
+    settle, tries = creating.settle, itertools.count(1)
 
     def stand_in(connection: Connection, slot: Slot) -> bool:
         if next(tries) <= failures:
@@ -160,7 +160,7 @@ def test_a_slot_that_cannot_be_moved_past_its_beginning_is_made_again(
             )
         return settle(connection, slot)
 
-    monkeypatch.setattr(creating, "_settle", stand_in)
+    monkeypatch.setattr(creating, "settle", stand_in)
     if is_made:
         assert create_slot(db18.connection, "s").restart_lsn
     else:

@@ -29,7 +29,7 @@ _Result = TypeVar("_Result")
 
 _TRIES = 4
 """The number of times that an item is tried whose process ends, or has too little memory or disk."""
-_MOST_AT_ONCE = 128 << 20
+MOST_AT_ONCE = 128 << 20
 """The most bytes of items of several threads at the same time: they are there in this process and in another."""
 # Signals to end go to all processes of a group, or of a service: they are this process's alone, which ends the others.
 _PROGRAM = """trap '' HUP INT TERM; exec "$@" """
@@ -123,7 +123,7 @@ class LocalEngine:
 
         def is_next() -> bool:
             has_room = self._running.total() < self._processes
-            has_memory = not self._bytes or self._bytes + own.nbytes <= _MOST_AT_ONCE
+            has_memory = not self._bytes or self._bytes + own.nbytes <= MOST_AT_ONCE
             is_first = min(self._waiting, key=lambda each: self._running[each.kind]) is own
             return self._has_ended or (has_room and has_memory and is_first)
 

@@ -29,7 +29,7 @@ _JOBS = 4
 _NO_TASK = "Spark could not run a task"
 _MOST_TOGETHER, _MOST_BYTES = 32, 64 << 20
 """The most items, and bytes of items, of one of these jobs."""
-_MOST_AT_ONCE = 128 << 20
+MOST_AT_ONCE = 128 << 20
 """The most bytes of items of all these jobs: Java, with a heap of 1 GB, has each several times."""
 _LOCAL = "local[*,4]"
 """All cores; a task whose worker has ended is tried again."""
@@ -172,7 +172,7 @@ class SparkEngine:
         return result
 
     def _has_room(self, own: _WaitingItem) -> bool:
-        is_small = not self._bytes or self._bytes + own.nbytes <= _MOST_AT_ONCE
+        is_small = not self._bytes or self._bytes + own.nbytes <= MOST_AT_ONCE
         return self._jobs < _JOBS and is_small
 
     def _take(self, own: _WaitingItem) -> list[_WaitingItem]:
@@ -181,7 +181,7 @@ class SparkEngine:
             return []
         group, size = [own], own.nbytes
         for each in self._waiting:
-            fits = len(group) < _MOST_TOGETHER and size + each.nbytes <= min(_MOST_BYTES, _MOST_AT_ONCE - self._bytes)
+            fits = len(group) < _MOST_TOGETHER and size + each.nbytes <= min(_MOST_BYTES, MOST_AT_ONCE - self._bytes)
             if each is not own and each.function is own.function and fits:
                 group.append(each)
                 size += each.nbytes

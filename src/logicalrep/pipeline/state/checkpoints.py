@@ -12,7 +12,7 @@ from logicalrep_runtime.scalars import Lsn
 
 _SAVE_AGAIN = 5.0
 """The seconds between two checkpoints while nothing changes."""
-_WRITE_AGAIN = 60.0
+WRITE_AGAIN = 60.0
 """The seconds between two that are written only for the time at which the tables were up to date."""
 
 
@@ -66,7 +66,7 @@ class Checkpoints:
         if caught_up is not None:
             self._caught_up = caught_up.isoformat()
         now = time.monotonic()
-        if lsn > self.lsn or tables != self._tables or now - self._written_at > _WRITE_AGAIN:
+        if lsn > self.lsn or tables != self._tables or now - self._written_at > WRITE_AGAIN:
             state = State(lsn, self._committed, self._caught_up, tables)
             self._context.patience.run(lambda: self._states.write(state))
             self._tables, self._written_at = tables, now

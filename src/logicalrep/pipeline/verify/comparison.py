@@ -43,9 +43,9 @@ from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
-_MOST_HELD = 1_000_000
+MOST_HELD = 1_000_000
 """The most rows of both sides that are held at once, unless a bucket has more."""
-_MOST_READ_AGAIN = 20_000
+MOST_READ_AGAIN = 20_000
 """The most keys that are read again at once."""
 _ENOUGH_READINGS = 5
 """The number of pairs of readings after which a difference counts as proven."""
@@ -130,11 +130,9 @@ class Comparison:
         """Return the numbers of proven and of unsettled rows in some buckets, and whether more may differ."""
         hashes, keys = self._differing(buckets)
         proven = unsettled = 0
-        for start in range(0, len(hashes), _MOST_READ_AGAIN):
-            end = start + _MOST_READ_AGAIN
-            of_slice = self._read_again(
-                hashes[start:end], None if keys is None else keys.slice(start, _MOST_READ_AGAIN)
-            )
+        for start in range(0, len(hashes), MOST_READ_AGAIN):
+            end = start + MOST_READ_AGAIN
+            of_slice = self._read_again(hashes[start:end], None if keys is None else keys.slice(start, MOST_READ_AGAIN))
             proven += of_slice[0]
             unsettled += of_slice[1]
             if proven:
@@ -288,7 +286,7 @@ class _Held:
 def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Yield buckets in groups of rows that can be held."""
     ends = np.cumsum(counts[buckets])
-    of_bucket = ends // _MOST_HELD
+    of_bucket = ends // MOST_HELD
     for group in np.unique(of_bucket):
         yield buckets[of_bucket == group]
 

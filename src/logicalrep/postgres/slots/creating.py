@@ -24,7 +24,7 @@ _PATIENCE_FOR_STANDBYS = "10s"
 def create_slot(connection: Connection, name: str, *, two_phase: bool = False, failover: bool = False) -> Slot:
     """Create a slot with pgoutput. Once others can see it, every later commit can be read from it.
 
-    A slot without two_phase is moved past its beginning, see `_settle`. Commits in between are not read, so it is made
+    A slot without two_phase is moved past its beginning, see `settle`. Commits in between are not read, so it is made
     as a temporary slot, and gets its name as a copy of that. PostgreSQL 11 copies none, and a copy has no failover:
     these are moved where they can be seen, and every commit after this function returns is read.
 
@@ -39,7 +39,7 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False, f
     for _ in range(_TRIES):
         slot = _create(connection, made, temporary=is_copied, failover=failover)
         try:
-            if _settle(connection, slot):
+            if settle(connection, slot):
                 if is_copied:
                     connection.execute("SELECT pg_copy_logical_replication_slot(%s, %s, false)", (made, name))
                     drop_slot(connection, made)
@@ -64,7 +64,7 @@ def can_be_moved(connection: Connection) -> bool:
     return server_major(connection) >= 11 and not query_scalar(connection, "SELECT pg_is_in_recovery()")
 
 
-def _settle(connection: Connection, slot: Slot) -> bool:
+def settle(connection: Connection, slot: Slot) -> bool:
     """Move a new slot past its beginning; return whether the server reads it from a later record now.
 
     While transactions run, a new slot's view of the catalog misses what others alter between the first record that it

@@ -14,7 +14,7 @@ from logicalrep.postgres.table_rows.reading import ATTRIBUTES, FileRows, UnsafeT
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 
-_PART = 64 << 20
+PART = 64 << 20
 """The size of the part of a table that one task reads, in bytes."""
 
 
@@ -42,7 +42,7 @@ def query_parts(
     Raises:
         UnsafeTableError: a partition is foreign, or a query that is needed would run code of others.
     """
-    wants_parts, size = size is not None, _PART if size is None else size
+    wants_parts, size = size is not None, PART if size is None else size
     columns = (*query_columns(connection, relation, nulled), *more)
     # Before PostgreSQL 14 rows of a part are looked up by their ctid, which is several times slower.
     has_ranges = server_major(connection) >= 14

@@ -31,7 +31,7 @@ from logicalrep_runtime.scalars import Lsn
 
 _log = logger("logicalrep")
 
-_UNTIL_FREE = 10.0
+UNTIL_FREE = 10.0
 """The seconds for which the process of an earlier run of the query may still have the port."""
 _PATIENCE = 2.0
 """The seconds that a task gives to telling its counts."""
@@ -103,7 +103,7 @@ class Monitor:
         _log.info("slot %s: metrics at %smetrics", slot, self.address)
 
     def _wait_for_listener(self, listen: str) -> str:
-        deadline = time.monotonic() + _UNTIL_FREE
+        deadline = time.monotonic() + UNTIL_FREE
         while True:
             try:
                 posts = {self._tell_path: self._take}

@@ -8,7 +8,7 @@ from collections import deque
 
 from logicalrep_runtime.scalars import Lsn
 
-_LEAST = 1 << 20
+LEAST = 1 << 20
 """The smallest bound in bytes of WAL."""
 _REMEMBERED = 8
 """The number of batches from which the next bound is computed."""
@@ -72,4 +72,4 @@ class Pace:
                 # Smaller batches take as long.
                 return None
         # Shorter batches would do little but repeat what each one costs.
-        return max(int(max(self._seconds - fixed, fixed) / each), _LEAST)
+        return max(int(max(self._seconds - fixed, fixed) / each), LEAST)

@@ -28,7 +28,7 @@ from logicalrep.spark.server_connection import log
 from logicalrep.spark.typed_tables.table_schema import with_catalog
 from logicalrep_runtime.scalars import Lsn
 
-_WAL_OF_A_SESSION = 32 << 20
+WAL_OF_A_SESSION = 32 << 20
 """The WAL for a session in bytes: less is not worth the session's start."""
 
 _LARGEST_PAGE = 64 << 10
@@ -142,4 +142,4 @@ def _sessions(connection: Connection, options: SourceOptions, slot: Slot, start:
     # Each session reads the WAL from the slot's restart_lsn on, a copy twice, and describes each table again.
     if options.relations or slot.decoded_again(start) > size or not can_be_copied(connection, slot):
         return 1
-    return max(min(options.decoding_sessions, size // _WAL_OF_A_SESSION), 1)
+    return max(min(options.decoding_sessions, size // WAL_OF_A_SESSION), 1)

@@ -32,7 +32,7 @@ from logicalrep.spark.worker import collect_garbage_once
 from logicalrep.transactions.logs import warn
 from logicalrep_runtime.scalars import Lsn
 
-_MUCH_WAL = 64 << 20
+MUCH_WAL = 64 << 20
 """The WAL in bytes that may be decoded again for each batch without a warning."""
 
 
@@ -44,7 +44,7 @@ class PeekStreamReader(SlotStreamReader):
         self._planner: Planner | None = None
         self._acknowledged = Lsn(0)
         # The WAL that is decoded again for each batch, when it was last warned of.
-        self._warned_of = _MUCH_WAL
+        self._warned_of = MUCH_WAL
         self._seen: Slot | None = None
         # The end of the WAL up to which nothing was found, and the time of the next peek.
         self._nothing_up_to = Lsn(0)

@@ -20,9 +20,9 @@ A batch of 256 MiB exhausted a driver's heap of 1 GiB at the third batch.
 """
 _GATHERED = 4 << 20
 """The rows that are compressed together, in bytes."""
-_TASK = 900 << 10
+TASK = 900 << 10
 """The compressed rows of a task in bytes: Spark warns of tasks of more than 1000 KiB."""
-_LARGEST_TASK = 4 << 20
+LARGEST_TASK = 4 << 20
 """The largest compressed row that a task carries, in bytes."""
 _ZSTD = pa.ipc.IpcWriteOptions(compression="zstd")
 
@@ -59,7 +59,7 @@ class RowsInMemory:
         size = 0
         for data in _tasks(self._between(start, end)):
             size += len(data)
-            if len(data) > _LARGEST_TASK or size > MOST_IN_MEMORY:
+            if len(data) > LARGEST_TASK or size > MOST_IN_MEMORY:
                 return None
             found.append(CarriedRows(data))
         return found
@@ -102,7 +102,7 @@ def _compressed(batches: list[pa.RecordBatch]) -> Iterator[bytes]:
             writer.write_batch(batch)
     data = sink.getvalue().to_pybytes()
     rows = sum(batch.num_rows for batch in batches)
-    if len(data) <= _TASK or rows == 1:
+    if len(data) <= TASK or rows == 1:
         yield data
     elif len(batches) > 1:
         yield from _compressed(batches[: len(batches) // 2])

@@ -33,11 +33,11 @@ from logicalrep.spark.worker import collect_garbage_once
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
-_LONGEST_WAIT = 5.0
+LONGEST_WAIT = 5.0
 """The longest wait for changes that the server has not sent yet, in seconds, before an empty answer."""
-_PLENTY = 32 << 20
+PLENTY = 32 << 20
 """The bytes of messages that make a batch large enough for Spark's overhead."""
-_GATHERING = 1.0
+GATHERING = 1.0
 """The longest wait for such a batch while the server has more than that to send, in seconds."""
 
 
@@ -226,16 +226,16 @@ class WalsenderStreamReader(SlotStreamReader):
     def _wait_for_end(self, receiver: SpoolReceiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options, self._pace)
         # The size at which a batch need not wait for more.
-        enough = Limits(limits.changes, min(limits.bytes or _PLENTY, _PLENTY))
+        enough = Limits(limits.changes, min(limits.bytes or PLENTY, PLENTY))
         if self._target is None:
             if self.is_idle:
                 receiver.wait(start, self._options.poll_interval)
             else:
                 # The server may have changes that have not been received yet.
                 reached = self._sent_up_to()
-                receiver.wait(start, _LONGEST_WAIT, reached)
-                if reached - receiver.position > _PLENTY and not receiver.has_let_go:
-                    receiver.wait(start, _GATHERING, reached, enough)
+                receiver.wait(start, LONGEST_WAIT, reached)
+                if reached - receiver.position > PLENTY and not receiver.has_let_go:
+                    receiver.wait(start, GATHERING, reached, enough)
             end, has_rows = receiver.end_after(start, limits)
             self.is_idle = not has_rows
             self._nothing_before = start if has_rows else end
@@ -246,7 +246,7 @@ class WalsenderStreamReader(SlotStreamReader):
                 return start
             if not self._wait_for_commits(receiver, start, self._target):
                 return start
-            receiver.wait(start, _LONGEST_WAIT, self._target, enough)
+            receiver.wait(start, LONGEST_WAIT, self._target, enough)
             end, has_rows = receiver.end_after(start, limits)
             return end if has_rows or receiver.has_let_go else self._target
         if has_rows or end - start >= self._options.idle_advance_bytes:

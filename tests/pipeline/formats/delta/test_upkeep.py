@@ -138,8 +138,8 @@ def test_merging_comes_to_rest(
 def test_another_program_keeps_the_old_versions_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
-    now = delta_log._now()
-    monkeypatch.setattr(delta_log, "_now", lambda: now - 2 * 3600 * 1000)
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now - 2 * 3600 * 1_000_000_000)
     make_commits(storage, log, History(("id",), random.Random(1)), 3)
     DeltaTable(storage.uri_of("public/t")).vacuum(dry_run=False)
     for version in range(reopened(storage).version):
