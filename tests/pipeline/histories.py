@@ -1,22 +1,20 @@
-"""Random histories of a table's changes, as rows of the change feed, and a naive replay of them."""
+"""Random histories of a table's changes, as change batches, and a naive replay of them."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
-
-from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
+from tests.pipeline.changes import change_batch, relation
 
 OID = 4711
 Row = tuple[str | None, ...]
@@ -47,13 +45,13 @@ NAMES = ("id", "b", "v", "big")
 
 @dataclass
 class History:
-    """A table that changes at random, and the rows of the change feed of its changes."""
+    """A table that changes at random, and its changes."""
 
     key: tuple[str, ...] | None
     chance: random.Random
     rows: list[Row] = field(default_factory=list)
     """The rows that are there, with equal ones as often as they are."""
-    feed: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
     lsn: int = 1000
     ordinal: int = 0
 
@@ -108,11 +106,15 @@ class History:
         if self.chance.random() < 0.3:
             self.commit()
 
-    def take(self) -> pa.Table:
-        """Return the rows of the feed since the last call, which end with a commit."""
+    def take(self) -> list[ChangeBatch]:
+        """Return the changes since the last call, which end with a commit."""
         self.commit()
-        rows, self.feed = self.feed, []
-        return pa.Table.from_pylist(rows, FEED_SCHEMA)
+        batches, self.changes = self.pending(), []
+        return batches
+
+    def pending(self) -> list[ChangeBatch]:
+        """Return the changes since the last call of `take`."""
+        return [change_batch(relation(NAMES, self.key, oid=OID), self.changes)] if self.changes else []
 
     def truth(self) -> Counter[Row]:
         return Counter(self.rows)
@@ -134,30 +136,18 @@ class History:
         return self.key is not None and any(self._key(row) == self._key(other) for other in self.rows)
 
     def _change(self, op: str, old: Row | None, new: Row | None, unchanged: tuple[str, ...]) -> None:
-        before = None
-        if old is not None:
-            names = NAMES if self.key is None else self.key
-            before = [(name, old[NAMES.index(name)]) for name in names]
         after = None
         if new is not None:
-            after = [(name, value) for name, value in zip(NAMES, new, strict=True) if name not in unchanged]
-        self.feed.append(
+            after = {name: value for name, value in zip(NAMES, new, strict=True) if name not in unchanged}
+        kept = NAMES if self.key is None else self.key
+        self.changes.append(
             {
                 "op": op,
-                "schema": "public",
-                "table": "t",
-                "relation_id": OID,
-                "before": before,
+                "before": None if old is None else {name: old[NAMES.index(name)] for name in kept},
                 "after": after,
-                "key": list(self.key or NAMES),
-                "unchanged": list(unchanged),
-                "lsn": self.lsn,
+                "unchanged": unchanged,
                 "commit_lsn": self.lsn,
-                "commit_timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-                "xid": 1,
                 "ordinal": self.ordinal,
-                "origin": None,
-                "gid": None,
             }
         )
         self.ordinal += 1

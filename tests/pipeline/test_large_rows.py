@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.arrow.row_form import FEED_SCHEMA
-from logicalrep.arrow.slices import chosen, sliced
+from logicalrep.arrow.changes.change_batch import ChangeBatch, joined
+from logicalrep.arrow.changes.sent_relation import SentRelation
+from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.arrow.slices import sliced
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import _ApplyTask, _parts
-from logicalrep.pipeline.apply.splitting import by_table
 from logicalrep.pipeline.engines import spark as spark_module
 from logicalrep.pipeline.engines.spark import SparkEngine
 from logicalrep.pipeline.load import change_buffer as buffered
@@ -29,39 +29,36 @@ from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.test_replicate import settings
 from tests.postgres.servers import Database
 
 MIB = 1 << 20
 
 
-def feed(sizes: list[int], oid: int = 7, names: tuple[str, ...] = ("id", "v")) -> pa.RecordBatch:
+def inserts(sizes: list[int], oid: int = 7, first: int = 1000) -> ChangeBatch:
     """Return inserts with texts of these sizes."""
-    rows = [
-        {
-            "op": "insert", "relation_id": oid, "after": [(names[0], str(number)), (names[1], "x" * size)],
-            "key": ["id"], "unchanged": [], "commit_lsn": 1000 + number, "xid": 1, "ordinal": number,
-        }
+    changes = [
+        {"op": "insert", "after": {"id": str(number), "v": "x" * size}, "commit_lsn": first + number, "ordinal": number}
         for number, size in enumerate(sizes)
-    ]  # fmt: skip
-    return pa.RecordBatch.from_pylist(rows, FEED_SCHEMA)
+    ]
+    return change_batch(relation(("id", "v"), oid=oid), changes)
 
 
 def test_a_part_is_sent_without_what_it_is_a_slice_of() -> None:
-    batch = feed([10_000] * 1000)
-    part = pa.Table.from_batches([batch.slice(500, 3)])
-    work = _ApplyTask(Storage("/nowhere"), "t", None, (), part, may_lack_rows=False)  # type: ignore[arg-type]
+    part = inserts([10_000] * 1000).slice(500, 3)
+    work = _ApplyTask(Storage("/nowhere"), "t", None, (), [part], may_lack_rows=False)  # type: ignore[arg-type]
     sent = pickle.dumps(work)
     assert len(sent) < 50_000
-    assert pickle.loads(sent).changes.equals(part)
+    assert list(pickle.loads(sent).changes) == [part]
 
 
 def test_parts_are_bounded_by_bytes_where_large_rows_are_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applying, "_MOST_BYTES", 100_000)
-    sizes = [10] * 500 + [60_000] * 8 + [300_000] + [10] * 500
-    parts = list(_parts(pa.Table.from_batches([feed(sizes)]), -1))
-    assert [part.num_rows for part in parts if part.nbytes > 100_000] == [1]
-    assert pa.concat_tables(parts).equals(pa.Table.from_batches([feed(sizes)]).combine_chunks())
+    whole = inserts([10] * 500 + [60_000] * 8 + [300_000] + [10] * 500)
+    parts = [joined(part) for part in _parts([whole])]
+    assert [part.num_rows for part in parts if part.nbytes > 110_000] == [1]
+    assert joined(parts) == whole
 
 
 def test_data_files_are_bounded_by_bytes_where_large_rows_are_neighbours(
@@ -75,58 +72,32 @@ def test_data_files_are_bounded_by_bytes_where_large_rows_are_neighbours(
     assert pa.concat_tables(parts).combine_chunks().equals(rows.combine_chunks())
 
 
-def test_rows_of_a_large_transaction_are_divided_without_a_copy() -> None:
-    batches = [feed([MIB] * 9, oid=1 + number % 2) for number in range(4)]
-    found = by_table(batches)
-    assert {oid: sum(batch.num_rows for batch in each) for oid, each in found.items()} == {1: 18, 2: 18}
-    addresses = {batch["after"].items.buffers()[2].address for batch in batches}
-    assert {batch["after"].items.buffers()[2].address for each in found.values() for batch in each} == addresses
-    # Small ones are joined.
-    assert len(by_table([feed([1])] * 100)[7]) == 1
-
-
-def test_relation_messages_are_taken_out_of_a_large_transaction_without_a_copy() -> None:
-    batch = feed([1000] * 500)
-    message = {
-        "op": "relation", "relation_id": 7, "before": [("replica_identity", "d")], "after": [("id", "23 -1")],
-        "key": ["id"], "unchanged": [], "commit_lsn": 1000, "xid": 1, "ordinal": 0,
-    }  # fmt: skip
-    rows = pa.Table.from_batches([pa.RecordBatch.from_pylist([message], FEED_SCHEMA), batch])
-    is_change = pc.not_equal(rows["op"], "relation")
-    (found,) = chosen(rows, is_change).to_batches()
-    assert found["after"].items.buffers()[2].address == batch["after"].items.buffers()[2].address
-    assert chosen(rows, pc.greater(rows["ordinal"], 250)).num_rows == 249
-    assert chosen(rows, pc.equal(pc.bit_wise_and(rows["ordinal"], 1), 1))["ordinal"].to_pylist() == [*range(1, 500, 2)]
-
-
 def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffered, "_AT_ONCE", 100_000)
     kept = buffered.ChangeBuffer(Storage(str(tmp_path)))
-    rows = pa.Table.from_batches([feed([10] * 50 + [60_000] * 5 + [300_000]), feed([10] * 5)])
+    whole = inserts([10] * 50 + [60_000] * 5 + [300_000] + [10] * 5)
+    sent = SentRelation.of(whole.relation, commit_lsn=1001, ordinal=1, xid=1)
+    changes = TableChanges([sent], [whole.slice(0, 56), whole.slice(56)])
     folder = tmp_path / "_logicalrep/kept/public/t"
-    kept.keep("public/t", rows, Lsn(5000))
+    kept.keep("public/t", changes, Lsn(5000))
     assert len(list(folder.iterdir())) > 5
     # What a process that was killed had stored of a batch counts as little as nothing.
     (folder / "0000000000000200-0123456789abcdef.part").write_bytes(b"x")
-    kept.keep("public/t", pa.Table.from_batches([feed([7] * 3).slice(1)]), Lsn(6000))
-    kept.keep("public/t", pa.Table.from_batches([_at(feed([7] * 3), 5500)]), Lsn(7000))
+    kept.keep("public/t", TableChanges(batches=[inserts([7] * 3)]), Lsn(6000))
+    kept.keep("public/t", TableChanges(batches=[inserts([7] * 3, first=5500)]), Lsn(7000))
     found = list(kept.changes("public/t"))
     assert [end for end, _ in found] == [Lsn(5000), Lsn(7000)]
-    assert found[0][1].combine_chunks().equals(rows.combine_chunks())
+    assert joined(found[0][1].batches) == whole
+    assert found[0][1].relations == (sent,)
     assert found[1][1].num_rows == 3
     kept.forget("public/t", Lsn(5000))
     assert [path.name for path in folder.iterdir()] == [f"{7000:016X}.parquet"]
     kept.forget_all("public/t")
     assert list(folder.iterdir()) == []
-    kept.keep("public/t", rows, Lsn(5000))
+    kept.keep("public/t", changes, Lsn(5000))
     next(path for path in folder.iterdir() if path.suffix == ".part").unlink()
     with pytest.raises(MalformedFileError, match="part is not there"):
         list(kept.changes("public/t"))
-
-
-def _at(rows: pa.RecordBatch, lsn: int) -> pa.RecordBatch:
-    storage = rows.schema.get_field_index("commit_lsn")
-    return rows.set_column(storage, rows.schema.field(storage), pa.array([lsn] * rows.num_rows, pa.int64()))
 
 
 def _size(item: bytes) -> int:
@@ -160,7 +131,7 @@ def test_items_are_sent_while_java_has_room_for_them(spark: Any, monkeypatch: py
 
 
 def test_rows_at_all_sizes_are_sliced_in_order() -> None:
-    batch = feed([1, 5000, 1, 1, 20_000, 1])
+    batch = inserts([1, 5000, 1, 1, 20_000, 1]).rows
     parts = list(sliced(batch, 6000))
     assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([batch]).combine_chunks())
     assert all(part.num_rows == 1 or part.nbytes <= 6000 for part in parts)

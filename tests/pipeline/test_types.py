@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -26,6 +25,7 @@ from logicalrep.values import ColumnValueError, TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Lsn, Oid
+from tests.pipeline.changes import change_batch, relation
 
 APP = "logicalrep/1/1/x"
 NUMERIC_38_2 = (38 << 16 | 2) + 4
@@ -73,28 +73,13 @@ def made(storage: Storage, table: TableSpec) -> DeltaLog:
     return DeltaLog.replace(storage, "public/t", table, [], APP, Lsn(1), load="x", keep_hours=24, before=None)
 
 
-def rows(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | None) -> pa.Table:
-    return pa.Table.from_pylist(
-        [
-            {
-                "op": op,
-                "schema": "public",
-                "table": "t",
-                "relation_id": 7,
-                "before": None if before is None else list(before.items()),
-                "after": None if after is None else list(after.items()),
-                "key": list(key or (before or after)),
-                "unchanged": [],
-                "lsn": lsn,
-                "commit_lsn": lsn,
-                "commit_timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-                "xid": 1,
-                "ordinal": number,
-            }
-            for number, (op, before, after) in enumerate(changes)
-        ],
-        FEED_SCHEMA,
-    )
+def rows(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | None) -> list[ChangeBatch]:
+    names = dict.fromkeys(name for _, before, after in changes for name in {**(before or {}), **(after or {})})
+    found = [
+        {"op": op, "before": before, "after": after, "commit_lsn": lsn, "ordinal": number}
+        for number, (op, before, after) in enumerate(changes)
+    ]
+    return [change_batch(relation(tuple(names), key), found)]
 
 
 def reopened(storage: Storage) -> DeltaLog:

@@ -83,33 +83,20 @@ class RowForm:
     """Whether the feed includes the changes of the table with this schema and name."""
     relations: bool = False
     """Whether the feed has a row for each changed description of a table."""
-    marks_unreadable: bool = False
-    """Whether a value that is not text is no error in the feed: a row with the op `unreadable`, and the columns' names
-    in `unchanged`, is in the place of the rows that its transaction has of the table."""
-    each_relation: bool = False
-    """Whether the feed has a row for each Relation message, see `sent_relations`."""
     table: TableForm | None = None
     """The table; None for the change feed."""
-
-
-UNREADABLE = "unreadable"
-"""The op of rows that `RowForm.marks_unreadable` asks for."""
 
 
 def feed_form(
     *,
     rows_per_record_batch: int = 10_000,
     memory_limit: int = 64 << 20,
-    marks_unreadable: bool = False,
-    each_relation: bool = False,
 ) -> RowForm:
     """Return the form of the change feed, with all changes of all tables.
 
     Args:
         rows_per_record_batch: the most rows of a record batch.
         memory_limit: the memory limit for the changes of open transactions, in bytes; the excess is kept on disk.
-        marks_unreadable: see `RowForm`.
-        each_relation: whether the feed has a row for each Relation message, see `sent_relations`.
 
     Example:
         >>> feed_form(rows_per_record_batch=1000).schema.names[:3]
@@ -119,6 +106,4 @@ def feed_form(
         schema=FEED_SCHEMA,
         rows_per_record_batch=rows_per_record_batch,
         memory_limit=memory_limit,
-        marks_unreadable=marks_unreadable,
-        each_relation=each_relation,
     )

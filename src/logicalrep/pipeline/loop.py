@@ -6,10 +6,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
-from logicalrep.pipeline.apply.splitting import by_table
+from logicalrep.arrow.changes.table_changes import by_table
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.operate.pausing import PauseCheck
-from logicalrep.pipeline.receiving import ChangeReceiver, Changes, last_commit
+from logicalrep.pipeline.receiving import ChangeReceiver, Changes
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.checkpoints import Checkpoints
 from logicalrep.pipeline.state.requests import take_requests
@@ -115,12 +115,12 @@ class Loop:
         self._taken = changes.end
         writes = [
             (ready, self._pool.submit(self._tables.write, ready, changes.end))
-            for ready in self._tables.take_ready(by_table(changes.batches))
+            for ready in self._tables.take_ready(by_table(changes.parts))
         ]
         count = 0
         for ready, future in writes:
             count += self._tables.settle(ready, future)
-            committed = last_commit(ready.rows.to_batches())
+            committed = ready.changes.commit_timestamp
             if committed is not None and ready.table.stopped is None:
                 ready.table.committed = committed.isoformat()
         return count, len(writes)

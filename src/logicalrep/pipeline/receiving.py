@@ -1,4 +1,4 @@
-"""The thread that receives a slot's committed changes, as rows of the change feed."""
+"""The thread that receives a slot's committed changes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from datetime import datetime
 from functools import partial
 from typing import Self
 
-import pyarrow as pa
-
-from logicalrep.arrow.committing import Committed
-from logicalrep.arrow.row_form import feed_form
+from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
+from logicalrep.arrow.changes.change_decoder import ChangeDecoder
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.load.row_buffer import RowBuffer
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
@@ -29,21 +28,16 @@ _NONE = Lsn(0)
 class Changes:
     """Whole transactions, one after another."""
 
-    batches: Sequence[pa.RecordBatch]
-    """Rows of the change feed."""
+    parts: Sequence[TableChanges]
+    """Changes of one table each, in their order; a table may have several parts."""
     end: Lsn
     """Every commit before this LSN is among them or among those taken before."""
 
     @property
     def commit_timestamp(self) -> datetime | None:
-        """The time of the last commit, in UTC; None if there is none."""
-        return last_commit(self.batches)
-
-
-def last_commit(batches: Sequence[pa.RecordBatch]) -> datetime | None:
-    """Return the time of the last commit in rows of the change feed, in UTC; None if there is none."""
-    times = (time for batch in reversed(batches) for time in reversed(batch.column("commit_timestamp")))
-    return next((time.as_py() for time in times if time.is_valid), None)
+        """The time of the last commit with a change, in UTC; None if there is none."""
+        times = [part.commit_timestamp for part in self.parts]
+        return max((time for time in times if time is not None), default=None)
 
 
 class ChangeReceiver(SlotReceiver):
@@ -74,11 +68,13 @@ class ChangeReceiver(SlotReceiver):
             waiting: how a server is waited for that is away, or just for how many seconds.
             traffic: the counts of an earlier receiver, which are continued.
         """
+        assembler = Assembler(memory_limit=most_bytes)
         super().__init__(
-            feed_form(memory_limit=most_bytes, marks_unreadable=True, each_relation=True),
-            Assembler(memory_limit=most_bytes),
+            BatchIntake(assembler, most_bytes),
+            assembler,
             partial(Replication, settings, slot, options, waiting=waiting, traffic=traffic, acknowledged=acknowledged),
         )
+        self._decoder = ChangeDecoder()
         self._most_bytes = most_bytes
         # Received and not yet taken: rows of whole transactions, then those of one that is being received.
         self._whole = RowBuffer()
@@ -97,12 +93,12 @@ class ChangeReceiver(SlotReceiver):
     def wait(self, seconds: float) -> bool:
         """Wait until there are changes to take, for `seconds` at most. Raises the error that ended the thread."""
         with self._changed:
-            return self._await(lambda: bool(self._whole.batches), seconds)
+            return self._await(lambda: self._whole.has_changes, seconds)
 
     @property
     def has_changes(self) -> bool:
         """Whether there are changes to take."""
-        return bool(self._whole.batches)
+        return self._whole.has_changes
 
     @property
     def is_full(self) -> bool:
@@ -115,7 +111,7 @@ class ChangeReceiver(SlotReceiver):
             self._check()
             taken, self._whole = self._whole, RowBuffer()
             self._changed.notify_all()
-            return Changes(taken.batches, self._position)
+            return Changes(taken.parts, self._position)
 
     def acknowledge(self, lsn: Lsn) -> None:
         """Let the server forget every commit before an LSN: all that was taken up to it is stored safely."""
@@ -132,10 +128,10 @@ class ChangeReceiver(SlotReceiver):
 
     # In the thread
 
-    def _take(self, committed: Committed) -> None:
-        for batch in self.traffic.time_decoding(committed.batches):
+    def _take(self, transactions: WholeTransactions) -> None:
+        for changes in self.traffic.time_decoding(self._decoder.changes(transactions)):
             with self._changed:
-                self._open.add(batch, in_memory=not self.is_full)
+                self._open.add(changes, in_memory=not self.is_full)
             self._replication.report_in_time()
         self._finish()
 
@@ -162,6 +158,6 @@ class ChangeReceiver(SlotReceiver):
             self._whole.append(self._open)
             self._open = RowBuffer()
             position = self._replication.position
-            if position > self._position or self._whole.batches:
+            if position > self._position or self._whole.has_changes:
                 self._position = position
                 self._changed.notify_all()

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.formats.stored_table import StoredTable
@@ -51,7 +50,7 @@ class Table:
     """The failures of its load."""
     later: tuple[CatalogTable, Lsn] | None = None
     """A later description, which holds once the copy has all changes up to the LSN."""
-    unproven: pa.Table | None = None
+    unproven: TableChanges | None = None
     """Its changes that no state of the catalog proved yet."""
     has_new_labels: bool = False
     """True if these have unknown labels: only a state of the catalog with all of their transactions proves them."""
@@ -62,8 +61,6 @@ class Table:
 
     There are none if one that is masked or left out is not as before.
     """
-    has_whole_old: bool = False
-    """Whether the server sent whole old rows at the last refresh."""
     least: Lsn = field(default=_NONE)
     """The least LSN of a copy: some changes before it were not kept, so that the copy has to have them."""
 

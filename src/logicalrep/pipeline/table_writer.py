@@ -11,11 +11,9 @@ from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from logicalrep.arrow.feed.rare_rows import SentRelation, sent_relations
-from logicalrep.arrow.slices import chosen
+from logicalrep.arrow.changes.change_batch import ChangeBatch
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.apply.reshaping import reshape
@@ -178,21 +176,21 @@ class TableWriter:
     def apply(
         self,
         table: Table,
-        rows: pa.Table,
+        changes: TableChanges,
         end: Lsn,
         now: CatalogTable | None = None,
         *,
         has_all: bool = False,
         may_lack_rows: bool = False,
     ) -> None:
-        """Apply a table's rows, all those of commits before `end`; it gets other columns and keys in between.
+        """Apply a table's changes, all those of commits before `end`; it gets other columns and keys in between.
 
         Args:
             table: the table.
-            rows: its rows of the change feed, also those of Relation messages.
-            end: the end of the rows.
+            changes: its changes.
+            end: the end of them.
             now: the table as the catalog describes it; None if there are no Relation messages.
-            has_all: whether the catalog had the transactions of all rows then.
+            has_all: whether the catalog had the transactions of all of them then.
             may_lack_rows: whether rows that are updated or deleted may be missing.
 
         Raises:
@@ -202,9 +200,9 @@ class TableWriter:
             Exception: what `apply` of a Delta table raises.
         """
         assert table.stored is not None
-        relations, changes = self._new(table, rows)
-        described = [] if now is None else proven(table.stored.table, now, relations)
-        parts = runs(table.stored.table, described, changes)
+        changes = self._new(table, changes)
+        described = [] if now is None else proven(table.stored.table, now, changes.relations)
+        parts = runs(table.stored.table, described, changes.batches)
         for number, (description, part) in enumerate(parts, 1):
             if now is not None and not is_same_shape(table.stored.table, description):
                 self._evolve(table, description, now)
@@ -214,22 +212,20 @@ class TableWriter:
                     raise NotProvenYetError
                 parts_of_types = (*table.stored.table.type_parts, *proven_labels(table.stored.table, now, unknown))
                 self._evolve(table, replace(table.stored.table, type_parts=parts_of_types), now)
-            upto = Lsn(end - 1) if number == len(parts) else Lsn(part["commit_lsn"][-1].as_py())
+            upto = Lsn(end - 1) if number == len(parts) else Lsn(int(part[-1].lsns[-1]))
             try:
                 self._apply(table, part, upto, may_lack_rows)
             except OF_CHANGES:
                 self._apply_in_turn(table, part, may_lack_rows)
 
-    def _new(self, table: Table, rows: pa.Table) -> tuple[list[SentRelation], pa.Table]:
-        """Return the Relation messages and the changes of the commits that a table does not have."""
+    def _new(self, table: Table, changes: TableChanges) -> TableChanges:
+        """Return the changes of the commits that a table does not have."""
         assert table.stored is not None
         assert table.application is not None
         applied = table.stored.applied(table.application)
-        if applied is not None:
-            rows = chosen(rows, pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
-        return sent_relations(rows)
+        return changes if applied is None else changes.between(first=int(applied) + 1)
 
-    def _apply(self, table: Table, changes: pa.Table, upto: Lsn, may_lack_rows: bool) -> None:
+    def _apply(self, table: Table, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool) -> None:
         assert table.stored is not None
         assert table.application is not None
         stored, application = table.stored, table.application
@@ -238,16 +234,15 @@ class TableWriter:
             self._run(companion, partial(of_companion, may_lack_rows=may_lack_rows))
         self._run(stored, lambda: apply(stored, changes, upto, application, self._engine, may_lack_rows=may_lack_rows))
 
-    def _apply_in_turn(self, table: Table, changes: pa.Table, may_lack_rows: bool) -> None:
+    def _apply_in_turn(self, table: Table, changes: Sequence[ChangeBatch], may_lack_rows: bool) -> None:
         """Apply as many commits as can be, as one value fails all that goes with it. Raises RefusedCommit."""
-        lsns = np.unique(changes["commit_lsn"].to_numpy())
+        whole = TableChanges(batches=changes)
+        lsns = np.unique(whole.lsns)
         first, count = 0, (len(lsns) + 1) // 2
         while first < len(lsns):
             least, last = int(lsns[first]), int(lsns[min(first + count, len(lsns)) - 1])
-            of = changes["commit_lsn"]
-            part = changes.filter(pc.and_(pc.greater_equal(of, least), pc.less_equal(of, last)))
             try:
-                self._apply(table, part, Lsn(last), may_lack_rows)
+                self._apply(table, whole.between(least, last).batches, Lsn(last), may_lack_rows)
             except OF_CHANGES as error:
                 if count == 1:
                     raise RefusedCommit(Lsn(least), error) from error
@@ -272,10 +267,7 @@ class TableWriter:
         assert table.application is not None
         if any((stored.applied(table.application) or 0) >= lsn for stored in table.stored_tables):
             return None
-        changes = sum(
-            sent_relations(rows.filter(pc.equal(rows["commit_lsn"], int(lsn))))[1].num_rows
-            for _, rows in self._buffer.changes(table.folder)
-        )
+        changes = sum(changes.between(int(lsn), int(lsn)).num_rows for _, changes in self._buffer.changes(table.folder))
         skipped = Skipped(str(lsn), changes, datetime.now(UTC).isoformat(timespec="seconds"))
         # The table itself comes last: after a kill before that, those beside it tell that it is to be loaded.
         for stored in reversed(table.stored_tables):
@@ -294,9 +286,9 @@ class TableWriter:
 
         self._patience.run(on_last_version)
 
-    def keep(self, table: Table, rows: pa.Table, end: Lsn) -> None:
-        """Keep the rows of a table that loads, all those of commits before `end`."""
-        self._patience.run(lambda: self._buffer.keep(table.folder, rows, end))
+    def keep(self, table: Table, changes: TableChanges, end: Lsn) -> None:
+        """Keep the changes of a table that loads, all those of commits before `end`."""
+        self._patience.run(lambda: self._buffer.keep(table.folder, changes, end))
 
     def clear_buffer(self, table: Table) -> None:
         """Remove the change buffer of a table whose load is to begin."""
@@ -312,8 +304,8 @@ class TableWriter:
         took = math.inf
         while True:
             before, began = took, time.monotonic()
-            for end, rows in self._buffer.changes(table.folder):
-                while not self._apply_buffered(table, rows, end):
+            for end, changes in self._buffer.changes(table.folder):
+                while not self._apply_buffered(table, changes, end):
                     time.sleep(_CATALOG_AGAIN)
                     if self._is_to_end(table):
                         return
@@ -333,25 +325,25 @@ class TableWriter:
 
     def apply_rest(self, table: Table) -> bool:
         """Apply the last of the change buffer, after which the table follows; return False if the catalog is behind."""
-        for end, rows in self._buffer.changes(table.folder):
-            if not self._apply_buffered(table, rows, end):
+        for end, changes in self._buffer.changes(table.folder):
+            if not self._apply_buffered(table, changes, end):
                 return False
         self.remove_buffer(table)
         return True
 
-    def _apply_buffered(self, table: Table, rows: pa.Table, end: Lsn, *, may_lack_rows: bool = False) -> bool:
+    def _apply_buffered(self, table: Table, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
         """Apply some of the change buffer; return False if the catalog does not have its transactions yet."""
-        relations, now, has_all = self._new(table, rows)[0], None, False
+        relations, now, has_all = self._new(table, changes).relations, None, False
         if relations or has_labels(table):
             refresh = self._catalog.refresh([table.oid])
-            has_all = all(map(refresh.visibility.sees, rows["xid"].unique().to_pylist()))
+            has_all = all(map(refresh.visibility.sees, changes.xids))
             if not all(refresh.visibility.sees(relation.xid) for relation in relations):
                 return False
             now = refresh.tables.get(table.oid)
             if now is None:
                 raise NeedsResync("it was dropped before its changes were proven")
         try:
-            self.apply(table, rows, end, now, has_all=has_all, may_lack_rows=may_lack_rows)
+            self.apply(table, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows)
         except NotProvenYetError:
             return False
         self._buffer.forget(table.folder, end)
@@ -426,7 +418,7 @@ class TableWriter:
                     application,
                     self._engine,
                     self._keep_hours,
-                    buffered=(rows for _, rows in self._buffer.changes(table.folder)),
+                    buffered=(changes for _, changes in self._buffer.changes(table.folder)),
                     before_application=before,
                 )
             )
@@ -461,9 +453,9 @@ class TableWriter:
         assert stored is not None
         assert table.application is not None
         assert pending_load is not None
-        for end, rows in self._buffer.changes(table.folder):
-            rows = chosen(rows, pc.less(rows["commit_lsn"], pa.scalar(int(loaded.position), pa.int64())))
-            while not self._apply_buffered(table, rows, min(end, loaded.position), may_lack_rows=True):
+        for end, changes in self._buffer.changes(table.folder):
+            before = changes.between(last=int(loaded.position) - 1)
+            while not self._apply_buffered(table, before, min(end, loaded.position), may_lack_rows=True):
                 time.sleep(_CATALOG_AGAIN)
                 if self._is_to_end(table):
                     return

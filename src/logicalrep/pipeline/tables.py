@@ -7,11 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from logicalrep.arrow.feed.rare_rows import sent_relations
-from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.pipeline.apply.renaming import Copied
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.unproven import Ready, UnprovenChanges, first_unproven
@@ -69,8 +65,6 @@ class TableManager:
         self._by_oid: dict[int, Table] = {}
         # The tables that have left the publication since the start, whose changes were not sent.
         self._left: set[TableName] = set()
-        # The columns of each table's last Relation message, which a session of the slot sends once.
-        self._sent: dict[int, tuple[str, ...]] = {}
 
     # The tables that there are
 
@@ -198,25 +192,22 @@ class TableManager:
 
     # Changes
 
-    def take_ready(self, batches: Mapping[int, Sequence[pa.RecordBatch]]) -> list[Ready]:
-        """Return the rows that can be written: these, and those that waited.
+    def take_ready(self, received: Mapping[int, TableChanges]) -> list[Ready]:
+        """Return the changes that can be written: these, and those that waited.
 
-        Rows behind a Relation message wait until the catalog has the transactions of the table's messages: only then it
-        tells which columns they have. Other tables do not wait for them.
+        Changes behind a Relation message wait until the catalog has the transactions of the table's messages: only then
+        it tells which columns they have. Other tables do not wait for them.
 
         Args:
-            batches: rows of the change feed by the tables' OIDs, whole transactions.
+            received: changes by the tables' OIDs, whole transactions.
         """
         found: list[Ready] = []
-        asked: list[tuple[Table, pa.Table]] = []
+        asked: list[tuple[Table, TableChanges]] = []
         waiting = [table.oid for table in self._tables.values() if table.unproven is not None]
-        for oid in dict.fromkeys([*waiting, *batches]):
-            table, rows = self._by_oid.get(oid), pa.Table.from_batches(batches.get(oid, ()), FEED_SCHEMA)
-            are_relations = pc.equal(rows["op"], "relation")
-            if table is None or not table.phase.takes_changes:
-                self._sent |= {relation.relation_id: relation.names for relation in sent_relations(rows)[0]}
+        for oid in dict.fromkeys([*waiting, *received]):
+            table, changes = self._by_oid.get(oid), received.get(oid, TableChanges())
             if table is None:
-                if not pc.all(are_relations).as_py():
+                if changes.batches:
                     # A new table: its load begins after these commits, and so has their rows.
                     self._catalog.refresh_soon()
                 continue
@@ -224,11 +215,11 @@ class TableManager:
             if not table.phase.takes_changes:
                 continue
             if before is not None:
-                rows = pa.concat_tables([before, rows])
-            if table.phase is Phase.FOLLOWING and (before is not None or pc.any(are_relations).as_py()):
-                asked.append((table, rows))
+                changes = together([before, changes])
+            if table.phase is Phase.FOLLOWING and (before is not None or changes.relations):
+                asked.append((table, changes))
             else:
-                found.append(Ready(table, rows, None))
+                found.append(Ready(table, changes, None))
         return [*found, *self._unproven.take_proven(asked)] if asked else found
 
     @property
@@ -243,42 +234,29 @@ class TableManager:
     def write(self, ready: Ready, end: Lsn) -> int:
         """Apply a table's rows, all those of commits before `end`, or keep them while it loads; return their number."""
         table = ready.table
-        relations, changes = sent_relations(ready.rows)
-        before = self._sent.get(table.oid)
-        sent = [*([] if before is None else [before]), *(relation.names for relation in relations)]
-        if relations:
-            self._sent[table.oid] = sent[-1]
         try:
-            changes = self._masked(table, changes, sent)
+            changes = replace(ready.changes, batches=self._masking(table).masked(ready.changes.batches))
         except NeedsResync:
             table.least = end
             raise
-        rows = changes
-        if relations:
-            messages = ready.rows.filter(pc.equal(ready.rows["op"], "relation"))
-            rows = pa.concat_tables([messages, changes])
         if table.phase is Phase.FOLLOWING:
             try:
-                self._writer.apply(table, rows, end, ready.now, has_all=ready.has_all)
+                self._writer.apply(table, changes, end, ready.now, has_all=ready.has_all)
             except (RefusedCommit, MissingRows):
                 # They are buffered before the slot moves on.
-                self._writer.keep(table, rows, end)
+                self._writer.keep(table, changes, end)
                 raise
         else:
-            self._writer.keep(table, rows, end)
-        return int(changes.num_rows)
+            self._writer.keep(table, changes, end)
+        return changes.num_rows
 
-    def _masked(self, table: Table, rows: pa.Table, sent: Sequence[tuple[str, ...]]) -> pa.Table:
-        """Return rows without what is masked or left out: nothing else may be written. Raises NeedsResync.
-
-        `sent` are the columns of the Relation messages that the rows follow, in the order of their numbers.
-        """
-        settings, columns, has_whole_old = self._settings.of(table.name), table.columns, table.has_whole_old
+    def _masking(self, table: Table) -> Masking:
+        """Return what masks a table's changes: nothing else of them may be written."""
+        settings, columns = self._settings.of(table.name), table.columns
         if table.is_whole:
             assert table.stored is not None
-            copied = table.stored.table
-            settings, columns, has_whole_old = copied.settings, copied.sent_names, copied.has_whole_old
-        return Masking(settings, columns, has_whole_old, self._settings.mask_key).rows(rows, sent)
+            settings, columns = table.stored.table.settings, table.stored.table.sent_names
+        return Masking(settings, columns, self._settings.mask_key)
 
     def settle(self, ready: Ready, future: Future[int]) -> int:
         """Return the result of `write`; a table whose rows are not proven to fit it is loaded again."""
@@ -287,7 +265,7 @@ class TableManager:
             try:
                 return future.result()
             except NotProvenYetError:
-                ready.table.unproven, ready.table.has_new_labels = ready.rows, True
+                ready.table.unproven, ready.table.has_new_labels = ready.changes, True
                 return 0
 
         return self._failures.run(ready.table, written) or 0

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -41,12 +41,11 @@ def moment(lsn: int) -> datetime:
     return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=lsn * 7919 % 1000, microseconds=lsn)
 
 
-def taken(history: History) -> pa.Table:
-    rows = history.take()
-    times = pa.array(
-        [moment(lsn) for lsn in rows["commit_lsn"].to_pylist()], rows.schema.field("commit_timestamp").type
-    )
-    return rows.set_column(rows.schema.get_field_index("commit_timestamp"), "commit_timestamp", times)
+def taken(history: History) -> tuple[list[dict[str, Any]], list[ChangeBatch]]:
+    """Return the changes of a history with these times, as they are and as batches."""
+    for change in history.changes:
+        change["commit_timestamp"] = moment(change["commit_lsn"])
+    return history.changes, history.take()
 
 
 def text(value: Any) -> Any:
@@ -102,21 +101,24 @@ def applied_randomly(
     storage, chance = Storage(str(tmp_path)), random.Random(seed)
     log = new_log(storage, description)
     history = History(key, chance)
-    batches: list[pa.Table] = []
+    changes: list[dict[str, Any]] = []
+    batches: list[list[ChangeBatch]] = []
     for _ in range(12):
         for _ in range(chance.randrange(1, 60)):
             history.step()
         if chance.random() < 0.2:
             history.truncate()
-        batches.append(taken(history))
-        again = pa.concat_tables(batches[-chance.randrange(1, 4) :])
+        new, taken_now = taken(history)
+        changes += new
+        batches.append(taken_now)
+        again = [batch for each in batches[-chance.randrange(1, 4) :] for batch in each]
         apply(log, again, Lsn(history.lsn - 1), APP, SequentialEngine())
         if chance.random() < 0.3:
             reopened = open_table(storage, "public/t")
             assert reopened is not None
             assert reopened.table == log.table
             log = reopened
-    return pa.concat_tables(batches).to_pylist()
+    return changes
 
 
 @pytest.fixture(params=[False, True], ids=["few files", "many files"])

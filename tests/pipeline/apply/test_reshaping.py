@@ -6,11 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.reshaping import reshape
 from logicalrep.pipeline.catalog.evolution import Evolution
@@ -55,7 +53,7 @@ def changed(log: StoredTable) -> None:
     ):
         history._change(op, old, new, unchanged)
 
-    apply(log, pa.Table.from_pylist(history.feed, FEED_SCHEMA), Lsn(1000), APP, SequentialEngine())
+    apply(log, history.pending(), Lsn(1000), APP, SequentialEngine())
 
 
 def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
 import pytest
 
-from logicalrep.arrow.feed.rare_rows import SentRelation
-from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.labels import unknown_labels
 from logicalrep.pipeline.catalog.proof import proven, reading, reason_to_load, unproven_partitions
@@ -22,6 +20,7 @@ from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
+from tests.pipeline import changes as written
 
 OID = 4711
 
@@ -202,9 +201,9 @@ def test_labels_that_are_not_known_are_found_in_texts(nesting: int, text: str, u
     described = server("id", "m").described(type_parts=(_PART,)).table
     assert described.evidence is not None
     table = replace(described, evidence=replace(described.evidence, labelled=((2, 600, nesting),)))
-    rows = [{"op": "insert", "key": [], "unchanged": [], "after": [("id", "mid"), ("m", text)]}, {
-        "op": "delete", "key": [], "unchanged": [], "before": [("m", None)]}]  # fmt: skip
-    assert unknown_labels(table, pa.Table.from_pylist(rows, FEED_SCHEMA)).get(600, set()) == unknown
+    changes = [{"op": "insert", "after": {"id": "mid", "m": text}}, {"op": "delete", "before": {"m": None}}]
+    batch = written.change_batch(written.relation(("id", "m")), changes)
+    assert unknown_labels(table, [batch]).get(600, set()) == unknown
 
 
 def test_another_key_is_not_proven_where_messages_do_not_tell_it() -> None:

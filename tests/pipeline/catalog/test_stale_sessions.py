@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from logicalrep.arrow.changes.change_batch import NEW
 from logicalrep.pipeline.load import renewal
 from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.pipeline.state.state import State
@@ -148,8 +149,9 @@ def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Dat
             target, found = query_wal_head(db18.connection), []
             while True:
                 changes = receiver.take()
-                rows = [row for batch in changes.batches for row in batch.select(["op", "after"]).to_pylist()]
-                found += [dict(row["after"])["id"] for row in rows if row["op"] == "insert"]
+                found += [
+                    text for part in changes.parts for batch in part.batches for text in batch.texts(NEW)[0].to_pylist()
+                ]
                 if changes.end >= target:
                     break
                 receiver.wait(0.1)

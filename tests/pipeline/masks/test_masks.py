@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.arrow.changes.sent_relation import SentRelation
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.cli.main import main
 from logicalrep.pipeline.config.config import Config
 from logicalrep.pipeline.config.nodes import ConfigError
@@ -31,6 +32,7 @@ from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.changes import change_batch, plain, relation
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -297,12 +299,15 @@ def test_rows_that_wait_on_the_disk_are_in_a_file_without_a_name(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     held, other = RowBuffer(), RowBuffer()
-    (batch,) = feed({"op": "insert", "after": {"id": "1", "a": "sesame"}}).to_batches()
+    batch = change_batch(relation(("id", "a")), [{"op": "insert", "after": {"id": "1", "a": "sesame"}}])
+    sent = SentRelation.of(batch.relation, commit_lsn=1, ordinal=0, xid=1)
+    changes = TableChanges([sent], [batch])
     for is_in_memory in (True, False, False):
-        held.add(batch, in_memory=is_in_memory)
+        held.add(changes, in_memory=is_in_memory)
+    held.add(TableChanges([sent]), in_memory=False)
     assert list(tmp_path.iterdir()) == []
     other.append(held)
-    assert [each.to_pylist() for each in other.batches] == [batch.to_pylist()] * 3
+    assert other.parts == [changes] * 3 + [TableChanges([sent], [])]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -365,48 +370,42 @@ def test_mistakes_in_masks_have_their_lines(db18: Database, tmp_path: Path) -> N
     ]
 
 
-def feed(*changes: dict[str, Any]) -> pa.Table:
-    fixed = {"schema": "public", "table": "t", "relation_id": 1, "key": ["id"], "unchanged": []}
-    images = ({name: list(each[name].items()) for name in ("before", "after") if name in each} for each in changes)
-    return pa.Table.from_pylist(
-        [fixed | each | image for each, image in zip(changes, images, strict=True)], FEED_SCHEMA
-    )
-
-
-def test_rows_of_the_feed_are_taken_only_with_the_columns_that_are_known() -> None:
+def test_changes_are_taken_only_with_the_columns_that_are_known() -> None:
     key = MaskKey.from_environment()
     settings = TableSettings(masked={"a": "hashed", "b": "nulled"}, left_out=("c",), mask_key=key.check)
     columns = ("id", "a", "b", "c")
-    masking = Masking(settings, columns, has_whole_old=False, key=key)
-    found = masking.rows(
-        feed(
+    masking = Masking(settings, columns, key=key)
+    batch = change_batch(
+        relation(columns),
+        [
             {"op": "insert", "after": {"id": "0", "a": "0", "b": "0", "c": "0"}},
             {"op": "insert", "after": {"id": "1", "a": "sesame", "b": "sesame", "c": "sesame"}},
             {"op": "truncate"},
-            {"op": "update", "before": {"id": "1"}, "after": {"id": "2", "b": None}, "unchanged": ["a", "c"]},
+            {"op": "update", "before": {"id": "1"}, "after": {"id": "2", "b": "0"}, "unchanged": ["a", "c"]},
             {"op": "delete", "before": {"id": "2"}},
-        ).slice(1),
-        [columns],
+        ],
     )
-    assert [(row["before"], row["after"], row["unchanged"]) for row in found.to_pylist()] == [
-        (None, [("id", "1"), ("a", hashed("sesame")), ("b", None)], []),
-        (None, None, []),
-        ([("id", "1")], [("id", "2"), ("b", None)], ["a"]),
-        ([("id", "2")], None, []),
+    (found,) = masking.masked([batch.slice(1)])
+    assert found.relation.names == ("id", "a", "b")
+    assert plain(found) == [
+        ("insert", None, {"id": "1", "a": hashed("sesame"), "b": None}),
+        ("truncate", None, None),
+        ("update", {"id": "1", "a": None, "b": None}, {"id": "2", "b": None}),
+        ("delete", {"id": "2", "a": None, "b": None}, None),
     ]
-    whole = {"id": "1", "a": "sesame", "b": "sesame", "c": "sesame"}
-    for image in ({**whole, "d": "sesame"}, {name: whole[name] for name in ("id", "b", "c")}):
-        for op, name in (("insert", "after"), ("delete", "before")):
-            with pytest.raises(NeedsResync, match=r"was not there before|is not there any more"):
-                Masking(settings, columns, has_whole_old=True, key=key).rows(feed({"op": op, name: image}), [columns])
-    with pytest.raises(NeedsResync, match="another key"):
-        Masking(settings, columns, has_whole_old=False, key=MaskKey(b"another key")).rows(
-            feed({"op": "insert", "after": whole}), [columns]
-        )
-    for sent in ([], [("id", "b", "a", "c")], [columns, ("id", "a", "b")]):
+    # Of a whole old row all values are masked.
+    (whole,) = masking.masked(
+        [change_batch(relation(columns, None), [{"op": "delete", "before": {"id": "1", "a": "x"}}])]
+    )
+    assert plain(whole) == [("delete", {"id": "1", "a": hashed("x"), "b": None}, None)]
+    for names in ((*columns, "d"), ("id", "b", "c"), ("id", "b", "a", "c"), ("id", "a", "b")):
         with pytest.raises(NeedsResync, match="are not those that were there before"):
-            masking.rows(feed({"op": "insert", "after": whole}), sent)
-        assert masking.rows(feed(), sent).num_rows == 0
+            masking.masked([batch, change_batch(relation(names), [{"op": "truncate"}])])
+    with pytest.raises(NeedsResync, match="is not there any more"):
+        Masking(settings, ("id", "a"), key=key).masked([change_batch(relation(("id", "a")), [{"op": "truncate"}])])
+    with pytest.raises(NeedsResync, match="another key"):
+        Masking(settings, columns, key=MaskKey(b"another key")).masked([batch])
+    assert masking.masked([]) == []
 
 
 def test_settings_are_stored_as_they_are() -> None:

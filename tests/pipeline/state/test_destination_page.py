@@ -9,16 +9,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.pipeline.apply.test_applying import new_log
+from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.state.test_stored_keys import FILES, STORED_SETTINGS, STORED_TABLE, STORED_TABLE_STATE
 
 PAGE = (ROOT / "docs" / "destination.md").read_text("utf-8")
@@ -98,12 +99,13 @@ def test_a_delta_table_has_the_properties_of_the_page(tmp_path: Path) -> None:
 
 
 def test_a_large_transaction_is_buffered_in_the_files_of_the_page(tmp_path: Path) -> None:
-    rows = pa.table({"commit_lsn": [1, 1], "value": pa.repeat(pa.scalar("x" * (40 << 20)), 2)})
-    ChangeBuffer(Storage(str(tmp_path))).keep("public/t", rows, Lsn(16))
+    inserts = [{"op": "insert", "after": {"v": "x" * (40 << 20)}}] * 2
+    changes = TableChanges(batches=[change_batch(relation(("v",)), inserts)])
+    ChangeBuffer(Storage(str(tmp_path))).keep("public/t", changes, Lsn(16))
     part, last = sorted(tmp_path.rglob("*.par*"))
     paths = [path.relative_to(tmp_path).as_posix() for path in (part, last)]
     names = ["_logicalrep/kept/<folder>/<LSN>-<random>.part", "_logicalrep/kept/<folder>/<LSN>.parquet"]
     assert [bool(one_of([name]).fullmatch(path)) for name, path in zip(names, paths, strict=True)] == [True, True]
-    ((key, value),) = pq.read_schema(last).metadata.items()
-    assert f"`{key.decode()}`" in SECTIONS[f"`{names[1]}`"]
-    assert json.loads(value) == [part.name]
+    properties = pq.read_schema(last).metadata
+    assert {key.decode() for key in properties} == keys_of(f"`{names[1]}`", "property")
+    assert json.loads(properties[b"logicalrep.parts"]) == [part.name]

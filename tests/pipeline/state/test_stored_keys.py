@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.cli.verify import _json
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles
@@ -38,6 +38,7 @@ from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Lsn, Oid
 from tests.pipeline.apply.test_applying import new_log
+from tests.pipeline.changes import change_batch, relation
 
 SKIPPED = {"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}
 TABLE_STATE = TableState(
@@ -138,7 +139,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     kept = ChangeBuffer(storage)
     for mark in marks.values():
         kept.save_pending_load(mark)
-    kept.keep("public/t", pa.table({"commit_lsn": [1]}), Lsn(16))
+    kept.keep("public/t", TableChanges(batches=[change_batch(relation(("id",)), [{"op": "truncate"}])]), Lsn(16))
     LoadCounts(storage).add("public/t", "new table")
     pause(storage)
     request_skip(storage, name, Lsn(6))

@@ -6,7 +6,6 @@ It reads transactions that are sent whole, as in peek mode and without streaming
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, WantedRows
-from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_sent, of_table
-from logicalrep.arrow.feed.texts import TextError, Texts
+from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_table
+from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.kernels.rows import FeedColumns, Messages, TableArrays, Transactions, fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
 from logicalrep.arrow.positioned_rows import PositionedRows
-from logicalrep.arrow.row_form import UNREADABLE, RowForm
+from logicalrep.arrow.row_form import RowForm
 from logicalrep.arrow.table_numbers import TableNumbers
 from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
 from logicalrep.transactions.errors import TransactionError
@@ -44,7 +43,6 @@ class ColumnarFeed:
         """Read the transactions of a session that commit at or after `start` and before `end`."""
         self._schema = form.schema
         self._reads = form.reads
-        self._marks_unreadable = form.marks_unreadable
         self._session = session
         self._runs = TransactionIndex(start, end)
         self._texts = Texts("utf-8")
@@ -60,8 +58,6 @@ class ColumnarFeed:
         self._tables: _TableFacts | None = None
         # The descriptions that changes have used, if the feed has a row for each new one.
         self._used = DeliveredRelations(()) if form.relations else None
-        # The Relation messages of the present chunk, if the feed has a row for each.
-        self._sent: list[tuple[int, TableDescription]] | None = [] if form.each_relation else None
 
     @property
     def relations(self) -> list[TableDescription]:
@@ -83,12 +79,7 @@ class ColumnarFeed:
     ) -> Iterator[PositionedRows]:
         tags, lsns = messages.tags, messages.lsns
         run = self._runs.next(messages, batch)
-        table_of, truncated = self._bind(batch, messages, run)
-        if self._sent:
-            # One batch for all of them: rows between them would come in ever smaller ones.
-            yield from _joined([self._row("relation", None, run, at, gids, **of_sent(relation))
-                                for at, relation in self._sent if run.in_range[at]])  # fmt: skip
-            self._sent = []
+        table_of, truncated = self._bind(batch, messages)
         assert self._tables is not None
         maps = RowMaps(batch, self._tables.for_maps, self._texts)
         changes = ROW_CHANGE.take(tags) & run.in_range
@@ -102,7 +93,7 @@ class ColumnarFeed:
         for at in [*rare.tolist(), len(tags)]:
             chosen = np.flatnonzero(wanted[position:at]) + position
             for part in self._parts(chosen, table_of):
-                yield from self._readable(maps, part, messages, table_of, run, gids)
+                yield self._plain(maps, part, messages, table_of, run, gids)
             position = at
             if at == len(tags):
                 break
@@ -124,9 +115,7 @@ class ColumnarFeed:
         stops = np.searchsorted(values, np.arange(_MOST_VALUES, int(values[-1]), _MOST_VALUES), side="right")
         return [part for part in np.split(chosen, stops) if len(part)]
 
-    def _bind(
-        self, batch: LocatedBatch, messages: MessageBatch, run: IndexedBatch
-    ) -> tuple[Numbers, dict[int, list[TableDescription]]]:
+    def _bind(self, batch: LocatedBatch, messages: MessageBatch) -> tuple[Numbers, dict[int, list[TableDescription]]]:
         """Return each row's description number, or the number of all descriptions for a message without a table.
 
         Also returns the descriptions of each Truncate's tables at that point, by its index.
@@ -142,10 +131,6 @@ class ColumnarFeed:
                 raise _not_described(int(oids.view(np.uint32)[unknown]))
             if at < len(tags) and tags[at] != TRUNCATE:
                 self._describe(int(oids[at]), messages.data(at))
-                if self._sent is not None and tags[at] == RELATION and run.xid[run.transaction_of[at]]:
-                    # A preamble, which has no id, repeats what was sent elsewhere.
-                    oid = int(oids.view(np.uint32)[at])
-                    self._sent.append((at, self._known[self._number(oid)]))
             elif at < len(tags):
                 message = v1.parse(messages.data(at))
                 assert isinstance(message, v1.Truncate)
@@ -179,40 +164,6 @@ class ColumnarFeed:
             self._described[relation.relation_id] = self._numbers[relation.relation_id] = len(self._known)
             self._known.append(relation)
             self._wanted.append(self._reads(relation.schema, relation.name))
-
-    def _readable(
-        self,
-        maps: RowMaps,
-        chosen: Int64s,
-        messages: MessageBatch,
-        table_of: Numbers,
-        run: IndexedBatch,
-        gids: Mapping[int, str],
-    ) -> Iterator[PositionedRows]:
-        """Yield rows; one row, in the place of those of a table in a transaction, tells that one of them is no text."""
-        try:
-            yield self._plain(maps, chosen, messages, table_of, run, gids)
-            return
-        except TextError as error:
-            if not self._marks_unreadable or not error.columns:
-                raise
-            columns = error.columns
-        oids = np.array([self._known[number].relation_id for number in table_of[chosen].tolist()], np.int64)
-        groups = list(zip(oids.tolist(), run.transaction_of[chosen].tolist(), strict=True))
-        names: dict[tuple[int, int], set[str]] = {}
-        for row, found in columns.items():
-            names.setdefault(groups[row], set()).update(found)
-        stays = np.array([group not in names for group in groups])
-        firsts = sorted((groups.index(group), group) for group in names)
-        for (at, group), (end, _) in pairwise([(0, None), *firsts, (len(chosen), None)]):
-            if group is not None:
-                relation = self._known[table_of[chosen[at]]]
-                told = {**of_table(relation), "unchanged": sorted(names[group])}
-                yield self._row(UNREADABLE, None, run, int(chosen[at]), gids, **told)
-            rest = chosen[at:end][stays[at:end]]
-            if len(rest):
-                # The other image of an update may have some too.
-                yield from self._readable(maps, rest, messages, table_of, run, gids)
 
     def _plain(
         self,
@@ -327,12 +278,6 @@ class ColumnarFeed:
 
 def _positioned(row: pa.RecordBatch, position: int) -> PositionedRows:
     return PositionedRows(row, np.array([position], np.uint64).view(np.int64))
-
-
-def _joined(rows: list[PositionedRows]) -> Iterator[PositionedRows]:
-    if rows:
-        batch = pa.concat_batches([each.batch for each in rows])
-        yield PositionedRows(batch, np.concatenate([each.positions for each in rows]))
 
 
 def _first_uses(table_of: Numbers, changes: NDArray[np.bool_]) -> Int64s:

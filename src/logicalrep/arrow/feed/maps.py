@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -188,18 +188,16 @@ class RowMaps:
             raise TextError.of(self._no_texts(filled))
         return texts
 
-    def _no_texts(self, filled: _Filled) -> dict[int, list[str]]:
-        """Return the columns whose values are not text, by the rows' numbers."""
-        entries, found = filled.entries, dict[int, list[str]]()
+    def _no_texts(self, filled: _Filled) -> Iterator[str]:
+        """Yield the columns of values that are not text."""
+        entries = filled.entries
         buffers = [None, pa.py_buffer(entries.name_ends), pa.py_buffer(entries.names[: filled.sizes.names])]
         names = pa.Array.from_buffers(pa.string(), filled.sizes.entries, buffers, 0)
-        for entry, value in enumerate(self._bytes_of(filled, pa.binary())):
+        for name, value in zip(names, self._bytes_of(filled, pa.binary()), strict=True):
             try:
                 (value.as_py() or b"").decode()
             except UnicodeDecodeError:
-                row = int(np.searchsorted(entries.ends, entry, side="right")) - 1
-                found.setdefault(row, []).append(names[entry].as_py())
-        return found
+                yield name.as_py()
 
     def _as_texts(self, filled: _Filled) -> pa.Array:
         """Return the values as text; those in binary format are converted one by one."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Self
 
 from logicalrep.transactions.relations import TableDescription
@@ -18,16 +17,12 @@ class TextError(LogicalRepError, ValueError):
     """A value that is not valid in the session's encoding."""
 
     code = "VALUE_NOT_TEXT"
-    columns: Mapping[int, Collection[str]] = MappingProxyType({})
-    """The columns of such values by the numbers of their rows, if they are known."""
 
     @classmethod
-    def of(cls, columns: Mapping[int, Collection[str]]) -> Self:
-        """Return the error for values of rows. The values themselves may have to be masked."""
-        names = ", ".join(sorted({name for names in columns.values() for name in names}))
-        made = cls(f"a value of the column {names} is not text in the session's encoding, UTF8")
-        made.columns = columns
-        return made
+    def of(cls, columns: Iterable[str]) -> Self:
+        """Return the error for values of some columns. The values themselves may have to be masked."""
+        names = ", ".join(sorted({*columns}))
+        return cls(f"a value of the column {names} is not text in the session's encoding, UTF8")
 
 
 @contextmanager

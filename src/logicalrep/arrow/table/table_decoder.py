@@ -113,6 +113,8 @@ class TableDecoder:
         self.wanted = wanted
         self.truncated: dict[int, list[TableDescription]] = {}
         """The descriptions of the tables of each Truncate in the last batch, at that point, by its index."""
+        self.described: dict[int, TableDescription] = {}
+        """The description of each Relation message in the last batch, by its index."""
         self._types: dict[int, Any] = {}
         self._current: dict[int, _Version] = {}
         # The bytes of each table's last Relation, to recognize a repetition; not of those in stream segments.
@@ -148,7 +150,7 @@ class TableDecoder:
         changes = np.flatnonzero(is_change)
         oids = batch.located.fixed.get(number["relation_id"], np.empty(0, np.int32)).view(np.uint32)
         touched: dict[int, _Version] = {}
-        self.truncated = {}
+        self.truncated, self.described = {}, {}
         streaming = self._streaming(tags) if len(described) else None
         start = 0
         for row in [*described.tolist(), len(tags)]:
@@ -159,6 +161,7 @@ class TableDecoder:
             data = self._bytes(batch, row)
             is_relation = tags[row] == RELATION
             if is_relation and not streaming[row] and data == self._last.get(int(oids[row])):
+                self.described[row] = self._current[int(oids[row])].relation
                 continue
             message = PARSE[self.session.version](
                 data,
@@ -186,6 +189,7 @@ class TableDecoder:
                 self._assign(batch, changes[first:last], oids, touched)
                 start = row
                 self._current[message.relation_id] = self._version(relation)
+            self.described[row] = self._current[message.relation_id].relation
         return list(touched.values())
 
     def _streaming(self, tags: Bytes) -> NDArray[np.bool_]:

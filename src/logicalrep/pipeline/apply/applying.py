@@ -9,13 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from logicalrep.arrow.changes.change_batch import UNREADABLE, ChangeBatch
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.arrow.feed.texts import TextError
-from logicalrep.arrow.row_form import UNREADABLE
-from logicalrep.arrow.slices import in_parts, packed, unpacked
-from logicalrep.arrow.table.feed_decoder import FeedDecoder
+from logicalrep.arrow.slices import sliced
 from logicalrep.arrow.table.rows import SchemaMismatchError
+from logicalrep.pipeline.apply.change_rows import change_rows
 from logicalrep.pipeline.apply.ending import Ending, may_be_there, reduced_to
 from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
@@ -27,6 +27,7 @@ from logicalrep.pipeline.spec.forms import END, Form
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
 from logicalrep.pipeline.storage.storage import Storage, below
+from logicalrep.transactions.tags import TRUNCATE
 from logicalrep_runtime.scalars import Lsn
 
 _OF_ONE_TASK = 32 << 20
@@ -50,7 +51,7 @@ class Applied:
 
 def apply(
     stored: StoredTable,
-    changes: pa.Table,
+    changes: Sequence[ChangeBatch],
     upto: Lsn,
     application: str,
     engine: Engine,
@@ -61,7 +62,7 @@ def apply(
 
     Args:
         stored: the table.
-        changes: rows of the change feed, all of this table, whole transactions in the order of their commits.
+        changes: changes of this table, whole transactions in the order of their commits.
         upto: the table has all commits up to this LSN then.
         application: the application id, whose LSN tells which commits the table has already.
         engine: the runner of the work.
@@ -78,10 +79,11 @@ def apply(
         StorageError: the destination cannot be read or written.
     """
     applied = stored.applied(application)
-    refuse_unreadable(changes, -1 if applied is None else int(applied))
+    later = TableChanges(batches=changes).between(first=int(applied or 0) + 1).batches
+    refuse_unreadable(later)
     files = dict(stored.files)
     count = written = 0
-    for part in _apart(_parts(changes, -1 if applied is None else int(applied)), stored.table.form):
+    for part in _apart(_parts(later), stored.table.form):
         # A part finds the files of those before it, which are in no version of the table.
         task = _ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part, may_lack_rows)
         done = _apply_part(task, engine)
@@ -90,7 +92,7 @@ def apply(
             if file.path not in stored.files:
                 stored.storage.delete(below(stored.folder, file.path))
         files |= {file.path: file for file in done.added}
-        count += part.num_rows
+        count += sum(batch.num_rows for batch in part)
         written += sum(file.size for file in done.added)
     if not count:
         return None
@@ -100,47 +102,64 @@ def apply(
     return Applied(stored.version, count, written)
 
 
-def refuse_unreadable(changes: pa.Table, applied: int) -> None:
-    """Raise TextError if a commit after an LSN has a value that is no text."""
-    is_one = pc.and_(pc.equal(changes["op"], UNREADABLE), pc.greater(changes["commit_lsn"], applied))
-    if pc.any(is_one).as_py():
-        raise TextError.of(dict(enumerate(changes["unchanged"].filter(is_one).to_pylist())))
+def refuse_unreadable(changes: Sequence[ChangeBatch]) -> None:
+    """Raise TextError if some changes have a value that is no text."""
+    for batch in changes:
+        is_one = batch.ops == UNREADABLE
+        if is_one.any():
+            columns = np.flatnonzero(batch.unsent()[is_one].any(axis=0)).tolist()
+            raise TextError.of(batch.relation.names[index] for index in columns)
 
 
-def _parts(changes: pa.Table, applied: int) -> Iterator[pa.Table]:
-    """Yield the changes of commits after an LSN, so many at once that a task's memory holds them."""
+def _parts(changes: Sequence[ChangeBatch]) -> Iterator[list[ChangeBatch]]:
+    """Yield changes, so many at once that a task's memory holds them, or one row that alone has more."""
+    part: list[ChangeBatch] = []
+    size = 0
+    for batch in changes:
+        for rows in sliced(batch.rows, _MOST_BYTES):
+            if part and size + rows.nbytes > _MOST_BYTES:
+                yield part
+                part, size = [], 0
+            part.append(ChangeBatch(batch.relation, rows))
+            size += rows.nbytes
+    if part:
+        yield part
 
-    def later() -> Iterator[pa.RecordBatch]:
-        for batch in changes.to_batches():
-            lsns = batch.column("commit_lsn")
-            is_all_later = not batch.num_rows or lsns[0].as_py() > applied
-            yield batch if is_all_later else batch.filter(pc.greater(lsns, pa.scalar(applied, pa.int64())))
 
-    return in_parts(later(), _MOST_BYTES)
-
-
-def _apart(parts: Iterator[pa.Table], form: Form) -> Iterator[pa.Table]:
+def _apart(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[ChangeBatch]]:
     """Yield the same changes, each truncate apart where the rows that it ends stay."""
     for part in parts:
         if form not in END:
             yield part
             continue
-        truncates = np.flatnonzero(pc.equal(part["op"], "truncate").to_numpy())
-        bounds = sorted({0, *truncates.tolist(), *(truncates + 1).tolist(), part.num_rows})
-        yield from (part.slice(start, end - start) for start, end in pairwise(bounds))
+        others: list[ChangeBatch] = []
+        for batch in part:
+            truncates = np.flatnonzero(batch.ops == TRUNCATE)
+            bounds = sorted({0, *truncates.tolist(), *(truncates + 1).tolist(), batch.num_rows})
+            for start, end in pairwise(bounds):
+                some = batch.slice(start, end - start)
+                if some.ops[0] != TRUNCATE:
+                    others.append(some)
+                    continue
+                if others:
+                    yield others
+                yield [some]
+                others = []
+        if others:
+            yield others
 
 
 def _apply_part(work: _ApplyTask, engine: Engine) -> Rewritten:
-    if work.table.form in END and work.changes["op"][0].as_py() == "truncate":
+    if work.table.form in END and work.changes[0].ops[0] == TRUNCATE:
         return _end_all_rows(work, engine)
-    done = engine.run_together(_reduce_and_rewrite, work, work.changes.nbytes)
+    done = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))
     return _in_parts(work, done, engine) if isinstance(done, Reduced) else done
 
 
 def _end_all_rows(work: _ApplyTask, engine: Engine) -> Rewritten:
     files = sorted(work.files, key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
-    position = Positions.of(work.changes)
+    position = Positions.of(work.changes[0])
     endings = [Ending(work.storage, work.folder, work.table, files[number::count], position) for number in range(count)]
     done = engine.run(end_all, endings)
     return Rewritten(
@@ -154,18 +173,8 @@ class _ApplyTask:
     folder: str
     table: TableSpec
     files: Sequence[DataFile]
-    changes: pa.Table
+    changes: Sequence[ChangeBatch]
     may_lack_rows: bool
-
-    def __reduce__(self) -> tuple[object, ...]:
-        facts = (self.storage, self.folder, self.table, self.files)
-        return _apply_task, (*facts, packed(self.changes), self.may_lack_rows)
-
-
-def _apply_task(
-    storage: Storage, folder: str, table: TableSpec, files: Sequence[DataFile], changes: bytes, may_lack_rows: bool
-) -> _ApplyTask:
-    return _ApplyTask(storage, folder, table, files, unpacked(changes), may_lack_rows)
 
 
 def _reduce_and_rewrite(work: _ApplyTask) -> Rewritten | Reduced:
@@ -173,7 +182,7 @@ def _reduce_and_rewrite(work: _ApplyTask) -> Rewritten | Reduced:
     if work.table.form == "changes":
         return Rewritten(_change_files(work), [], 0)
     try:
-        events, form = events_of(work.table, work.changes.to_batches()), work.table.form
+        events, form = events_of(work.table, work.changes), work.table.form
         effect = reduced(events) if form not in END else reduced_to(form, events, work.table.stored)
     except SchemaMismatchError as error:
         raise OtherShape(error.description) from None
@@ -185,10 +194,9 @@ def _reduce_and_rewrite(work: _ApplyTask) -> Rewritten | Reduced:
 
 def _change_files(work: _ApplyTask) -> list[DataFile]:
     """Write the changes themselves."""
-    table, stored = work.table, work.table.stored
-    feed = FeedDecoder(table.relation, (), table.catalog, allows_missing=True)
+    stored = work.table.stored
     try:
-        batches = list(feed.typed(work.changes.to_batches(), stored))
+        batches = change_rows(work.table, work.changes, stored)
     except SchemaMismatchError as error:
         raise NeedsResync(error.description) from None
     return write_rows(work.storage, work.folder, pa.Table.from_batches(batches, stored))

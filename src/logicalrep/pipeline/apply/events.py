@@ -1,24 +1,24 @@
-"""A table's rows of the change feed as typed changes."""
+"""A table's changes in the types of its stored table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep.arrow.table.columns import RowReader
-from logicalrep.arrow.table.feed_decoder import FeedDecoder
+from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
+from logicalrep.arrow.changes.typed_values import TextReader
+from logicalrep.arrow.table.columns import RowReader, Rows
 from logicalrep.arrow.table.rows import SchemaMismatchError
-from logicalrep.arrow.table.typed_rows import DELETE, INSERT, TRUNCATE
 from logicalrep.pipeline.apply.keys import row_keys
 from logicalrep.pipeline.spec.table_settings import KeyNotSentError
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.spec.written_values import written_values
+from logicalrep.transactions.tags import TRUNCATE
 
 _Ints = NDArray[np.int64]
 _Bools = NDArray[np.bool_]
@@ -34,10 +34,9 @@ class Positions:
     """The times of their commits, in microseconds since 1970, UTC."""
 
     @classmethod
-    def of(cls, rows: pa.RecordBatch | pa.Table) -> Self:
-        """Return the positions of rows of the change feed."""
-        names = ("commit_lsn", "ordinal", "commit_timestamp")
-        return cls(*(rows.column(name).cast(pa.int64()).to_numpy() for name in names))
+    def of(cls, batch: ChangeBatch) -> Self:
+        """Return the positions of changes."""
+        return cls(batch.lsns, batch.ordinals, batch.rows.column("commit_timestamp").cast(pa.int64()).to_numpy())
 
     def take(self, indices: _Ints) -> Positions:
         """Return those of some changes."""
@@ -79,27 +78,68 @@ class Events:
         return len(self.old_of)
 
 
-def events_of(table: TableSpec, batches: Sequence[pa.RecordBatch]) -> Events:
-    """Return the changes of a table in rows of the change feed.
+class TypedChanges:
+    """Reads changes in a table's columns, which their Relation lists too."""
+
+    def __init__(self, table: TableSpec, *, allows_missing: bool = False) -> None:
+        """Take the table; `allows_missing` reads NULL for a column that a Relation does not list."""
+        self._table = table
+        self._allows_missing = allows_missing
+        self._reader = TextReader(RowReader(table.columns, [True] * len(table.columns), for_spark=True))
+
+    def bind(self, batch: ChangeBatch) -> Callable[[Sequence[pa.Array]], list[pa.Array]]:
+        """Return what puts items of the Relation's columns into the order of the table's.
+
+        Raises SchemaMismatchError for other columns, or another replica identity.
+        """
+        table, names = self._table, batch.relation.names
+        missing = {*table.relation.names} - {*names}
+        is_missed = batch.has_new.any() or not missing.isdisjoint(table.key or missing)
+        if {*names} - {*table.relation.names} or (missing and is_missed and not self._allows_missing):
+            raise SchemaMismatchError(f"{table.relation} has changes with the columns {', '.join(names)}")
+        if table.sent_key is not None and {*batch.relation.key} != {*table.sent_key} and not self._allows_missing:
+            raise SchemaMismatchError(f"{table.relation} has changes with another replica identity")
+        ordinals = {name: index for index, name in enumerate(names)}
+
+        def ordered(items: Sequence[pa.Array]) -> list[pa.Array]:
+            nothing = pa.nulls(batch.num_rows, pa.string())
+            return [items[ordinals[name]] if name in ordinals else nothing for name in table.relation.names]
+
+        return ordered
+
+    def read(self, batch: ChangeBatch, wanted_of_old: Sequence[int]) -> tuple[Rows, Rows, _Bools]:
+        """Return the old rows, of which some columns are wanted, the new rows, and which values were not sent.
+
+        Raises SchemaMismatchError as `bind` does.
+        """
+        ordered = self.bind(batch)
+        old = self._reader.read(ordered(batch.texts(OLD)), wanted_of_old)
+        new = self._reader.read(ordered(batch.texts(NEW)), range(len(self._table.columns)))
+        unsent = batch.unsent()
+        names = batch.relation.names
+        ordinals = [names.index(name) if name in names else -1 for name in self._table.relation.names]
+        return old, new, np.column_stack([unsent, np.zeros(len(unsent), bool)])[:, ordinals]
+
+
+def events_of(table: TableSpec, batches: Sequence[ChangeBatch]) -> Events:
+    """Return the changes of a table.
 
     Raises:
-        SchemaMismatchError: a row has other columns than the table.
+        SchemaMismatchError: a Relation lists other columns than the table has.
         ColumnValueError: the column's type cannot hold a value.
         KeyNotSentError: rows are updated or deleted, and the server does not send what tells them apart.
     """
-    feed = FeedDecoder(table.relation, (), table.catalog, allows_missing=False)
-    reader = RowReader(table.columns, [True] * len(table.columns), for_spark=True)
+    changes = TypedChanges(table)
     parts: list[_BatchEvents] = []
     is_truncated = False
     for batch in batches:
-        part = _batch_events(table, feed, reader, batch)
-        truncates = np.flatnonzero(part.ops == TRUNCATE)
+        truncates = np.flatnonzero(batch.ops == TRUNCATE)
         if len(truncates):
             is_truncated, parts = True, []
-            part = _batch_events(table, feed, reader, batch.slice(truncates[-1] + 1))
-        parts.append(part)
-    takes = np.concatenate([part.ops != INSERT for part in parts])
-    puts = np.concatenate([part.ops != DELETE for part in parts])
+            batch = batch.slice(int(truncates[-1]) + 1)
+        parts.append(_batch_events(table, changes, batch))
+    takes = np.concatenate([part.takes for part in parts])
+    puts = np.concatenate([part.puts for part in parts])
     unsent = np.concatenate([part.unsent for part in parts])
     new_rows = pa.concat_tables([part.new_rows for part in parts])
     old_rows = pa.concat_tables([part.old_rows for part in parts])
@@ -112,7 +152,7 @@ def events_of(table: TableSpec, batches: Sequence[pa.RecordBatch]) -> Events:
         new_keys=row_keys(table, new_rows),
         new_rows=new_rows,
         unsent={name: unsent[:, index] for index, name in enumerate(table.names) if unsent[:, index].any()},
-        is_delete=np.concatenate([part.ops == DELETE for part in parts]),
+        is_delete=takes & ~puts,
         old_rows=old_rows,
         positions=Positions.joined([part.positions for part in parts]),
     )
@@ -120,7 +160,8 @@ def events_of(table: TableSpec, batches: Sequence[pa.RecordBatch]) -> Events:
 
 @dataclass(frozen=True, slots=True)
 class _BatchEvents:
-    ops: NDArray[np.int8]
+    takes: _Bools
+    puts: _Bools
     old_rows: pa.Table
     """The key's columns of the rows that changes take away."""
     new_rows: pa.Table
@@ -129,47 +170,34 @@ class _BatchEvents:
     positions: Positions
 
 
-def _batch_events(table: TableSpec, feed: FeedDecoder, reader: RowReader, batch: pa.RecordBatch) -> _BatchEvents:
-    _refuse_other_key(table, batch)
-    images = feed.images(batch, reader)
-    count = batch.num_rows
-    new, takes = np.flatnonzero(images.has_new), np.flatnonzero(images.ops != INSERT)
-    takes = takes[images.ops[takes] != TRUNCATE]
-    if table.sent_key is None and len(takes):
-        raise KeyNotSentError.of(table.relation)
-    old = np.flatnonzero(images.has_old)
-    # An update without an old row has the key that it had before.
-    old_source = np.where(images.has_old, np.arange(count), count + np.arange(count))[takes]
-    unsent = images.unsent[new][:, [column.ordinal for column in table.written]]
+def _batch_events(table: TableSpec, changes: TypedChanges, batch: ChangeBatch) -> _BatchEvents:
     is_key = dict.fromkeys(table.key_names)
+    of_key = [column.ordinal for column in table.written if column.name in is_key]
+    old_rows, new_rows, is_unsent = changes.read(batch, of_key)
+    count = batch.num_rows
+    has_old, puts, takes = batch.has_old, batch.has_new, batch.takes
+    new, old = np.flatnonzero(puts), np.flatnonzero(has_old)
+    if table.sent_key is None and takes.any():
+        raise KeyNotSentError.of(table.relation)
+    # An update without an old row has the key that it had before.
+    old_source = np.where(has_old, np.arange(count), count + np.arange(count))[takes]
+    unsent = is_unsent[new][:, [column.ordinal for column in table.written]]
     new_columns, old_columns = {}, {}
     for index, column in enumerate(table.written):
         name = column.name
-        new_values = written_values(table, column, images.new, new)
+        new_values = written_values(table, column, new_rows, new)
         if name in is_key:
-            both = pa.concat_arrays([written_values(table, column, images.old, old), new_values])
+            both = pa.concat_arrays([written_values(table, column, old_rows, old), new_values])
             # A part of the key that is stored out of line is sent as a part of the old row.
-            new_source = np.where(unsent[:, index] & images.has_old[new], new, count + new)
-            unsent[:, index] &= ~images.has_old[new]
+            new_source = np.where(unsent[:, index] & has_old[new], new, count + new)
+            unsent[:, index] &= ~has_old[new]
             old_columns[name] = both.take(pa.array(old_source))
             new_columns[name] = both.take(pa.array(new_source))
         else:
-            new_columns[name] = new_values.take(pa.array(new))
+            new_columns[name] = new_values if len(new) == count else new_values.take(pa.array(new))
     return _BatchEvents(
-        images.ops, pa.table(old_columns), pa.table(new_columns, schema=table.schema), unsent, Positions.of(batch)
+        takes, puts, pa.table(old_columns), pa.table(new_columns, schema=table.schema), unsent, Positions.of(batch)
     )
-
-
-def _refuse_other_key(table: TableSpec, batch: pa.RecordBatch) -> None:
-    """Raise SchemaMismatchError for rows from before or after a change of the replica identity."""
-    if table.sent_key is None:
-        return
-    lists = batch["key"]
-    ends = lists.offsets.to_numpy()
-    indices = pc.index_in(lists.values[int(ends[0]) : int(ends[-1])], value_set=pa.array(table.sent_key, pa.string()))
-    counts = np.diff(ends)
-    if indices.null_count or not (counts == len(table.sent_key)).all():
-        raise SchemaMismatchError(f"{table.relation} has changes with another replica identity")
 
 
 def _indices(chosen: _Bools) -> _Ints:

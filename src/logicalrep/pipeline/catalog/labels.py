@@ -7,11 +7,9 @@ catalog that has the row's transaction: it has the label, and no other new one c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.spec.table_spec import TableSpec, TypePart
@@ -22,7 +20,7 @@ _PLAIN = re.compile(r"[\w-]+")
 _NOT_LABELS = {"", "NULL", "empty"}
 
 
-def unknown_labels(table: TableSpec, changes: pa.Table) -> Mapping[int, set[str]]:
+def unknown_labels(table: TableSpec, changes: Sequence[ChangeBatch]) -> Mapping[int, set[str]]:
     """Return the labels in changes that a table's description does not have, by the enum types' OIDs."""
     names = dict(zip(table.attnums, table.relation.names, strict=True))
     found: dict[int, set[str]] = {}
@@ -33,7 +31,7 @@ def unknown_labels(table: TableSpec, changes: pa.Table) -> Mapping[int, set[str]
         known = {str(part.label) for part in _labels(table.type_parts, type_id)}
         if nesting and not _can_be_told(nesting, known):
             continue
-        texts = {text for column in ("before", "after") for text in _texts(changes[column], name)}
+        texts = {*_texts(changes, name)}
         if nesting:
             texts = {label for text in texts for label in _DELIMITERS.split(_BOUNDS.sub("", text))} - _NOT_LABELS
         if texts - known:
@@ -76,10 +74,10 @@ def _labels(parts: tuple[TypePart, ...], type_id: int) -> list[TypePart]:
     return [part for part in parts if part.type_id == type_id and part.label is not None]
 
 
-def _texts(maps: pa.ChunkedArray, name: str) -> Iterator[str]:
-    """Yield the different values that maps have under a name."""
-    for chunk in maps.chunks:
-        ends = chunk.offsets.to_numpy()
-        entries = slice(int(ends[0]), int(ends[-1]))
-        values = chunk.items[entries].filter(pc.equal(chunk.keys[entries], name)).unique()
-        yield from (value for value in values.to_pylist() if value is not None)
+def _texts(changes: Sequence[ChangeBatch], name: str) -> Iterator[str]:
+    """Yield the different values of a column."""
+    for batch in changes:
+        if name in batch.relation.names:
+            at = batch.relation.names.index(name)
+            for prefix in (OLD, NEW):
+                yield from (text for text in batch.texts(prefix)[at].unique().to_pylist() if text is not None)

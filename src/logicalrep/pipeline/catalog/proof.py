@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from logicalrep.arrow.feed.rare_rows import SentRelation
+from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.labels import has_new_label_that_rows_hide
 from logicalrep.pipeline.errors import NeedsResync

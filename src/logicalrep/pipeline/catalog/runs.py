@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pyarrow as pa
 
-from logicalrep.arrow.feed.rare_rows import SentRelation
+from logicalrep.arrow.changes.change_batch import ChangeBatch
+from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.spec.table_spec import TableSpec
 
 
 def runs(
-    before: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: pa.Table
-) -> list[tuple[TableSpec, pa.Table]]:
+    before: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: Sequence[ChangeBatch]
+) -> list[tuple[TableSpec, list[ChangeBatch]]]:
     """Divide changes by the descriptions that they have; one without changes has an empty run if it is the last.
 
     Args:
         before: the description of changes before the first Relation message.
         described: the messages with the description of the changes behind each, in their order.
-        changes: a table's rows of the change feed, whole transactions in the order of their commits.
+        changes: a table's changes, whole transactions in the order of their commits.
 
     Raises NeedsResync if a transaction has changes with several descriptions: it must come to the table at once.
 
     Example:
-        >>> [(len(table.relation.columns), rows.num_rows) for table, rows in runs(before, described, changes)]
-        [(2, 7), (3, 3)]
+        >>> [(len(table.relation.columns), len(batches)) for table, batches in runs(before, described, changes)]
+        [(2, 1), (3, 2)]
     """
-    lsns, ordinals = (changes[name].to_numpy() for name in ("commit_lsn", "ordinal"))
+    lsns = np.concatenate([np.empty(0, np.int64), *(batch.lsns for batch in changes)])
+    ordinals = np.concatenate([np.empty(0, np.int64), *(batch.ordinals for batch in changes)])
     bounds: list[tuple[int, TableSpec]] = [(0, before)]
     for relation, table in described:
         if not is_same_shape(bounds[-1][1], table):
@@ -38,8 +39,18 @@ def runs(
                 raise NeedsResync("its columns or its key changed within a transaction")
             bounds.append((at, table))
     ends = [*(start for start, _ in bounds[1:]), len(lsns)]
-    found = [(table, changes.slice(start, end - start)) for (start, table), end in zip(bounds, ends, strict=True)]
-    return [(table, rows) for number, (table, rows) in enumerate(found, 1) if rows.num_rows or number == len(found)]
+    found = [(table, [*_slices(changes, start, end)]) for (start, table), end in zip(bounds, ends, strict=True)]
+    return [(table, batches) for number, (table, batches) in enumerate(found, 1) if batches or number == len(found)]
+
+
+def _slices(batches: Sequence[ChangeBatch], start: int, end: int) -> Iterator[ChangeBatch]:
+    """Yield the changes from one index among all of them to before another."""
+    first = 0
+    for batch in batches:
+        here = max(start - first, 0), min(end - first, batch.num_rows)
+        if here[0] < here[1]:
+            yield batch.slice(here[0], here[1] - here[0])
+        first += batch.num_rows
 
 
 def is_same_shape(table: TableSpec, other: TableSpec) -> bool:

@@ -6,10 +6,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from logicalrep.arrow.feed.rare_rows import sent_relations
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.run_context import RunContext
@@ -24,11 +21,10 @@ _SAY_AGAIN = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A table's rows that can be written."""
+    """A table's changes that can be written."""
 
     table: Table
-    rows: pa.Table
-    """Rows of the change feed, also those of Relation messages."""
+    changes: TableChanges
     now: CatalogTable | None
     """The table as the catalog describes it, in a state that has the transactions of the messages; None without any."""
     has_all: bool = False
@@ -44,20 +40,19 @@ class UnprovenChanges:
     behind_since: float | None = None
     """The moment since which changes wait, of the monotonic clock."""
 
-    def take_proven(self, asked: Sequence[tuple[Table, pa.Table]]) -> list[Ready]:
-        """Return those tables' rows of whose transactions the catalog has all; the others wait."""
+    def take_proven(self, asked: Sequence[tuple[Table, TableChanges]]) -> list[Ready]:
+        """Return those tables' changes of whose transactions the catalog has all; the others wait."""
         refresh, found, behind = self.catalog.refresh([table.oid for table, _ in asked]), [], []
-        for table, rows in asked:
-            relations, _ = sent_relations(rows)
+        for table, changes in asked:
             now = refresh.tables.get(table.oid)
-            has_all = all(map(refresh.visibility.sees, rows["xid"].unique().to_pylist()))
-            has_messages = all(refresh.visibility.sees(relation.xid) for relation in relations)
+            has_all = all(map(refresh.visibility.sees, changes.xids))
+            has_messages = all(refresh.visibility.sees(relation.xid) for relation in changes.relations)
             if not has_all and (table.has_new_labels or not has_messages):
-                table.unproven = rows
+                table.unproven = changes
                 behind.append(str(table.name))
             elif now is not None:
                 table.has_new_labels = False
-                found.append(Ready(table, rows, now, has_all))
+                found.append(Ready(table, changes, now, has_all))
             else:
                 self.context.observer.on_warning(
                     f"{table.name} was dropped before the columns of its last changes could be told: its rows stay as "
@@ -82,5 +77,5 @@ class UnprovenChanges:
 
 def first_unproven(tables: Collection[Table], end: Lsn) -> Lsn:
     """Return the LSN of the first commit whose changes wait, of those before `end`; else `end`."""
-    waiting = [table.unproven for table in tables if table.unproven is not None]
-    return Lsn(min([end, *(pc.min(rows["commit_lsn"]).as_py() for rows in waiting)]))
+    waiting = [table.unproven.first_lsn for table in tables if table.unproven is not None]
+    return Lsn(min([end, *(lsn for lsn in waiting if lsn is not None)]))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from logicalrep.arrow.feed.rare_rows import sent_relations
-from logicalrep.arrow.row_form import UNREADABLE
+from logicalrep.arrow.changes.change_batch import ChangeBatch
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.catalog.proof import has_same_columns
@@ -62,7 +60,13 @@ def opened_companions(
 
 
 def apply_companion(
-    stored: StoredTable, changes: pa.Table, upto: Lsn, app: str, engine: Engine, *, may_lack_rows: bool = False
+    stored: StoredTable,
+    changes: Sequence[ChangeBatch],
+    upto: Lsn,
+    app: str,
+    engine: Engine,
+    *,
+    may_lack_rows: bool = False,
 ) -> None:
     """Apply changes of a table to a companion table of it. Arguments and errors are those of `apply`."""
     try:
@@ -80,7 +84,7 @@ def replaced_companion(
     engine: Engine,
     keep_hours: float,
     *,
-    buffered: Iterable[pa.Table],
+    buffered: Iterable[TableChanges],
     before_application: str | None,
 ) -> StoredTable:
     """Bring a companion table to the position of a load, in one commit; what it has stays.
@@ -109,8 +113,8 @@ def replaced_companion(
             # With other columns it is not known which change had which: those until the load are not in the table.
             if was_applied and has_same_columns(before.table, loaded.table):
                 assert before_application is not None
-                for rows in buffered:
-                    _add(before, rows, loaded.position, before_application, engine)
+                for changes in buffered:
+                    _add(before, changes, loaded.position, before_application, engine)
             files = write_change_files(before, table, engine)
         else:
             files = []
@@ -122,13 +126,12 @@ def replaced_companion(
     )
 
 
-def _add(stored: StoredTable, rows: pa.Table, end: Lsn, application: str, engine: Engine) -> None:
+def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str, engine: Engine) -> None:
     """Add the buffered changes before the load, which the table itself does not need, as far as they fit."""
-    _, rows = sent_relations(rows.filter(pc.less(rows["commit_lsn"], pa.scalar(int(end), pa.int64()))))
-    rows = rows.filter(pc.not_equal(rows["op"], UNREADABLE))
-    if rows.num_rows:
+    batches = changes.between(last=int(end) - 1).readable().batches
+    if batches:
         with suppress(NeedsResync):
-            apply(stored, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, engine)
+            apply(stored, batches, Lsn(int(batches[-1].lsns[-1])), application, engine)
 
 
 def add_marked_files(loaded: LoadedTable, before: StoredTable | None, engine: Engine) -> LoadedTable:

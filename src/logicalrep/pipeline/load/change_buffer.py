@@ -1,7 +1,7 @@
 """The changes of tables that are being loaded, buffered at the destination until the copy is whole.
 
-The slot goes on while a table loads: its changes are stored as rows of the change feed before they are acknowledged,
-and applied once the copied rows are there, from the position of the copy on.
+The slot goes on while a table loads: its changes are stored before they are acknowledged, and
+applied once the copied rows are there, from the position of the copy on.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
-from logicalrep.arrow.slices import chosen, in_parts
+from logicalrep.arrow.changes.table_changes import TableChanges, together
+from logicalrep.pipeline.load.change_files import PARTS, changes_in, contents, parquet, properties_of
 from logicalrep.pipeline.load.row_buffer import RowBuffer
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
 from logicalrep.pipeline.state.state import FOLDER
@@ -27,8 +24,8 @@ from logicalrep_runtime.scalars import Lsn
 _LOADS = f"{FOLDER}/loads"
 _BUFFERS = f"{FOLDER}/kept"
 _LOAD_FILE = "load.json"
-_LAST, _OTHER, _PARTS = ".parquet", ".part", b"logicalrep.parts"
-"""The ends of the names of files, and what tells of the other files of one end in the schema of the last."""
+_LAST, _OTHER = ".parquet", ".part"
+"""The ends of the names of files: of the last one of an LSN, and of others."""
 _AT_ONCE = 64 << 20
 """About the bytes of changes that are applied at once: to rewrite files for each batch could take ever longer."""
 ASKED_FOR = "asked for"
@@ -88,53 +85,50 @@ class ChangeBuffer:
         """Save that a table is to be loaded: from now on its changes are buffered."""
         self._storage.write(f"{_LOADS}/{pending_load.folder}/{_LOAD_FILE}", json.dumps(pending_load.to_json()).encode())
 
-    def keep(self, folder: str, rows: pa.Table, end: Lsn) -> None:
+    def keep(self, folder: str, changes: TableChanges, end: Lsn) -> None:
         """Store a table's changes, all those of the commits before `end` that are not stored yet."""
         ends = self._ends(folder)
         if ends:
-            rows = chosen(rows, pc.greater_equal(rows["commit_lsn"], pa.scalar(int(ends[-1]), pa.int64())))
-        if not rows.num_rows:
+            changes = changes.between(first=int(ends[-1]))
+        if changes.first_lsn is None:
             return
-        parts = list(in_parts(rows.to_batches(), _AT_ONCE))
+        *others, (rows, properties) = contents(changes, _AT_ONCE)
         # One file cannot have a large transaction. The last one tells the others, and makes all of them whole.
-        others = [self._part(folder, end, secrets.token_hex(8)) for _ in parts[:-1]]
-        for path, part in zip(others, parts[:-1], strict=True):
-            self._storage.write(path, _parquet(part))
-        names = json.dumps([path.rpartition("/")[2] for path in others])
-        metadata = {_PARTS: names.encode()} if others else None
-        self._storage.write(self._path(folder, end), _parquet(parts[-1].replace_schema_metadata(metadata)))
+        paths = [self._part(folder, end, secrets.token_hex(8)) for _ in others]
+        for path, part in zip(paths, others, strict=True):
+            self._storage.write(path, parquet(*part))
+        if paths:
+            properties[PARTS] = json.dumps([path.rpartition("/")[2] for path in paths]).encode()
+        self._storage.write(self._path(folder, end), parquet(rows, properties))
 
-    def changes(self, folder: str) -> Iterator[tuple[Lsn, pa.Table]]:
+    def changes(self, folder: str) -> Iterator[tuple[Lsn, TableChanges]]:
         """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
-        buffer, before = RowBuffer(), None
+        buffer, before = RowBuffer(), Lsn(0)
         ends = self._ends(folder)
         try:
             for number, end in enumerate(ends, 1):
-                for batch in self._batches(folder, end):
-                    if before is not None:
-                        # Two processes may have stored some at the same time.
-                        is_new = pc.greater_equal(batch["commit_lsn"], pa.scalar(int(before), pa.int64()))
-                        batch = batch.filter(is_new)
-                    buffer.add(batch, in_memory=buffer.size < _AT_ONCE)
+                for changes in self._stored(folder, end):
+                    # Two processes may have stored some at the same time.
+                    buffer.add(changes.between(first=int(before)), in_memory=buffer.size < _AT_ONCE)
                 before = end
                 if number == len(ends) or buffer.size >= _AT_ONCE:
-                    yield end, pa.Table.from_batches(buffer.batches)
+                    yield end, together(buffer.parts)
                     buffer = RowBuffer()
         finally:
             buffer.close()
 
-    def _batches(self, folder: str, end: Lsn) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the files that end at an LSN."""
+    def _stored(self, folder: str, end: Lsn) -> Iterator[TableChanges]:
+        """Yield the changes in the files that end at an LSN."""
         last = self._path(folder, end)
         data = self._read(last)
         with self._storage.parsing(last):
-            names = json.loads((pq.read_schema(pa.BufferReader(data)).metadata or {}).get(_PARTS, b"[]"))
+            names = json.loads(properties_of(data).get(PARTS, b"[]"))
             paths = [f"{_BUFFERS}/{below(folder, name)}" for name in names]
         for path in [*paths, last]:
             content = data if path == last else self._read(path)
             with self._storage.parsing(path):
-                rows = pq.read_table(pa.BufferReader(content))
-            yield from rows.replace_schema_metadata(None).to_batches()
+                found = changes_in(content)
+            yield found
 
     def _read(self, path: str) -> bytes:
         data = self._storage.read(path)
@@ -178,10 +172,3 @@ class ChangeBuffer:
     @staticmethod
     def _part(folder: str, end: Lsn, token: str) -> str:
         return f"{_BUFFERS}/{folder}/{int(end):016X}-{token}{_OTHER}"
-
-
-def _parquet(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd")
-    data: bytes = sink.getvalue().to_pybytes()
-    return data

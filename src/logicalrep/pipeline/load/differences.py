@@ -44,7 +44,6 @@ class Differences:
         described = now.now.table
         is_as_before = described.has_protected(self.context.settings.of(table.name), self.loads.numbers(table))
         table.columns = described.sent_names if is_as_before else ()
-        table.has_whole_old = described.has_whole_old
 
     def _compare(self, table: Table, found: ServerTable, position: Lsn) -> None:
         """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""

@@ -7,19 +7,14 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from logicalrep.arrow.committing import Committed, Committing
-from logicalrep.arrow.row_form import RowForm
+from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.postgres.sessions.replication import Replication, Traffic
 from logicalrep.postgres.timelines import Timeline
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
-
-if TYPE_CHECKING:
-    from logicalrep.arrow.batch_intake import WholeTransactions
 
 
 class SlotReceiver(ABC):
@@ -30,18 +25,17 @@ class SlotReceiver(ABC):
     """
 
     def __init__(
-        self, form: RowForm, assembler: Assembler, connect: Callable[[Intake[WholeTransactions]], Replication]
+        self, intake: BatchIntake, assembler: Assembler, connect: Callable[[Intake[WholeTransactions]], Replication]
     ) -> None:
         """Take what a subclass prepares; it starts the thread, `_thread`, itself.
 
         Args:
-            form: the form of the rows.
+            intake: takes the received messages.
             assembler: makes transactions of messages; it is closed with the thread.
             connect: returns the replication that feeds an intake.
         """
         self._assembler = assembler
-        self._committing = Committing(form, assembler)
-        self._replication = connect(self._committing.intake)
+        self._replication = connect(intake)
         self._changed = threading.Condition()
         self._stopping = False
         self.error: BaseException | None = None
@@ -101,8 +95,8 @@ class SlotReceiver(ABC):
     # In the thread
 
     @abstractmethod
-    def _take(self, committed: Committed) -> None:
-        """Store the rows of committed transactions."""
+    def _take(self, transactions: WholeTransactions) -> None:
+        """Store committed transactions."""
 
     @abstractmethod
     def _decide(self, decision: Decision) -> None:
@@ -131,7 +125,8 @@ class SlotReceiver(ABC):
                     if isinstance(event, Decision):
                         self._decide(event)
                     else:
-                        self._take(self._committing.committed(event))
+                        assert isinstance(event, WholeTransactions)
+                        self._take(event)
                 self._end_round()
             self._acknowledge()
         except BaseException as error:

@@ -12,7 +12,8 @@ import numpy as np
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep.arrow.committing import Committed
+from logicalrep.arrow.batch_intake import WholeTransactions
+from logicalrep.arrow.committing import Committing
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.sessions.replication import Replication, Traffic
 from logicalrep.postgres.sessions.slot_receiver import SlotReceiver
@@ -83,7 +84,9 @@ class SpoolReceiver(SlotReceiver):
             waiting=options.retry_timeout,
             traffic=traffic,
         )
-        super().__init__(form, Assembler(after=after, memory_limit=options.memory_limit, directory=folder), connect)
+        assembler = Assembler(after=after, memory_limit=options.memory_limit, directory=folder)
+        self._committing = Committing(form, assembler)
+        super().__init__(self._committing.intake, assembler, connect)
         self._progress = ReceiverState()
         self._backlog = Backlog()
         # The commits of prepared transactions whose changes were not sent.
@@ -217,7 +220,8 @@ class SpoolReceiver(SlotReceiver):
                 self._backlog.add(decision.end_lsn, 0, 0, 0)
         self._advance()
 
-    def _take(self, committed: Committed) -> None:
+    def _take(self, transactions: WholeTransactions) -> None:
+        committed = self._committing.committed(transactions)
         count = len(committed.positions)
         rows, committed_at = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for made in self._replication.traffic.time_decoding(committed.rows):

@@ -1,0 +1,165 @@
+"""The changes in message batches, by tables and their Relation messages. Needs `logicalrep[arrow]` and numba.
+
+It reads transactions that are sent whole, or written so by `batch_intake`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from logicalrep.arrow.batch_intake import WholeTransactions
+from logicalrep.arrow.batching import Batching
+from logicalrep.arrow.changes.change_batch import KEY, UNREADABLE, ChangeBatch
+from logicalrep.arrow.changes.sent_relation import SentRelation
+from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.arrow.message_batch import MessageBatch
+from logicalrep.arrow.table.table_decoder import DecodedTable, Rows, TableDecoder
+from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.tags import DELETE, TRUNCATE, UNCHANGED
+from logicalrep_protocol.columnar import Session
+
+_WHOLE = ord("O")
+_MOST_MESSAGES = 10_000
+"""The most messages that are decoded at once."""
+_MOST_VALUES = 1 << 22
+"""The most values of a batch: arrays stay small, however wide a table is."""
+
+
+class ChangeDecoder:
+    """Decodes the message batches of a session of version 1 in UTF-8, in their order."""
+
+    def __init__(self) -> None:
+        """Begin with the session."""
+        self._tables = TableDecoder(Session(version=1), typed=False)
+        self._runs = TransactionIndex(None, None)
+
+    def changes(self, transactions: WholeTransactions) -> Iterator[TableChanges]:
+        """Yield the changes of the next transactions, of each table some after another, as `decode` returns them."""
+        for messages in Batching(iter(transactions.batches), _MOST_MESSAGES, None):
+            yield from self.decode(messages)
+
+    def decode(self, messages: MessageBatch) -> list[TableChanges]:
+        """Return the changes of the next messages, which may end within a transaction.
+
+        Raises TransactionError or DecodeError for messages that no server sends.
+
+        Example:
+            >>> [(changes.relation_id, changes.num_rows) for changes in decoder.decode(messages)]
+            [(16385, 3), (16390, 1)]
+        """
+        stop = self._runs.supported(messages.tags)
+        found = self._decoded(messages[:stop]) if stop else []
+        if stop < len(messages):
+            self._runs.refuse(stop, int(messages.tags[stop]))
+        return found
+
+    def _decoded(self, messages: MessageBatch) -> list[TableChanges]:
+        run = self._runs.next(messages)
+        tables = self._tables.decode(messages.array)
+        batches: dict[int, list[tuple[int, ChangeBatch]]] = {}
+        relations: dict[int, list[SentRelation]] = {}
+        for at, relation in self._tables.described.items():
+            xid = int(run.xid[run.transaction_of[at]])
+            # A preamble, which has no id, repeats what was sent elsewhere.
+            if xid:
+                position = {"commit_lsn": int(_lsns(run, at)), "ordinal": int(run.ordinals[at]), "xid": xid}
+                relations.setdefault(int(relation.relation_id), []).append(SentRelation.of(relation, **position))
+        truncates = self._truncates(run)
+        for oid, at, batch in truncates:
+            batches.setdefault(oid, []).append((at, batch))
+        for table in tables:
+            oid = int(table.relation.relation_id)
+            cuts = [at for its, at, _ in truncates if its == oid]
+            batches.setdefault(oid, []).extend(_batches_of(table, messages, run, cuts))
+        return [
+            TableChanges(
+                relations.get(oid, ()),
+                [batch for _, batch in sorted(batches.get(oid, ()), key=lambda each: each[0])],
+            )
+            for oid in dict.fromkeys([*relations, *batches])
+        ]
+
+    def _truncates(self, run: IndexedBatch) -> list[tuple[int, int, ChangeBatch]]:
+        """Return for each truncated table its OID, the index of the message, and the change."""
+        found = []
+        for at, relations in self._tables.truncated.items():
+            for number, relation in enumerate(relations):
+                positions = [np.array([value], np.int64) for value in _position(run, at)]
+                positions[1] += number
+                nothing = [pa.nulls(1, pa.string())] * len(relation.names)
+                ops = np.array([TRUNCATE], np.uint8)
+                batch = ChangeBatch.of(relation, ops, np.zeros(1, np.uint8), positions, None, nothing, nothing)
+                found.append((int(relation.relation_id), at, batch))
+        return found
+
+
+def _lsns(run: IndexedBatch, at: int | NDArray[np.int64]) -> NDArray[np.int64]:
+    return run.final_lsn[run.transaction_of[at]]
+
+
+def _position(run: IndexedBatch, at: int | NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    transaction = run.transaction_of[at]
+    return [run.final_lsn[transaction], run.ordinals[at], run.commit_timestamp[transaction], run.xid[transaction]]
+
+
+def _batches_of(
+    table: DecodedTable, messages: MessageBatch, run: IndexedBatch, cuts: list[int]
+) -> Iterator[tuple[int, ChangeBatch]]:
+    """Yield the changes between some messages, each with the index of its first message."""
+    rows = table.rows.to_numpy(zero_copy_only=False)
+    whole = _batch_of(table, rows, messages, run)
+    most = max(_MOST_VALUES // max(len(table.relation.names), 1), 1)
+    bounds = {0, len(rows), *np.searchsorted(rows, cuts).tolist(), *range(0, len(rows), most)}
+    starts = sorted(bounds)
+    for start, stop in pairwise(starts):
+        yield int(rows[start]), whole.slice(start, stop - start) if stop - start < len(rows) else whole
+
+
+def _batch_of(table: DecodedTable, rows: NDArray[np.int64], messages: MessageBatch, run: IndexedBatch) -> ChangeBatch:
+    ops = messages.tags[rows].astype(np.uint8)
+    is_whole = pc.equal(table.old_kinds, chr(_WHOLE)).fill_null(False).to_numpy(zero_copy_only=False)
+    has_old = table.old_kinds.is_valid().to_numpy(zero_copy_only=False)
+    old_kinds = np.where(is_whole, _WHOLE, np.where(has_old, KEY, 0)).astype(np.uint8)
+    positions = _position(run, rows)
+    new, unsent = _with_old(table, ops != DELETE, is_whole)
+    if table.old.unfit or table.new.unfit:
+        ops, unsent = _unreadable(table.relation, (table.old, table.new), positions[0], ops)
+    return ChangeBatch.of(table.relation, ops, old_kinds, positions, unsent, table.old.values.columns, new)
+
+
+def _with_old(
+    table: DecodedTable, has_new: NDArray[np.bool_], is_whole: NDArray[np.bool_]
+) -> tuple[list[pa.Array], NDArray[np.bool_] | None]:
+    """Return the new values, with those that were not sent from whole old rows; and which were not sent at all."""
+    columns, unsent = list(table.new.values.columns), None
+    for index, column in enumerate(columns):
+        if not column.null_count:
+            continue
+        states = table.new.states.column(index).to_numpy(zero_copy_only=False)
+        is_unsent = (states == UNCHANGED) & has_new
+        if not is_unsent.any():
+            continue
+        columns[index] = pc.if_else(pa.array(is_unsent & is_whole), table.old.values.column(index), column)
+        if unsent is None:
+            unsent = np.zeros((len(has_new), len(columns)), bool)
+        unsent[:, index] = is_unsent & ~is_whole
+    return columns, unsent
+
+
+def _unreadable(
+    relation: TableDescription, sides: tuple[Rows, Rows], lsns: NDArray[np.int64], ops: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Mark all changes of transactions that have a value which is no text; `unsent` has its columns."""
+    unsent = np.zeros((len(ops), len(relation.names)), bool)
+    for rows in sides:
+        for name, texts in rows.unfit.items():
+            unsent[np.isin(lsns, lsns[[*texts]]), relation.names.index(name)] = True
+    is_one = unsent.any(axis=1)
+    return np.where(is_one, UNREADABLE, ops).astype(np.uint8), unsent

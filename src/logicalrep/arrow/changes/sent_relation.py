@@ -1,0 +1,59 @@
+"""The Relation messages that were sent between the changes of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from logicalrep.transactions.relations import TableDescription
+
+
+@dataclass(frozen=True, slots=True)
+class SentRelation:
+    """A Relation message, whose columns are those of the changes of its table that follow.
+
+    It counts for the changes behind its position, the commit's LSN and the ordinal.
+    """
+
+    relation_id: int
+    """The table's OID."""
+    replica_identity: str
+    columns: tuple[tuple[str, int, int], ...]
+    """The columns in the order of their numbers: name, type's OID and modifier."""
+    key: tuple[str, ...]
+    """The columns that the message flags as those of the replica identity."""
+    commit_lsn: int
+    """The commit of the transaction that it was sent in."""
+    ordinal: int
+    """The number of changes before it in this transaction."""
+    xid: int
+    """The transaction's id, 32 bits."""
+
+    @classmethod
+    def of(cls, relation: TableDescription, *, commit_lsn: int, ordinal: int, xid: int) -> Self:
+        """Return the message of a description, sent at a position."""
+        columns = tuple((column.name, int(column.type_id), column.type_modifier) for column in relation.columns)
+        return cls(
+            int(relation.relation_id), relation.replica_identity.value, columns, relation.key, commit_lsn, ordinal, xid
+        )
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the message that `to_json` returned."""
+        columns = tuple((str(name), int(type_id), int(modifier)) for name, type_id, modifier in content["columns"])
+        return cls(**{**content, "columns": columns, "key": tuple(content["key"])})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return asdict(self)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names in the order of their numbers."""
+        return tuple(name for name, *_ in self.columns)
+
+
+def in_order(relations: Iterable[SentRelation]) -> tuple[SentRelation, ...]:
+    """Return messages in the order in which they were sent."""
+    return tuple(sorted(relations, key=lambda each: (each.commit_lsn, each.ordinal)))

@@ -1,0 +1,133 @@
+"""A table's changes, and the Relation messages between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logicalrep.arrow.changes.change_batch import UNREADABLE, ChangeBatch, joined
+from logicalrep.arrow.changes.sent_relation import SentRelation, in_order
+
+_ENOUGH_ROWS, _ENOUGH_BYTES = 20_000, 8 << 20
+"""The rows, and the bytes, from which on a batch is not joined with the next one."""
+_FIRST, _LAST = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """Changes of one table, whole transactions in the order of their commits.
+
+    Example:
+        >>> changes.between(first=17).num_rows
+        3
+    """
+
+    relations: Sequence[SentRelation] = ()
+    """The Relation messages, in their order; each counts for the changes behind it."""
+    batches: Sequence[ChangeBatch] = ()
+
+    @property
+    def relation_id(self) -> int:
+        """The table's OID; there has to be a change or a message."""
+        return int(self.batches[0].relation.relation_id if self.batches else self.relations[0].relation_id)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of changes."""
+        return sum(batch.num_rows for batch in self.batches)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the changes."""
+        return sum(batch.nbytes for batch in self.batches)
+
+    @property
+    def lsns(self) -> NDArray[np.int64]:
+        """The commit LSN of each change."""
+        return np.concatenate([np.empty(0, np.int64), *(batch.lsns for batch in self.batches)])
+
+    @property
+    def first_lsn(self) -> int | None:
+        """The LSN of the first commit with a change or a Relation message; None if there is none."""
+        lsns = [int(batch.lsns[0]) for batch in self.batches[:1]]
+        lsns += [relation.commit_lsn for relation in self.relations[:1]]
+        return min(lsns, default=None)
+
+    @property
+    def xids(self) -> set[int]:
+        """The ids of the transactions of all changes and messages."""
+        found = {relation.xid for relation in self.relations}
+        return found.union(*(batch.rows.column("xid").unique().to_pylist() for batch in self.batches))
+
+    @property
+    def commit_timestamp(self) -> datetime | None:
+        """The time of the last commit with a change, in UTC; None if there is none."""
+        if not self.batches:
+            return None
+        return self.batches[-1].rows.column("commit_timestamp")[-1].as_py()  # type: ignore[no-any-return]
+
+    def between(self, first: int = _FIRST, last: int = _LAST) -> TableChanges:
+        """Return the changes and messages of the commits from one LSN to another, both of them included."""
+        batches = []
+        for batch in self.batches:
+            start, stop = np.searchsorted(batch.lsns, first), np.searchsorted(batch.lsns, last, side="right")
+            if start < stop:
+                batches.append(batch.slice(int(start), int(stop - start)) if stop - start < batch.num_rows else batch)
+        relations = [relation for relation in self.relations if first <= relation.commit_lsn <= last]
+        return TableChanges(relations, batches)
+
+    def readable(self) -> TableChanges:
+        """Return the changes without those of transactions that have a value which is no text."""
+        batches = [batch.chosen(batch.ops != UNREADABLE) for batch in self.batches]
+        return TableChanges(self.relations, [batch for batch in batches if batch.num_rows])
+
+
+def together(parts: Sequence[TableChanges]) -> TableChanges:
+    """Return changes of one table that come one after another, with small batches joined."""
+    if len(parts) == 1:
+        return parts[0]
+    relations = in_order(relation for part in parts for relation in part.relations)
+    batches = [*_joined(batch for part in parts for batch in part.batches)]
+    return TableChanges(relations, batches)
+
+
+def by_table(parts: Iterable[TableChanges]) -> dict[int, TableChanges]:
+    """Return changes by their tables' OIDs.
+
+    Rows of a large transaction, which may lie in a file, stay where they are.
+
+    Example:
+        >>> {oid: changes.num_rows for oid, changes in by_table(parts).items()}
+        {16385: 3, 16390: 1}
+    """
+    found: dict[int, list[TableChanges]] = {}
+    for part in parts:
+        found.setdefault(part.relation_id, []).append(part)
+    return {oid: together(its) for oid, its in found.items()}
+
+
+def _joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
+    """Yield the same changes with small batches joined: each costs milliseconds, and each transaction has its own."""
+    small: list[ChangeBatch] = []
+    rows = size = 0
+    for batch in batches:
+        is_large = batch.nbytes >= _ENOUGH_BYTES
+        if small and (is_large or rows >= _ENOUGH_ROWS or size >= _ENOUGH_BYTES or not _is_same(small[0], batch)):
+            yield joined(small)
+            small, rows, size = [], 0, 0
+        if is_large:
+            yield batch
+            continue
+        small.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+    if small:
+        yield joined(small)
+
+
+def _is_same(one: ChangeBatch, other: ChangeBatch) -> bool:
+    return one.relation is other.relation or one.relation == other.relation
