@@ -23,6 +23,7 @@ from logicalrep.postgres.slots.advancing import advance_slot
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.errors import SlotError, UndecodableError
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
+from logicalrep.postgres.slots.usage import check_free
 from logicalrep.postgres.snapshots import create_slot_with_snapshot, hold
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -203,6 +204,15 @@ def test_a_slot_in_use_names_the_process(db18: Database) -> None:
             advance_slot(db18.connection, slot, query_wal_head(db18.connection), patience=0.2)
         with pytest.raises(SlotError, match="in use by process"):
             Walsender(db18.settings, "busy", options, patience=0.2)
+
+
+def test_a_reader_that_is_leaving_is_waited_for(db18: Database) -> None:
+    db18.execute("CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db18.connection, "left")
+    with Walsender(db18.settings, "left", PluginOptions(publication_names=("p",), proto_version=1)):
+        slot = query_slot(db18.connection, "left")
+        assert slot.active_pid is not None
+    check_free(db18.connection, slot)
 
 
 def test_standbys_that_are_not_there(db18: Database) -> None:

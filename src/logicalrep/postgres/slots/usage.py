@@ -15,11 +15,17 @@ from logicalrep.postgres.slots.slot import Slot, query_slot
 
 _Result = TypeVar("_Result")
 
+_LEAVING = 2.0
+"""The seconds that the server may take to end a session whose program has ended."""
+
 
 def check_free(connection: Connection, slot: Slot) -> None:
-    """Raise SlotError, which names the process, if one reads a slot."""
-    if slot.active_pid is not None:
-        raise SlotError(in_use(slot.name, _query_reader(connection, slot.name)), code="SLOT_IN_USE")
+    """Raise SlotError, which names the process, if one reads a slot, also a moment later: a reader may be leaving."""
+    retries = Retries(_LEAVING)
+    while slot.active_pid is not None:
+        if not retries.wait():
+            raise SlotError(in_use(slot.name, _query_reader(connection, slot.name)), code="SLOT_IN_USE")
+        slot = query_slot(connection, slot.name)
 
 
 def retry_until_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:
