@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.loop import TablesStoppedError
@@ -92,8 +93,9 @@ def replicate_meanwhile(
         eventually(is_there, seconds=seconds)
 
     with pytest.MonkeyPatch.context() as patch:
-        # `caught_up` waits for a checkpoint, also if nothing but positions has changed.
+        # `caught_up` waits for a checkpoint, also if nothing but positions has changed; others, for a look at the catalog.
         patch.setattr(checkpoints, "_SAVE_AGAIN", 0.1)
+        patch.setattr(catalog, "_PAUSE", min(catalog._PAUSE, 0.5))
         thread.start()
         try:
             yield caught_up
