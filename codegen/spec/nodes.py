@@ -271,6 +271,16 @@ class Keys:
         self._findings.add(self.place_of(key), f"{key!r} must be a mapping")
         return {}
 
+    def texts(self, key: str, expected: str, legal: str = r".*") -> dict[str, str]:
+        """A mapping of names to texts; empty if absent. `expected` says what an entry with another name must be."""
+        texts: dict[str, str] = {}
+        for name, (place, node) in self.mapping(key).items():
+            if isinstance(node, Text) and re.fullmatch(legal, name, re.ASCII):
+                texts[name] = node.value
+            else:
+                self._findings.add(place, f"{key!r} has {name!r}; {expected} is expected")
+        return texts
+
 
 def named_entries(
     keys: Keys, key: str, what: str, known: list[str], findings: Findings, *, required: bool = False

@@ -16,7 +16,7 @@ from codegen.spec import checks
 from codegen.spec.layout_reader import LayoutReader
 from codegen.spec.layouts import NamedType
 from codegen.spec.model import Protocol, SessionFact, Version
-from codegen.spec.nodes import Entries, Findings, Keys, Node, Text, named_entries, read
+from codegen.spec.nodes import Entries, Findings, Keys, Node, named_entries, read
 from codegen.spec.notation import INT_WIDTHS
 from codegen.spec.places import Place, SpecError
 
@@ -88,7 +88,10 @@ def _types(entries: Mapping[str, tuple[Place, Node]], findings: Findings) -> Map
             maker or "",
             arrow or "",
             _epoch(keys, findings),
-            _values(keys, findings),
+            {
+                int(number): text
+                for number, text in keys.texts("values", "a whole number and its name", r"\d{1,9}").items()
+            },
             keys.prose("doc", required=True),
             place,
         )
@@ -103,17 +106,6 @@ def _path(keys: Keys, key: str, findings: Findings) -> str | None:
         findings.add(keys.place_of(key), f"{key!r} is {path!r}; a dotted path is expected, as of a class, or int")
         return None
     return path or None
-
-
-def _values(keys: Keys, findings: Findings) -> Mapping[int, str]:
-    """The legal values of a type, with their names."""
-    values: dict[int, str] = {}
-    for text, (place, node) in keys.mapping("values").items():
-        if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not isinstance(node, Text):
-            findings.add(place, f"'values' has {text!r}; a whole number and its name are expected")
-        else:
-            values[int(text)] = node.value
-    return MappingProxyType(values)
 
 
 def _epoch(keys: Keys, findings: Findings) -> int:
@@ -145,16 +137,15 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
     versions = _versions(keys, findings)
     session = tuple(
         SessionFact(
-            name, entry.number("since") or 1, entry.prose("doc", required=True), entry.place, _texts(entry, findings)
+            name,
+            entry.number("since") or 1,
+            entry.prose("doc", required=True),
+            entry.place,
+            entry.texts("values", "a lower-case word and a text", _MODULE.pattern),
         )
         for name, entry in named_entries(keys, "session", "session fact", ["since", "doc", "values"], findings)
     )
-    blocks: dict[str, str] = {}
-    for name, (place, node) in keys.mapping("blocks").items():
-        if isinstance(node, Text):
-            blocks[name] = node.value
-        else:
-            findings.add(place, f"block {name!r} must be a text")
+    blocks = keys.texts("blocks", "the name of a block and a text")
     callbacks = keys.names("callbacks")
     reader = LayoutReader(
         findings,
@@ -192,9 +183,9 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
         versions=versions,
         session=session,
         outside=keys.text("outside"),
-        blocks=MappingProxyType(blocks),
+        blocks=blocks,
         callbacks=callbacks,
-        encodings=_codecs(keys, findings),
+        encodings=keys.texts("encodings", "the name of an encoding and of a codec"),
         types=types,
         messages=tuple(reader.messages),
         parts=tuple(reader.parts),
@@ -203,28 +194,6 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
     )
     checks.check(protocol, findings, complete=reader.complete, damaged=reader.damaged)
     return protocol
-
-
-def _texts(keys: Keys, findings: Findings) -> Mapping[str, str]:
-    """The values of a session fact, and what they mean."""
-    values: dict[str, str] = {}
-    for name, (place, node) in keys.mapping("values").items():
-        if not _MODULE.fullmatch(name) or not isinstance(node, Text):
-            findings.add(place, f"value {name!r} must be a lower-case word and a text")
-        else:
-            values[name] = node.value
-    return MappingProxyType(values)
-
-
-def _codecs(keys: Keys, findings: Findings) -> Mapping[str, str]:
-    """The codecs of encodings."""
-    codecs: dict[str, str] = {}
-    for name, (place, node) in keys.mapping("encodings").items():
-        if isinstance(node, Text):
-            codecs[name] = node.value
-        else:
-            findings.add(place, f"encoding {name!r} must be the name of a codec")
-    return MappingProxyType(codecs)
 
 
 def _versions(keys: Keys, findings: Findings) -> tuple[Version, ...]:

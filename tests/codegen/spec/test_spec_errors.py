@@ -930,6 +930,18 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - rest: String\n      nonzero: true\n",
         ["spec/shop/stream.yaml:37:7: Close.rest: 'nonzero' belongs to an integer without constant only"],
     ),
+    "an encoding that is no text": (
+        "shop/protocol.yaml",
+        "files: [row, stream]\n",
+        "files: [row, stream]\nencodings:\n  UTF8: [utf-8]\n",
+        ["spec/shop/protocol.yaml:27:3: 'encodings' has 'UTF8'; the name of an encoding and of a codec is expected"],
+    ),
+    "a value of a session fact that is no word": (
+        "shop/protocol.yaml",
+        "    doc: Several at once.\n",
+        "    doc: Several at once.\n    values: {Many Words: A text.}\n",
+        ["spec/shop/protocol.yaml:22:14: 'values' has 'Many Words'; a lower-case word and a text is expected"],
+    ),
     "a section that lists no values": (
         STREAM,
         "    - rest: Byten\n      size: rest\n",
