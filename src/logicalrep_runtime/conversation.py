@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
 from logicalrep_runtime.layout import MessageLayout
+from logicalrep_runtime.layout_walk import walk
 from logicalrep_runtime.operations import Constant, Integer, Measure, Take
 from logicalrep_runtime.scalars import Buffer
 from logicalrep_runtime.session_state import SessionState
@@ -68,6 +69,7 @@ class Conversation(SessionState, Generic[_AnyMessage]):
                 error = self._not_described(data, layout, name, getattr(message, name), sender)
                 if error is not None:
                     raise error
+            self.encoding = self._told_encoding(data, layout, message, sender)
             self._follow(layout, message)
         self.version = version
         return message
@@ -89,13 +91,17 @@ class Conversation(SessionState, Generic[_AnyMessage]):
                     return version, layout
         return self.version, layout
 
-    def _follow(self, layout: MessageLayout, message: object) -> None:
-        super()._follow(layout, message)
-        if layout.tells_encoding:
-            name, told, value = layout.tells_encoding
-            if getattr(message, name) == told:
-                known = getattr(message, value)
-                self.encoding = self.layouts.encodings.get(known, self.encoding)
+    def _told_encoding(self, data: bytes, layout: MessageLayout, message: object, sender: Sender) -> str:
+        """The encoding of texts after a message; DecodeError where Python has no codec for what it tells."""
+        name, setting, value = layout.tells_encoding or ("", "", "")
+        if not name or getattr(message, name) != setting:
+            return self.encoding
+        told = getattr(message, value)
+        if told not in self.layouts.encodings:
+            steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding, sender=sender)
+            offset = next(step.offset for step in steps if step.path == value)
+            raise DecodeError(layout.name, value, offset, f"a {setting} that Python has a codec for", told)
+        return self.layouts.encodings[told]
 
 
 class FramedConversation(Conversation[_AnyMessage]):
@@ -116,12 +122,16 @@ class FramedConversation(Conversation[_AnyMessage]):
         """Yield each message that is complete with these bytes, as it came and decoded.
 
         Raises:
-            DecodeError: bytes are no message, or a message would be longer than `most`; nothing of it is kept.
+            DecodeError: bytes are no message, or a message would be longer than `most`: then nothing of it is kept.
         """
         pending = self._pending[sender]
         pending += data
         while pending:
-            size = self._size(bytes(pending[:16]), sender)
+            try:
+                size = self._size(bytes(pending[:16]), sender)
+            except DecodeError:
+                pending.clear()
+                raise
             if size is None or len(pending) < size:
                 return
             whole = bytes(pending[:size])

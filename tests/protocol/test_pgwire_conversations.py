@@ -249,6 +249,22 @@ def test_texts_follow_client_encoding() -> None:
     assert session.encoding == "iso8859-1"
 
 
+def test_every_encoding_has_a_codec_and_others_are_refused() -> None:
+    for codec in PGWIRE.encodings.values():
+        assert "a".encode(codec).decode(codec) == "a"
+    session = Session()
+    session.decode(STARTUP.build(), sender="client")
+    told = v3_0.ParameterStatus(name="client_encoding", setting="EUC_JIS_2004").build()
+    session.decode(told, sender="server")
+    assert "が".encode("euc_jis_2004").decode(session.encoding) == "が"
+    error = (
+        "ParameterStatus: setting at offset 21: expected a client_encoding that Python has a codec for, found EUC_TW"
+    )
+    with pytest.raises(DecodeError, match=error):
+        session.decode(v3_0.ParameterStatus(name="client_encoding", setting="EUC_TW").build(), sender="server")
+    assert session.encoding == "euc_jis_2004"
+
+
 def test_a_replication_session_carries_its_envelope() -> None:
     from logicalrep_protocol import Decoder, walsender
 
@@ -318,7 +334,8 @@ def test_a_message_that_is_too_long_is_refused_before_it_is_kept() -> None:
     session = Session(most=100)
     session.facts["expected"] = "messages"
     with pytest.raises(DecodeError, match=r"CopyData: length at offset 1: expected at most 99, found 100"):
-        list(session.receive(b"d\0\0\0\x64", sender="server"))
+        list(session.receive(b"d\0\0\0\x64" + bytes(50), sender="server"))
+    assert session.pending == {"server": 0, "client": 0}
     session = Session()
     with pytest.raises(DecodeError, match="message: length at offset 0: expected 4 or more, found -1"):
         list(session.receive(b"\xff\xff\xff\xff", sender="client"))
