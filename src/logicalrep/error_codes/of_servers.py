@@ -131,8 +131,7 @@ OF_SERVERS: dict[str, tuple[str, str]] = {
         "The server's WAL does not contain the reader's position: it is another server, was restored from a backup, or "
         "took over from a server that was ahead of it.",
         "Run `logicalrep resync --all` for a destination of `replicate`; for a stream copy the tables again, and start "
-        "with "
-        "a new checkpoint.",
+        "with a new checkpoint.",
     ),
     "WAL_LEVEL": (
         "The server's wal_level is too low for logical decoding.",

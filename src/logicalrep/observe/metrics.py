@@ -162,9 +162,7 @@ METRICS = (
         "gauge",
         "seconds since 1970",
         "The time at which the last checkpoint was saved at the destination, every few seconds, also if nothing "
-        "commits; "
-        "of a "
-        "stream, at which Spark last asked for a batch, or reported one.",
+        "commits; of a stream, at which Spark last asked for a batch, or reported one.",
         _one(lambda figures: figures.checkpointed),
     ),
     Metric(
