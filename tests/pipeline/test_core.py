@@ -47,11 +47,10 @@ def run_pgbench(db: Database) -> Iterator[None]:
         running.wait(30)
 
 
+@pytest.mark.parametrize("db", [pytest.param(16, marks=pytest.mark.thorough), 18], indirect=True)
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.thorough)])
-def test_many_tables_are_loaded_while_others_write_and_equal_then(
-    db16_and_18: Database, tmp_path: Path, count: int
-) -> None:
-    db, names = db16_and_18, [f"t{number}" for number in range(count)]
+def test_many_tables_are_loaded_while_others_write_and_equal_then(db: Database, tmp_path: Path, count: int) -> None:
+    names = [f"t{number}" for number in range(count)]
     workload.prepare(db)
     db.execute("DROP PUBLICATION p", "ALTER TABLE bare REPLICA IDENTITY NOTHING")
     for name in names:

@@ -165,7 +165,7 @@ def test_a_table_that_loads_can_be_asked_for_again(
     prepare(db18)
     monkeypatch.setattr("logicalrep.pipeline.load.loading._RANGES", 1)
     # Requests are taken when it looks at the server's catalog, every five seconds.
-    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog._PAUSE", 0.2)
+    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.LOOK_AGAIN", 0.2)
     begun: list[str] = []
 
     class Heard(Observer):

@@ -94,8 +94,8 @@ def replicate_meanwhile(
 
     with pytest.MonkeyPatch.context() as patch:
         # `caught_up` waits for a checkpoint, also if nothing but positions has changed; others, for a look at the catalog.
-        patch.setattr(checkpoints, "_SAVE_AGAIN", 0.1)
-        patch.setattr(catalog, "_PAUSE", min(catalog._PAUSE, 0.5))
+        patch.setattr(checkpoints, "SAVE_AGAIN", 0.1)
+        patch.setattr(catalog, "LOOK_AGAIN", min(catalog.LOOK_AGAIN, 0.5))
         thread.start()
         try:
             yield caught_up

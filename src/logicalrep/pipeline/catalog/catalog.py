@@ -30,7 +30,7 @@ from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
 
-_PAUSE = 5.0
+LOOK_AGAIN = 5.0
 """The seconds between two catalog refreshes."""
 _PATIENCE_FOR_LOCKS = "1s"
 """The longest wait for a table that another session alters: the loop waits meanwhile."""
@@ -113,7 +113,7 @@ class Catalog:
 
         Returns None while another session alters a table: what waited for it would hold up the others.
         """
-        self._next = time.monotonic() + _PAUSE
+        self._next = time.monotonic() + LOOK_AGAIN
         try:
             return self.run(self._tables)
         except psycopg.errors.LockNotAvailable:
@@ -126,7 +126,7 @@ class Catalog:
     def refuse_synchronous(self) -> None:
         """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender; check now and then."""
         if time.monotonic() >= self._next_standby:
-            self._next_standby = time.monotonic() + _PAUSE
+            self._next_standby = time.monotonic() + LOOK_AGAIN
             if warning := self.run(lambda connection: refuse_synchronous(connection, self._slot)):
                 self._warn(warning)
 

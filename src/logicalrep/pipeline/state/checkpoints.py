@@ -10,7 +10,7 @@ from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.state import State, States, TableState
 from logicalrep_runtime.scalars import Lsn
 
-_SAVE_AGAIN = 5.0
+SAVE_AGAIN = 5.0
 """The seconds between two checkpoints while nothing changes."""
 WRITE_AGAIN = 60.0
 """The seconds between two that are written only for the time at which the tables were up to date."""
@@ -35,7 +35,7 @@ class Checkpoints:
     @property
     def is_due(self) -> bool:
         """Whether it is time for another checkpoint, although nothing has changed."""
-        return time.monotonic() - self._saved_at > _SAVE_AGAIN
+        return time.monotonic() - self._saved_at > SAVE_AGAIN
 
     def check_writer(self) -> None:
         """Raise StateError if another process writes to the destination."""
