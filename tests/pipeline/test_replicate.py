@@ -60,9 +60,12 @@ def replicate_once(db: Database, storage: Path | str, **options: Any) -> None:
 
 @contextmanager
 def replicate_meanwhile(
-    db: Database, storage: Path | str, observer: Observer | None = None, **options: Any
+    db: Database, storage: Path | str, observer: Observer | None = None, look_again: float = 0.5, **options: Any
 ) -> Iterator[Callable[..., None]]:
-    """Replicate in a thread; the function waits until all that had committed before is in the tables."""
+    """Replicate in a thread; the function waits until all that had committed before is in the tables.
+
+    The catalog is looked at every `look_again` seconds.
+    """
     stop, errors = threading.Event(), []
 
     def run() -> None:
@@ -93,9 +96,9 @@ def replicate_meanwhile(
         eventually(is_there, seconds=seconds)
 
     with pytest.MonkeyPatch.context() as patch:
-        # `caught_up` waits for a checkpoint, also if nothing but positions has changed; others, for a look at the catalog.
+        # `caught_up` waits for a checkpoint, also if nothing but positions has changed.
         patch.setattr(checkpoints, "SAVE_AGAIN", 0.1)
-        patch.setattr(catalog, "LOOK_AGAIN", min(catalog.LOOK_AGAIN, 0.5))
+        patch.setattr(catalog, "LOOK_AGAIN", min(catalog.LOOK_AGAIN, look_again))
         thread.start()
         try:
             yield caught_up

@@ -48,7 +48,7 @@ def test_one_look_answers_for_all_messages_and_no_row_asks_for_another(
     db18.execute(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in TABLES))
     db18.execute(f"CREATE PUBLICATION p FOR TABLE {', '.join(TABLES)}")
     observer = Loaded()
-    with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:
+    with replicate_meanwhile(db18, tmp_path, observer, 5.0, publication="p") as caught_up:
         caught_up()
         # A session of the slot sends each table's message before its first row.
         db18.execute(*(f"INSERT INTO {name} VALUES (1)" for name in TABLES))
@@ -101,7 +101,7 @@ def test_a_look_that_does_not_see_the_transaction_is_repeated_and_said_after_a_s
     monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.query_visibility", seen)
     create_two_tables(db18)
     observer = Waits()
-    with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:
+    with replicate_meanwhile(db18, tmp_path, observer, 5.0, publication="p") as caught_up:
         caught_up()
         db18.execute("INSERT INTO a VALUES (1)")
         caught_up()
@@ -131,10 +131,9 @@ def moods(storage: Path) -> list[str]:
 
 
 def test_what_sends_nothing_is_found_by_the_look_of_every_five_seconds(
-    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[set[int]]
+    db18: Database, tmp_path: Path, looks: list[set[int]]
 ) -> None:
-    assert catalog._PAUSE == 5.0
-    monkeypatch.setattr(catalog, "_PAUSE", 0.5)
+    assert catalog.LOOK_AGAIN == 5.0
     db18.execute(
         "CREATE TYPE mood AS ENUM ('low')",
         "CREATE TABLE m (id int PRIMARY KEY, m mood)",
@@ -161,7 +160,7 @@ def test_a_message_in_a_streamed_transaction_counts_once_that_commits(
     db18.execute(f"ALTER DATABASE {db18.name} SET logical_decoding_work_mem = '64kB'")
     of_a, observer = oids(db18, "a"), Loaded()
     streamed = "SELECT coalesce(sum(stream_count), 0) FROM pg_stat_replication_slots"
-    with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:
+    with replicate_meanwhile(db18, tmp_path, observer, 5.0, publication="p") as caught_up:
         caught_up()
         db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
         caught_up()
