@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.proof import with_partitions_of
 from logicalrep.pipeline.config.reading import read_config
@@ -108,6 +107,22 @@ def expect_only_partitions_were_read(storage: Path, observer: Copied, load: str)
     assert ChangeBuffer(Storage(str(storage))).pending_loads() == {}
 
 
+def see_partitions_late(monkeypatch: pytest.MonkeyPatch, storage: Path) -> None:
+    """Let looks find partitions only once the copy has them: until then rows that are not there tell of them."""
+    query_tables, root = Catalog.query_tables, TableName("public", "root")
+
+    def of_before(self: Catalog) -> dict[TableName, ServerTable] | None:
+        found = query_tables(self)
+        copied = open_table(Storage(str(storage)), "public/root")
+        if found is not None and copied is not None:
+            now = found[root].now
+            table = with_partitions_of(now.table, copied.table)
+            found[root] = replace(found[root], now=replace(now, table=table))
+        return found
+
+    monkeypatch.setattr(Catalog, "query_tables", of_before)
+
+
 @pytest.mark.parametrize("kept", [TableSettings(), KEPT], ids=["rows", "all is kept"])
 @pytest.mark.parametrize("moment", ["between runs", "while it runs"])
 def test_a_partition_is_loaded_alone(
@@ -121,8 +136,7 @@ def test_a_partition_is_loaded_alone(
         change(db18, 1)
         replicate_with(settings(db18, tmp_path, once=True, **options), observer, engine=SequentialEngine())
     else:
-        # A row that is not there tells of the partition, and no look does.
-        monkeypatch.setattr(catalog, "_PAUSE", 600.0)
+        see_partitions_late(monkeypatch, tmp_path)
         with replicate_meanwhile(db18, tmp_path, observer, **options) as caught_up:
             db18.execute("INSERT INTO root VALUES (5000, 1, 'the process runs', 'b')")
             caught_up()
@@ -292,22 +306,6 @@ def test_masks_hold_for_its_rows_and_for_the_changes_meanwhile(
         values = {value for row in pq.read_table(path).to_pylist() for value in row.values() if isinstance(value, str)}
         assert not values & clear
         assert "big" not in pq.read_schema(path).names
-
-
-def see_partitions_late(monkeypatch: pytest.MonkeyPatch, storage: Path) -> None:
-    """Let looks find partitions only once the copy has them: until then rows that are not there tell of them."""
-    query_tables, root = Catalog.query_tables, TableName("public", "root")
-
-    def of_before(self: Catalog) -> dict[TableName, ServerTable] | None:
-        found = query_tables(self)
-        copied = open_table(Storage(str(storage)), "public/root")
-        if found is not None and copied is not None:
-            now = found[root].now
-            table = with_partitions_of(now.table, copied.table)
-            found[root] = replace(found[root], now=replace(now, table=table))
-        return found
-
-    monkeypatch.setattr(Catalog, "query_tables", of_before)
 
 
 @pytest.mark.thorough

@@ -16,9 +16,14 @@ def test_the_third_load_for_one_reason_is_refused_also_of_one_partition(tmp_path
         counts.add("public/t", "attached", partitions)
     for number in (1, 2):
         counts.add("public/t", f"{number} rows are missing")
-    for reason, partitions in (("attached", (7,)), ("attached", (7, 8)), ("3,456 rows are missing", ())):
+    refused: list[tuple[str, tuple[int, ...]]] = [
+        ("attached", (7,)),
+        ("attached", (7, 8)),
+        ("3,456 rows are missing", ()),
+    ]
+    for reason, of in refused:
         with pytest.raises(LoadedTooOftenError, match="2 times within an hour for the same reason"):
-            counts.add("public/t", reason, partitions)
+            counts.add("public/t", reason, of)
     counts.add("public/t", "attached")
     counts.add("public/u", "attached", (7,))
     counts.clear("public/t")
