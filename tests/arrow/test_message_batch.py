@@ -11,9 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from logicalrep.arrow.message_batch import copied, joined, message_batch_of, message_batches_of, split
+from logicalrep import Lsn, TimestampTz
+from logicalrep.arrow.message_batch import (
+    copied,
+    joined,
+    message_batch_in,
+    message_batch_of,
+    message_batches_of,
+    split,
+)
 from logicalrep.captures.capture import Capture, CaptureError
-from logicalrep.transactions.frames import split_frames
+from logicalrep.transactions.frames import last_lsn, messages_of, split_frames
+from logicalrep_protocol import walsender
 from tests.protocol.captured import selected
 
 CAPTURES = selected()
@@ -119,3 +128,18 @@ def test_parts_of_batches() -> None:
     assert batch[20:].ends.tolist() == np.cumsum([len(data) for _, data in messages[20:]]).tolist()
     assert batch[20:].size == sum(len(data) for _, data in messages[20:])
     assert batch[5:].data(2) == messages[7][1]
+
+
+def test_messages_in_envelopes() -> None:
+    high = (1 << 64) - 2
+    messages = [(7, b"B"), (3, b""), (high, b"C" * 300)]
+    envelopes = [
+        walsender.XLogData(start_lsn=Lsn(lsn), end_lsn=Lsn(lsn), send_timestamp=TimestampTz(0), payload=data).build()
+        for lsn, data in messages
+    ]
+    found, expected = message_batch_in(envelopes), message_batch_of(messages)
+    assert messages_of(envelopes) == messages
+    assert found.array.equals(expected.array)
+    assert (found.lsns.tolist(), found.tags.tolist()) == (expected.lsns.tolist(), expected.tags.tolist())
+    assert (last_lsn(envelopes), last_lsn([])) == (high, 0)
+    assert len(message_batch_in([])) == 0

@@ -21,6 +21,7 @@ from logicalrep.arrow.message_batch import (
     KNOWN,
     ROW_CHANGE,
     MessageBatch,
+    message_batch_in,
     message_batch_of,
     message_batches_of,
     of_tags,
@@ -130,6 +131,9 @@ class BatchIntake(Intake[WholeTransactions]):
 
     def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | WholeTransactions]:
         yield from self.take_batch(message_batch_of(messages))
+
+    def take_envelopes(self, envelopes: Sequence[bytes]) -> Iterator[Event | WholeTransactions]:
+        yield from self.take_batch(message_batch_in(envelopes))
 
     def take_batch(self, batch: MessageBatch) -> Iterator[Event | WholeTransactions]:
         """Take a message batch, as `take` does messages."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.transactions.errors import TooLargeError
-from logicalrep.transactions.frames import LARGE_BATCH, LONGEST_MESSAGE
+from logicalrep.transactions.frames import HEADER_SIZE, LARGE_BATCH, LONGEST_MESSAGE, LSN_BYTES
 from logicalrep.transactions.tags import DELETE, INSERT, UPDATE, WHOLE
 
 _MESSAGES = 10_000
@@ -121,6 +121,21 @@ def message_batch_of(messages: Sequence[tuple[int, bytes]]) -> MessageBatch:
     """Return a batch of these messages."""
     lsns = np.array([lsn for lsn, _ in messages], np.uint64).view(np.int64)
     return MessageBatch.of(lsns, pa.array([data for _, data in messages], pa.binary()))
+
+
+def message_batch_in(envelopes: Sequence[bytes]) -> MessageBatch:
+    """Return a batch of the messages in a walsender's envelopes."""
+    source = np.frombuffer(b"".join(envelopes), np.uint8)
+    offsets = np.append(0, np.cumsum(np.fromiter(map(len, envelopes), np.int64, len(envelopes))))
+    if offsets[-1] >= 1 << 31:
+        raise TooLargeError("messages of 2 GiB and more cannot be read in columns")
+    whole = pa.Array.from_buffers(
+        pa.binary(), len(envelopes), [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(source)], 0
+    )
+    lsns = source[offsets[:-1, None] + np.arange(LSN_BYTES.start, LSN_BYTES.stop)].view(">u8").ravel().astype(np.uint64)
+    nothing = np.zeros(len(envelopes), np.uint8)
+    messages = copied(MessageBatch(lsns.view(np.int64), whole, nothing), without=slice(0, HEADER_SIZE))
+    return MessageBatch.of(messages.lsns, messages.array)
 
 
 def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, MessageBatch]:

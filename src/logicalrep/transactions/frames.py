@@ -1,10 +1,14 @@
-"""The frames of messages in capture files and in COPY."""
+"""The frames of messages: in capture files, in COPY, and a walsender's envelopes, XLogData with a header of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from struct import Struct
+
+from logicalrep_protocol import walsender
+from logicalrep_protocol.layouts import WALSENDER
+from logicalrep_runtime.operations import Integer
 
 LONGEST_MESSAGE = 1 << 30
 """The longest message of a server, in bytes: a greater length is not valid."""
@@ -20,6 +24,21 @@ Small batches let the producer and the consumer work at the same time; large one
 _ROWS, _STEP = 10_000, 16
 
 _POSITION = Struct(">Qi")
+
+X_LOG_DATA = ord(walsender.XLogData.tag)
+_FIELDS = [
+    one
+    for layout in WALSENDER.messages
+    for one in layout.operations
+    if layout.name == "XLogData" and isinstance(one, Integer)
+]
+_HEADER = Struct(">" + "".join({1: "B", 8: "Q"}[field.width] for field in _FIELDS))
+HEADER_SIZE = _HEADER.size
+"""The bytes before the message."""
+_START_LSN = [field.name for field in _FIELDS].index("start_lsn")
+_LSN_AT = sum(field.width for field in _FIELDS[:_START_LSN])
+LSN_BYTES = slice(_LSN_AT, _LSN_AT + 8)
+"""The bytes of the start LSN, big-endian. In logical replication the start and the end LSN are the same."""
 
 
 def split_frames(data: bytes | bytearray | memoryview, header: int) -> tuple[int, list[tuple[int, bytes]]]:
@@ -53,3 +72,19 @@ def gathered(rows: Iterator[memoryview | bytes]) -> Iterator[bytearray]:
         if not data:
             return
         yield data
+
+
+def messages_of(envelopes: Sequence[bytes]) -> list[tuple[int, bytes]]:
+    """Return the messages in envelopes, each with its LSN.
+
+    Example:
+        >>> messages_of([XLogData(start_lsn=Lsn(7), end_lsn=Lsn(7), send_timestamp=now, payload=b"B").build()])
+        [(7, b'B')]
+    """
+    read = _HEADER.unpack_from
+    return [(read(envelope)[_START_LSN], envelope[HEADER_SIZE:]) for envelope in envelopes]
+
+
+def last_lsn(envelopes: Sequence[bytes]) -> int:
+    """Return the greatest LSN of envelopes; 0 without any."""
+    return int.from_bytes(max((envelope[LSN_BYTES] for envelope in envelopes), default=b""), "big")

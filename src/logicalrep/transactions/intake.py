@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.frames import messages_of
 from logicalrep.transactions.resume_token import ResumeToken
 from logicalrep.transactions.transaction import Event
 from logicalrep_protocol.decoder import Decoder
@@ -39,6 +40,10 @@ class Intake(Generic[_Whole]):
         """
         for lsn, data in messages:
             yield from self._take_one(lsn, data)
+
+    def take_envelopes(self, envelopes: Sequence[bytes]) -> Iterator[Event | _Whole]:
+        """Take messages in the envelopes of a walsender, as `take` does messages."""
+        yield from self.take(messages_of(envelopes))
 
     def take_keepalive(self, lsn: Lsn) -> None:
         """Note that the server has sent everything before a position."""

@@ -186,7 +186,7 @@ class Replication:
     def _receive_round(self, received: Received) -> Iterator[Event | WholeTransactions]:
         self.unfinished_bytes += received.size
         self.traffic.bytes += received.size
-        for event in self.traffic.time_decoding(self._intake.take(received.messages)):
+        for event in self.traffic.time_decoding(self._intake.take_envelopes(received.envelopes)):
             self.unfinished_bytes = 0
             yield event
         if received.keepalive is not None:

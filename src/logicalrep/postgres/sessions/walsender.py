@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from struct import Struct
 from typing import NoReturn, Self
 
 import psycopg
@@ -24,22 +23,9 @@ from logicalrep.postgres.slots.positions import check_not_passed, check_within_w
 from logicalrep.postgres.slots.slot import Slot, query_slot
 from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.postgres.timelines import WalPosition
-from logicalrep.transactions.frames import LARGE_BATCH
+from logicalrep.transactions.frames import HEADER_SIZE, LARGE_BATCH, X_LOG_DATA, last_lsn, messages_of
 from logicalrep_protocol import walsender
-from logicalrep_protocol.layouts import WALSENDER
-from logicalrep_runtime.operations import Integer
 from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, TimestampTz, lsn_of
-
-_X_LOG_DATA = ord(walsender.XLogData.tag)
-_FIELDS = [
-    one
-    for layout in WALSENDER.messages
-    for one in layout.operations
-    if layout.name == "XLogData" and isinstance(one, Integer)
-]
-_HEADER = Struct(">" + "".join({1: "B", 8: "Q"}[field.width] for field in _FIELDS))
-"""The fields of XLogData before its payload."""
-_START_LSN = [field.name for field in _FIELDS].index("start_lsn")
 
 _PAUSE = 0.002
 """The gap between two messages that ends a batch, in seconds."""
@@ -56,8 +42,8 @@ _CHECK_LATER = 10.0
 class Received:
     """One batch from the server; without messages and keepalive if nothing came in time."""
 
-    messages: list[tuple[int, bytes]]
-    """The output plugin's messages in order, each with its envelope's position."""
+    envelopes: list[bytes]
+    """The output plugin's messages in order, each in its envelope."""
     keepalive: Lsn | None = None
     """The server's position from a keepalive that followed these messages; None without one."""
     asks: bool = False
@@ -66,31 +52,34 @@ class Received:
     """The bytes of these messages and their envelopes."""
 
     @property
+    def messages(self) -> list[tuple[int, bytes]]:
+        """The messages, each with its envelope's position."""
+        return messages_of(self.envelopes)
+
+    @property
     def last(self) -> Lsn:
         """The last position that the server reported; 0/0 if nothing came."""
-        # In logical replication a message's start_lsn and end_lsn are the same.
-        return max(lsn_of(max((lsn for lsn, _ in self.messages), default=0)), self.keepalive or lsn_of(0))
+        return max(lsn_of(last_lsn(self.envelopes)), self.keepalive or lsn_of(0))
 
 
 def receive_messages(connection: Connection, timeout: float, most: int) -> Received:
     """Return the next messages of a connection that replicates, as `Walsender.receive` does, and answer nothing."""
-    messages: list[tuple[int, bytes]] = []
+    envelopes: list[bytes] = []
     size, deadline = 0, 0.0
-    pgconn, read_header = connection.pgconn, _HEADER.unpack_from
+    pgconn = connection.pgconn
     with publications_there(connection):
-        while len(messages) < most and size < LARGE_BATCH:
+        while len(envelopes) < most and size < LARGE_BATCH:
             length, data = pgconn.get_copy_data(1)
-            if length >= _HEADER.size and data[0] == _X_LOG_DATA:
-                envelope = bytes(data)
-                messages.append((read_header(envelope)[_START_LSN], envelope[_HEADER.size :]))
+            if length >= HEADER_SIZE and data[0] == X_LOG_DATA:
+                envelopes.append(bytes(data))
                 size += length
             elif length > 0:
                 keepalive = walsender.parse(bytes(data))
                 assert isinstance(keepalive, walsender.PrimaryKeepaliveMessage)
-                return Received(messages, keepalive.end_lsn, keepalive.reply_requested, size)
+                return Received(envelopes, keepalive.end_lsn, keepalive.reply_requested, size)
             elif length == 0:
                 pause = timeout
-                if messages:
+                if envelopes:
                     now = time.monotonic()
                     deadline = deadline or now + _LONGEST
                     pause = min(_PAUSE, deadline - now)
@@ -99,7 +88,7 @@ def receive_messages(connection: Connection, timeout: float, most: int) -> Recei
                 pgconn.consume_input()
             else:
                 _raise_the_end(connection)
-    return Received(messages, size=size)
+    return Received(envelopes, size=size)
 
 
 def _raise_the_end(connection: Connection) -> NoReturn:
