@@ -40,7 +40,7 @@ class Matching:
     """The table as it was loaded, in the form that the rows are to have."""
     new: Sequence[DataFile]
     by_key: bool = False
-    """Whether rows are compared by their keys, whatever their form is."""
+    """Whether rows are compared by their keys, whatever their form is; the old files have the table's columns then."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,7 @@ def _match_part(part: _MatchTask) -> Matched:
     left, ends = counts.copy(), np.cumsum(counts)
     old = []
     for file in work.old:
-        whole = read_rows(work.storage, work.old_folder, file, work.before.stored, work.before.stored.names)
-        rows = converted(whole, work.before, work.table)
+        rows = _read(work, file, names)
         is_there = are_there(rows, work.table.form) if work.table.form in END else np.ones(rows.num_rows, bool)
         keys = row_keys(identity, rows)
         found = _indices(keys, known)
@@ -146,6 +145,15 @@ def _match_part(part: _MatchTask) -> Matched:
         hits, _ = hits_of(np.where(own, _indices(keys, known), -1), ends, left)
         new.append(np.sort(hits))
     return Matched(old, new)
+
+
+def _read(work: Matching, file: DataFile, names: Sequence[str]) -> pa.Table:
+    """Return what tells rows from before apart, in the columns of the table."""
+    if work.by_key:
+        ends = [END[work.table.form]] if work.table.form in END else []
+        return read_rows(work.storage, work.old_folder, file, work.table.stored, [*names, *ends])
+    whole = read_rows(work.storage, work.old_folder, file, work.before.stored, work.before.stored.names)
+    return converted(whole, work.before, work.table)
 
 
 def _indices(keys: pa.Array, known: pa.Array) -> _Ints:
