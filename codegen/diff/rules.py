@@ -99,7 +99,7 @@ _TABLE = (
     _rule("message", "carries", _API, "carries", "A message carries those of another protocol, or of none."),
     _rule("message", "encoding", _WIRE, "tells_encoding", "A message tells the session's encoding otherwise."),
     _rule("message", "opens", _WIRE, "opens", "A message opens another block, or none."),
-    _rule("message", "closes", _WIRE, "closes", "A message closes another block, or none."),
+    _rule("message", "closes", _WIRE, "closes", "A message closes other blocks, or none."),
     _rule("message", "sets", _WIRE, "sets", "A message sets another session fact, or none."),
     _rule("message", "clears", _WIRE, "clears", "A message clears another session fact, or none."),
     _rule("message", "describes", _WIRE, "describes", "A message describes by another field: decoders keep another."),
