@@ -4,6 +4,19 @@ Each change takes a row away under its old key, puts one under its new key, or b
 between the two. Each row put is taken by a later change, or is there at the end; each row taken was put by an earlier
 change of the batch, or was in the table before. Values that were not sent are those of the row that the change
 took, which may have them from the row before it, and so on: such chains are followed by doubling steps.
+
+Five changes of a table with the key `id` that had the row (1, a, big); `?` is a value that was not sent:
+
+    change                  takes   puts        the row's chain
+    0  UPDATE to (1, b, ?)  1       (1, b, ?)   from before -> 0
+    1  UPDATE to (2, b, ?)  1       (2, b, ?)   from before -> 0 -> 1
+    2  INSERT (1, c, new)           (1, c, new) 2
+    3  UPDATE to (1, d, ?)  1       (1, d, ?)   2 -> 3
+    4  DELETE 2             2                   from before -> 0 -> 1, which ends
+
+Key 1 is gone, once: change 0 took it from before. At the end there is (1, d, new): change 3 put it, change 2 of its
+chain has the value. Without change 4 there would be (2, b, big) too, whose value is a hole, filled from the row that
+key 1 had before.
 """
 
 from __future__ import annotations
