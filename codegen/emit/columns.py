@@ -377,10 +377,8 @@ def _plans(messages: tuple[Message, ...], kernels: list[_Kernel]) -> Iterator[st
     for message in messages:
         found: dict[tuple[int, ...], list[int]] = {}
         for kernel in kernels:
-            for source in kernel.messages:
-                if source.message.name == message.name:
-                    numbers = tuple(map(kernel.number_of, source.columns.values()))
-                    found.setdefault(numbers, []).append(kernel.version)
+            for source in (one for one in kernel.messages if one.message.name == message.name):
+                found.setdefault(tuple(map(kernel.number_of, source.columns.values())), []).append(kernel.version)
         for numbers, known in found.items():
             when = f", when={message.also_when!r}" if message.also_when else ""
             named = f"name={message.name!r}, tag={message.tag!r}, since={message.since}, versions={tuple(known)}"
@@ -395,10 +393,8 @@ def emit_columnar(versions: tuple[View, ...], package: str) -> dict[str, str]:
         kernel.every = every
     functions = _Functions(package)
     texts = {f"columnar/{kernel.module}.py": functions.kernel(kernel) for kernel in kernels}
-    messages = list(_plans(versions[-1].messages, kernels))
-    protocol = versions[0].protocol
-    texts["columnar/__init__.py"] = render("columnar_init.py.j2", protocol=protocol, kernels=kernels, package=package)
-    texts["columnar/plans.py"] = render(
-        "columnar_plans.py.j2", kernels=kernels, columns=every, messages=messages, package=package
-    )
+    messages = _plans(versions[-1].messages, kernels)
+    known = {"protocol": versions[0].protocol, "kernels": kernels, "package": package}
+    texts["columnar/__init__.py"] = render("columnar_init.py.j2", **known)
+    texts["columnar/plans.py"] = render("columnar_plans.py.j2", columns=every, messages=messages, **known)
     return texts
