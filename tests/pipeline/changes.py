@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.arrow.changes.change_batch import KEY, NEW, OLD, UNREADABLE, ChangeBatch
+from logicalrep.arrow.changes.change_batch import NEW, OLD, UNREADABLE, ChangeBatch
 from logicalrep.transactions.relations import TableDescription
-from logicalrep.transactions.tags import DELETE, INSERT, TRUNCATE, UPDATE
+from logicalrep.transactions.tags import DELETE, INSERT, KEY, TRUNCATE, UPDATE, WHOLE_ROW
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
@@ -44,7 +44,7 @@ def change_batch(described: TableDescription, changes: Sequence[Mapping[str, Any
     Each has an `op`, and perhaps `before`, `after` (mappings of names to texts), `unchanged` (names), `commit_lsn`,
     `ordinal`, `xid` and `commit_timestamp`, a datetime.
     """
-    names, old_kind = described.names, ord("O") if described.replica_identity is ReplicaIdentity.FULL else KEY
+    names, old_kind = described.names, WHOLE_ROW if described.replica_identity is ReplicaIdentity.FULL else KEY
     old, new = (
         [pa.array([(each.get(side) or {}).get(name) for each in changes], pa.string()) for name in names]
         for side in ("before", "after")

@@ -18,5 +18,5 @@ WHOLE = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.since 
 """The tags of messages in sessions without streamed or prepared transactions."""
 IN_EVERY_SESSION = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.comes_in(1, {}))
 """These tags, and those of other messages that servers send in every session."""
-KEY = ord("K")
-"""The kind of an old row that has only the replica identity's columns; a row with all columns has the kind `O`."""
+KEY, WHOLE_ROW = ord("K"), ord("O")
+"""The kinds of an old row: one that has the replica identity's columns, and one that has all."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.slices import packed, unpacked
 from logicalrep.transactions.relations import TableDescription
-from logicalrep.transactions.tags import DELETE, INSERT, KEY, TRUNCATE, UPDATE
+from logicalrep.transactions.tags import DELETE, INSERT, UPDATE
 
 UNREADABLE = ord("X")
 """The op of the changes of a transaction of which one has a value that is no text; `unsent` has the columns."""
@@ -188,6 +188,3 @@ def _unpack(relation: TableDescription, data: bytes) -> ChangeBatch:
     batches = unpacked(data).combine_chunks().to_batches()
     rows = batches[0] if batches else pa.RecordBatch.from_pylist([], schema_of(relation.names))
     return ChangeBatch(relation, rows)
-
-
-__all__ = ["KEY", "NEW", "OLD", "TRUNCATE", "UNREADABLE", "ChangeBatch", "joined", "schema_of", "unsent_lists"]

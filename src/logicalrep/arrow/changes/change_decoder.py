@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.batch_intake import WholeTransactions
 from logicalrep.arrow.batching import Batching
-from logicalrep.arrow.changes.change_batch import KEY, UNREADABLE, ChangeBatch
+from logicalrep.arrow.changes.change_batch import UNREADABLE, ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.arrow.table.table_decoder import DecodedTable, Rows, TableDecoder
 from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
 from logicalrep.transactions.relations import TableDescription
-from logicalrep.transactions.tags import DELETE, TRUNCATE, UNCHANGED
+from logicalrep.transactions.tags import DELETE, KEY, TRUNCATE, UNCHANGED, WHOLE_ROW
 from logicalrep_protocol.columnar import Session
 
-_WHOLE = ord("O")
 _MOST_MESSAGES = 10_000
 """The most messages that are decoded at once."""
 _MOST_VALUES = 1 << 22
@@ -124,9 +123,9 @@ def _batches_of(
 
 def _batch_of(table: DecodedTable, rows: NDArray[np.int64], messages: MessageBatch, run: IndexedBatch) -> ChangeBatch:
     ops = messages.tags[rows].astype(np.uint8)
-    is_whole = pc.equal(table.old_kinds, chr(_WHOLE)).fill_null(False).to_numpy(zero_copy_only=False)
+    is_whole = pc.equal(table.old_kinds, chr(WHOLE_ROW)).fill_null(False).to_numpy(zero_copy_only=False)
     has_old = table.old_kinds.is_valid().to_numpy(zero_copy_only=False)
-    old_kinds = np.where(is_whole, _WHOLE, np.where(has_old, KEY, 0)).astype(np.uint8)
+    old_kinds = np.where(is_whole, WHOLE_ROW, np.where(has_old, KEY, 0)).astype(np.uint8)
     positions = _position(run, rows)
     new, unsent = _with_old(table, ops != DELETE, is_whole)
     if table.old.unfit or table.new.unfit:

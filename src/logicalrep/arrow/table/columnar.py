@@ -23,8 +23,6 @@ from logicalrep_protocol.columnar import Session
 from logicalrep_runtime.columnar.located import Int64s, Ints
 from logicalrep_runtime.scalars import Lsn
 
-_OLD_IS_WHOLE = "O"
-
 
 class ColumnarTyped:
     """Makes record batches of a typed table from chunks of messages, which may end anywhere."""
@@ -101,7 +99,7 @@ class ColumnarTyped:
                 np.where(tag[tag != tags.DELETE] == tags.INSERT, INSERT, POSTIMAGE),
             )
         )[order]
-        whole = table.old_kinds.to_numpy(zero_copy_only=False) == _OLD_IS_WHOLE
+        whole = table.old_kinds.to_numpy(zero_copy_only=False) == chr(tags.WHOLE_ROW)
         columns = []
         unchanged: list[tuple[str, NDArray[np.bool_]]] = []
         for field in self._own():

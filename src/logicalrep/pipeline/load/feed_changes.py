@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.arrow.changes.change_batch import KEY, UNREADABLE, ChangeBatch
+from logicalrep.arrow.changes.change_batch import UNREADABLE, ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation, in_order
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.transactions.relations import TableDescription
-from logicalrep.transactions.tags import DELETE, INSERT, TRUNCATE, UPDATE
+from logicalrep.transactions.tags import DELETE, INSERT, KEY, TRUNCATE, UPDATE, WHOLE_ROW
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
@@ -91,7 +91,7 @@ def _batch(relation: TableDescription, batch: pa.RecordBatch) -> ChangeBatch:
     count, names = batch.num_rows, relation.names
     ops = np.array([_OPS[op] for op in batch["op"].to_pylist()], np.uint8)
     has_old = batch["before"].is_valid().to_numpy(zero_copy_only=False)
-    old_kind = ord("O") if relation.replica_identity is ReplicaIdentity.FULL else KEY
+    old_kind = WHOLE_ROW if relation.replica_identity is ReplicaIdentity.FULL else KEY
     unsent = np.zeros((count, len(names)), bool)
     for row, columns in enumerate(batch["unchanged"].to_pylist()):
         unsent[row, [names.index(name) for name in columns]] = True
