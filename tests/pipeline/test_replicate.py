@@ -19,6 +19,7 @@ from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.receiving import ChangeReceiver, Changes
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.spec.table_settings import TableSettings
@@ -29,6 +30,7 @@ from logicalrep.postgres.sessions import walsender
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload
@@ -84,7 +86,6 @@ def replicate_meanwhile(
     def caught_up(seconds: float = 300) -> None:
         from logicalrep.pipeline.state.state import State
         from logicalrep.pipeline.storage.storage import Storage
-        from logicalrep_runtime.scalars import Lsn
 
         target = Lsn(str(db.value("SELECT pg_current_wal_insert_lsn()")))
 
@@ -132,6 +133,18 @@ def test_once_loads_what_is_there_and_a_second_run_has_what_came_after(shop: Dat
     shop.execute("TRUNCATE customer, audit", "INSERT INTO customer VALUES (1, 'again', NULL)")
     replicate_once(shop, tmp_path)
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
+
+
+def test_a_batch_before_the_slot_is_read_is_none(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session of the slot may begin later than the first batch."""
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    take, early = ChangeReceiver.take, [Changes((), Lsn(0))] * 3
+    monkeypatch.setattr(ChangeReceiver, "take", lambda receiver: early.pop() if early else take(receiver))
+    replicate_once(db18, tmp_path)
+    assert not early
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_no_change_is_passed_before_the_tables_are_known(

@@ -75,7 +75,8 @@ class Loop:
     def _run_batch(self, *, at_once: bool) -> None:
         """Receive changes, apply them, save a checkpoint, and acknowledge them, in this order."""
         changes = self._receive(at_once=at_once)
-        if changes is None:
+        if changes is None or not changes.end:
+            # No batch is due, or the slot is not being read yet.
             return
         began = time.monotonic()
         count, tables = self._apply(changes)
