@@ -7,6 +7,7 @@ SPARK_READY := .venv/spark-ready
 BASE ?= origin/main
 KILLS ?= 25
 SEED ?= 1
+SEARCH ?= 10
 PARTS ?=
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
@@ -97,8 +98,9 @@ test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1; make test ha
 	  build/venv-spark-$$version/bin/pytest -q tests/spark || exit 1; \
 	done
 
-soak: $(SPARK_READY) ## Kill streams 20 times a mode, and replicate KILLS times (25) with SEED; ten minutes each
+soak: $(SPARK_READY) ## Kill streams 20 times a mode, and replicate KILLS times (25) with SEED; play random schema changes for SEARCH minutes (10)
 	KILLS=$(KILLS) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/pipeline/test_kills.py
+	SEARCH=$(SEARCH) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/pipeline/catalog/search/test_search.py -k minutes
 	LOGICALREP_SOAK=1 $(BIN)/pytest -q --durations=0 tests/spark/test_kills.py tests/spark/test_scale.py
 
 demo: regen $(SPARK_READY) ## Replicate a PostgreSQL 18 under load into Delta tables, and verify them

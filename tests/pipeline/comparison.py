@@ -45,7 +45,7 @@ def find_differences(
             else:
                 columns = connection.execute(_COLUMNS, (schema, name)).fetchall()
                 rows = DeltaTable(uri, storage_options=storage_options).to_pyarrow_table().filter(there_now)
-                there = _counted(rows.select([column for (column,) in columns]))
+                there = counted(rows.select([column for (column,) in columns]))
             missing, surplus = source - there, there - source
             if missing or surplus:
                 found[table] = (
@@ -75,10 +75,11 @@ def query_rows(connection: psycopg.Connection[Any], query: sql.SQL | sql.Compose
 
 def delta_rows(uri: str, storage_options: dict[str, str] | None = None) -> Counter[tuple[Any, ...]]:
     """Return the rows of a Delta table with their counts."""
-    return _counted(DeltaTable(uri, storage_options=storage_options).to_pyarrow_table())
+    return counted(DeltaTable(uri, storage_options=storage_options).to_pyarrow_table())
 
 
-def _counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+    """Return the rows of an Arrow table with their counts."""
     return Counter(tuple(map(_hashable, row)) for row in zip(*rows.to_pydict().values(), strict=True))
 
 
@@ -114,4 +115,4 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-__all__ = ["delta_rows", "find_differences", "query_rows", "source_rows"]
+__all__ = ["counted", "delta_rows", "find_differences", "query_rows", "source_rows"]

@@ -1,0 +1,123 @@
+"""Random histories: statements of one or two subjects, alone, in transactions, in savepoints, and in two sessions."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tests.pipeline.catalog.search.subjects import Columns, Now, Plain, Subject
+from tests.pipeline.catalog.search.subjects_names import Entries, Swaps
+from tests.pipeline.catalog.search.subjects_parts import Parts
+from tests.pipeline.catalog.search.subjects_types import Types
+
+SUBJECTS: dict[type[Subject], int] = {Columns: 5, Plain: 1, Parts: 4, Types: 2, Swaps: 2, Entries: 3}
+"""What histories are about, each with its weight."""
+
+
+class Statement(NamedTuple):
+    """A statement, or the beginning or end of a transaction, in the first or second session of a history."""
+
+    text: str
+    session: int = 0
+    step: int = 0
+    """The number of its transaction or action: statements of several histories are mixed between these."""
+
+
+@dataclass(frozen=True)
+class History:
+    """Statements in a schema of their own, which stands as `{schema}` in them; those that the server refuses may stay."""
+
+    name: str
+    """The schema's name."""
+    setup: tuple[str, ...]
+    """The statements before all tables are loaded."""
+    entries: tuple[str, ...]
+    """The entries of the publication then."""
+    phases: tuple[tuple[Statement, ...], ...]
+    """The statements of each phase; at the end of each the catalog is refreshed."""
+    is_plain: bool = False
+    """Whether no load may be needed."""
+
+    def __str__(self) -> str:
+        """Return the history as SQL."""
+        lines = [f"CREATE SCHEMA {self.name}; CREATE SCHEMA {self.name}_b; SET search_path = {self.name};"]
+        lines += [f"{text};" for text in self.setup]
+        lines += [f"ALTER PUBLICATION p ADD TABLE {entry};" for entry in self.entries]
+        for number, phase in enumerate(self.phases, 1):
+            lines += [f"-- phase {number}"]
+            lines += [f"{each.text};{' -- in a second session' if each.session else ''}" for each in phase]
+        return "\n".join(lines).replace("{schema}", self.name)
+
+
+def history(name: str, seed: object, phases: int, *, with_entries: bool = True) -> History:
+    """Return a history; `with_entries` tells whether it may write entries of the publication, which is the user's."""
+    now = Now(random.Random(f"{seed}/{name}"))
+    weights = {kind: weight for kind, weight in SUBJECTS.items() if with_entries or not kind.needs_own_entries}
+    kinds = now.chance.choices([*weights], [*weights.values()], k=1 if now.chance.random() < 0.8 else 2)
+    if Plain in kinds:
+        # What others do in a transaction may be a reason to load.
+        kinds = [Plain]
+    subjects = [kind() for kind in dict.fromkeys(kinds)]
+    setup = [statement for subject in subjects for statement in subject.setup(now)]
+    entries = tuple(entry for subject in subjects for entry in subject.published)
+    found = []
+    for _ in range(phases):
+        statements: list[Statement] = []
+        for subject in subjects:
+            subject.on_refresh()
+        for step in range(now.chance.randint(2, 6)):
+            subjects, more = _some(subjects, now)
+            statements += (each._replace(step=step) for each in more)
+        found.append(tuple(statements))
+    return History(name, tuple(setup), entries, tuple(found), Plain in kinds)
+
+
+def _some(subjects: list[Subject], now: Now) -> tuple[list[Subject], list[Statement]]:
+    """Return one action or a transaction of some, and the model after it."""
+    chance = now.chance
+    kind = chance.random()
+    if kind < 0.5 or (kind > 0.9 and isinstance(subjects[0], Plain)):
+        return subjects, _said(chance.choice(subjects).act(now))
+    if kind < 0.9:
+        return _transaction(subjects, now)
+    # An id that is given early, of a transaction that commits late.
+    first = [Statement("BEGIN", 1), Statement("SELECT pg_current_xact_id()", 1)]
+    meanwhile = _said(chance.choice(subjects).act(now))
+    now.is_in_transaction = True
+    last = [Statement(text, 1) for text in chance.choice(subjects).act(now)]
+    now.is_in_transaction = False
+    return subjects, [*first, *meanwhile, *last, Statement("COMMIT", 1)]
+
+
+def _transaction(subjects: list[Subject], now: Now) -> tuple[list[Subject], list[Statement]]:
+    chance, before = now.chance, copy.deepcopy(subjects)
+    texts = ["BEGIN"]
+    now.is_in_transaction = True
+    for number in range(chance.randint(1, 4)):
+        model = copy.deepcopy(subjects)
+        action = chance.choice(subjects).act(now)
+        kind = chance.random()
+        if kind < 0.7:
+            texts += action
+        else:
+            texts += [f"SAVEPOINT s{number}", *action, f"{'RELEASE' if kind < 0.85 else 'ROLLBACK TO'} s{number}"]
+            if kind >= 0.85:
+                subjects = model
+    now.is_in_transaction = False
+    ends = {"COMMIT": 14, "ROLLBACK": 2, "COMMIT PREPARED": 3, "ROLLBACK PREPARED": 1}
+    end = chance.choices([*ends], [*ends.values()])[0]
+    if "PREPARED" in end:
+        gid = f"'{{schema}}_{now.next()}'"
+        texts.append(f"PREPARE TRANSACTION {gid}")
+        end = f"{end} {gid}"
+    return before if "ROLLBACK" in end else subjects, _said([*texts, end])
+
+
+def _said(texts: Sequence[str]) -> list[Statement]:
+    return [Statement(text) for text in texts]
+
+
+__all__ = ["History", "Statement", "history"]

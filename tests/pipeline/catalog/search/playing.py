@@ -1,0 +1,357 @@
+"""Fifty histories at once under one `replicate`, which runs, is killed, or refreshes too early; and what differs then."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count, groupby
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.catalog import catalog as catalogs
+from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.catalog.definitions import one_state
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.load import load_counts
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state import checkpoints
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.postgres.server import query_wal_head
+from logicalrep.transactions.table_names import TableName
+from tests.pipeline.catalog.search.comparing import difference
+from tests.pipeline.catalog.search.generating import History, Statement
+from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
+from tests.pipeline.comparison import query_rows
+from tests.pipeline.test_replicate import replicate_once, settings
+from tests.postgres.servers import Database, create_database
+from tests.waiting import eventually
+
+_OPTIONS = "-c TimeZone=UTC -c extra_float_digits=3 -c synchronize_seqscans=off -c lock_timeout=5s"
+# The published rows of each table. The texts of arrays of enums are told apart from those of enums by a cast.
+_ENTRIES = """
+SELECT schemaname, tablename, attnames, rowfilter, ARRAY(
+    SELECT attname || CASE WHEN typcategory = 'A' THEN '::text[]' ELSE '' END
+    FROM unnest(attnames) WITH ORDINALITY AS published (name, ordinal)
+    JOIN pg_attribute ON attname = name AND attrelid = format('%%I.%%I', schemaname, tablename)::regclass
+    JOIN pg_type AS type ON type.oid = atttypid ORDER BY ordinal
+)
+FROM pg_publication_tables WHERE pubname = 'p' ORDER BY 1, 2
+"""
+_SETTINGS = ("publish = 'insert'", "publish_via_partition_root = false", "publish_generated_columns = stored")
+DOWN = ("down", "down, then refreshes too early")
+"""What `replicate` does in phases that take the least time."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What happens to `replicate` and to the publication while histories are played."""
+
+    seed: object
+    phases: int = 4
+    settings: TableSettings = field(default_factory=TableSettings)
+    changes_publication: bool = False
+    """Whether a statement changes the whole publication, so that all tables are loaded again."""
+    is_ours: bool = False
+    """Whether `replicate` makes the publication and keeps it complete; else it is the user's."""
+
+    kinds: tuple[str, ...] = (
+        *DOWN,
+        "down, then killed",
+        "runs",
+        "runs, and refreshes too early",
+    )
+    """What `replicate` may do in a phase."""
+
+    def moments(self) -> list[str]:
+        """Return what `replicate` does in each phase."""
+        return random.Random(f"{self.seed}/moments").choices(self.kinds, k=self.phases)
+
+
+@dataclass
+class Outcome:
+    """What came of histories."""
+
+    wrong: dict[str, str] = field(default_factory=dict)
+    """What is wrong, by the history's name."""
+    loads: dict[str, list[str]] = field(default_factory=dict)
+    """The reasons for loads after the first, by the history's name."""
+    statements: int = 0
+    refused: int = 0
+    """The statements that the server refused."""
+
+
+class _Watched(Observer):
+    """Collects the reasons for loads, and why tables stop."""
+
+    def __init__(self) -> None:
+        self.reasons: list[tuple[str, str]] = []
+        self.stopped: dict[str, str] = {}
+
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+        self.reasons += [(table.schema, f"{table.name}: {reason}") for table in tables]
+
+    def on_table_stopped(self, table: TableName, reason: str) -> None:
+        self.stopped[str(table)] = reason
+
+
+def play(histories: Sequence[History], schedule: Schedule, folder: Path, *, major: int = 18) -> Outcome:
+    """Play histories in a new database, and return what came of them."""
+    with ExitStack() as stack:
+        database = stack.enter_context(create_database(major))
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(load_counts, "MOST_LOADS", 1_000_000)
+        players = [
+            stack.enter_context(psycopg.connect(database.dsn, autocommit=True, options=_OPTIONS)) for _ in range(2)
+        ]
+        return _Play(histories, schedule, folder, database, players).run()
+
+
+class _Play:
+    def __init__(
+        self,
+        histories: Sequence[History],
+        schedule: Schedule,
+        folder: Path,
+        database: Database,
+        players: Sequence[psycopg.Connection[Any]],
+    ) -> None:
+        self._histories = histories
+        self._schedule = schedule
+        self._folder = folder
+        self._database = database
+        self._players = players
+        self._chance = random.Random(f"{schedule.seed}/play")
+        self._watched = _Watched()
+        self._options = {"publication": "p", "table_settings": schedule.settings}
+        self._outcome = Outcome()
+
+    def run(self) -> Outcome:
+        self._set_up()
+        replicate_once(self._database, self._folder, **self._options)
+        moments = self._schedule.moments()
+        for number, moment in enumerate(moments):
+            statements = self._interleaved(number)
+            with ExitStack() as stack:
+                if "too early" in moment:
+                    stack.enter_context(_early_refreshes(self._database.dsn, self._chance.randint(1, 4)))
+                if moment.startswith("runs"):
+                    self._run_meanwhile(statements)
+                else:
+                    self._play(statements)
+                    if "killed" in moment:
+                        self._run_with_kills()
+                self._run_once()
+            # What is wrong now may be loaded later, and be right again.
+            self._compare(number)
+        for schema, reason in self._watched.reasons:
+            self._outcome.loads.setdefault(schema.removesuffix("_b"), []).append(reason)
+        return self._outcome
+
+    def _set_up(self) -> None:
+        player, is_ours = self._players[0], self._schedule.is_ours
+        if not is_ours:
+            player.execute("CREATE PUBLICATION p WITH (publish_via_partition_root = true)")
+        for each in self._histories:
+            texts = [f"CREATE SCHEMA {each.name}", f"CREATE SCHEMA {each.name}_b", f"SET search_path = {each.name}"]
+            texts += each.setup
+            texts += [f"ALTER PUBLICATION p ADD TABLE {entry}" for entry in each.entries if not is_ours]
+            player.execute("; ".join(texts).replace("{schema}", each.name).encode())
+
+    # Statements
+
+    def _interleaved(self, phase: int) -> list[tuple[str, list[Statement]]]:
+        """Return the histories' statements of a phase in a random order, those of one transaction together."""
+        queues = [
+            [(each.name, list(part)) for _, part in groupby(each.phases[phase], lambda statement: statement.step)]
+            for each in self._histories
+        ]
+        order = [number for number, queue in enumerate(queues) for _ in queue]
+        self._chance.shuffle(order)
+        steps = [iter(queue) for queue in queues]
+        return [next(steps[number]) for number in order]
+
+    def _play(self, parts: Sequence[tuple[str, list[Statement]]]) -> None:
+        publication = self._chance.randrange(len(parts) + 1) if self._schedule.changes_publication and parts else None
+        for number, (schema, statements) in enumerate(parts):
+            if number == publication:
+                self._change_publication()
+            for player in self._players if any(each.session for each in statements) else self._players[:1]:
+                player.execute(f"SET search_path = {schema}".encode())
+            for text, session, _ in statements:
+                self._outcome.statements += 1
+                try:
+                    self._players[session].execute(text.replace("{schema}", schema).encode())
+                except psycopg.Error:
+                    self._outcome.refused += 1
+            for player in self._players:
+                if player.info.transaction_status != TransactionStatus.IDLE:
+                    player.execute("ROLLBACK")
+
+    def _change_publication(self) -> None:
+        """Change what the publication sends, and change it back; or drop it and make it again."""
+        player, kind = self._players[0], self._chance.randrange(3)
+        player.execute("SET search_path = ''")
+        if kind == 2:
+            entries = player.execute(
+                "SELECT format('%%I.%%I', nspname, relname), (SELECT ' (' || string_agg(quote_ident(attname), ', ') || ')' "
+                "FROM pg_attribute WHERE attrelid = prrelid AND attnum = ANY (prattrs::int2[])), "
+                "' WHERE (' || pg_get_expr(prqual, prrelid) || ')' FROM pg_publication_rel "
+                "JOIN pg_class AS class ON class.oid = prrelid JOIN pg_namespace AS n ON n.oid = relnamespace",
+                (),
+            ).fetchall()
+            listed = ", ".join(f"TABLE {name}{columns or ''}{where or ''}" for name, columns, where in entries)
+            player.execute(
+                f"DROP PUBLICATION p; CREATE PUBLICATION p{' FOR ' * bool(listed)}{listed} "
+                "WITH (publish_via_partition_root = true)".encode()
+            )
+            return
+        setting = _SETTINGS[kind]
+        player.execute(f"ALTER PUBLICATION p SET ({setting})".encode())
+        for each in self._histories:
+            # Rows that are not sent: their tables have to be loaded, though all is as before afterwards.
+            for entry in each.entries:
+                table = entry.split()[0]
+                with suppress(psycopg.Error):
+                    player.execute(f"UPDATE {each.name}.{table} SET id = id + 5000 WHERE id = 1".encode())
+        player.execute(
+            "ALTER PUBLICATION p SET (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
+        )
+
+    # `replicate`
+
+    def _run_once(self) -> None:
+        with suppress(TablesStoppedError):
+            replicate_with(
+                settings(self._database, self._folder, once=True, **self._options),
+                self._watched,
+                engine=SequentialEngine(),
+            )
+
+    def _run_with_kills(self) -> None:
+        """End runs at a write, one after another, until one ends by itself."""
+        with pytest.MonkeyPatch.context() as patch:
+            kills, write = Kills(patch), 0
+            while True:
+                write += self._chance.randint(1, 40)
+                kills.at(write)
+                try:
+                    self._run_once()
+                except Killed:
+                    continue
+                return
+
+    def _run_meanwhile(self, parts: Sequence[tuple[str, list[Statement]]]) -> None:
+        refreshes, stop, query = count(1), threading.Event(), Catalog.query_tables
+        seen, errors = [0], []
+
+        def counted(catalog: Catalog) -> Any:
+            found = query(catalog)
+            seen[0] = next(refreshes)
+            return found
+
+        def run() -> None:
+            try:
+                replicate_with(
+                    settings(self._database, self._folder, every=0.0, **self._options),
+                    self._watched,
+                    engine=SequentialEngine(),
+                    stop=stop,
+                )
+            except BaseException as error:
+                errors.append(error)
+
+        def is_up_to_date() -> bool:
+            if errors:
+                raise errors[0]
+            state = State.read(Storage(str(self._folder)))
+            return (
+                state.lsn >= end and seen[0] > before and all(each.state != "loading" for each in state.tables.values())
+            )
+
+        thread = threading.Thread(target=run)
+        with (
+            mock.patch.object(catalogs, "LOOK_AGAIN", 0.3),
+            mock.patch.object(checkpoints, "SAVE_AGAIN", 0.1),
+            mock.patch.object(Catalog, "query_tables", counted),
+        ):
+            thread.start()
+            try:
+                self._play(parts)
+                end, before = query_wal_head(self._players[0]), seen[0] + 1
+                eventually(is_up_to_date, seconds=60)
+            finally:
+                stop.set()
+                thread.join()
+
+    # Comparison
+
+    def _compare(self, phase: int) -> None:
+        wrong: dict[str, str] = {}
+        with psycopg.connect(self._database.dsn, options=_OPTIONS) as connection:
+            for schema, table, columns, where, listed in connection.execute(_ENTRIES, ()).fetchall():
+                condition = "" if where is None else f" WHERE {where}"
+                query = sql.SQL(f"SELECT {', '.join(listed)} FROM {schema}.{table}{condition}")
+                expected = query_rows(connection, query)
+                reason = self._watched.stopped.get(f"{schema}.{table}")
+                found = difference(self._folder / schema / table, columns, expected, self._schedule.settings)
+                if reason:
+                    found = f"it is stopped: {reason}"
+                if found:
+                    name = schema.removesuffix("_b")
+                    wrong[name] = f"{wrong.get(name, '')}{schema}.{table} after phase {phase + 1}: {found}\n"
+        self._outcome.wrong = wrong | self._outcome.wrong
+
+
+@contextmanager
+def _early_refreshes(dsn: str, number: int) -> Iterator[None]:
+    """Let some refreshes see the catalog as it was before; as those do that are made right after a commit was received."""
+    left, lock, refresh = [number], threading.Lock(), Catalog.refresh
+    asked = threading.local()
+
+    with psycopg.connect(dsn) as holder:
+        holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        (snapshot,) = holder.execute("SELECT pg_export_snapshot()").fetchall()[0]
+
+        @contextmanager
+        def early_state(connection: Any) -> Iterator[None]:
+            with lock:
+                is_early = getattr(asked, "is_for_rows", False) and left[0] > 0
+                left[0] -= is_early
+            if not is_early:
+                with one_state(connection):
+                    yield
+                return
+            with connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'".encode())
+                yield
+
+        def early_refresh(catalog: Catalog, oids: Any) -> Any:
+            asked.is_for_rows = True
+            try:
+                return refresh(catalog, oids)
+            finally:
+                asked.is_for_rows = False
+
+        with (
+            mock.patch.object(catalogs, "one_state", early_state),
+            mock.patch.object(Catalog, "refresh", early_refresh),
+        ):
+            yield
+        holder.rollback()
+
+
+__all__ = ["DOWN", "Outcome", "Schedule", "play"]

@@ -1,0 +1,301 @@
+"""What may happen to a table: random statements, with a rough model of what is there, so that most of them succeed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, ClassVar
+
+Action = Callable[[], list[str]]
+_ALWAYS = 4
+"""The weight from which on an action is in each history."""
+VALUES = {
+    "int": "{n}",
+    "bigint": "{n}",
+    "text": "'v{n}'",
+    "varchar(9)": "'v{n}'",
+    "numeric(6,2)": "{n}.25",
+    "numeric(9,2)": "{n}.75",
+    "numeric": "{n}.125",
+    "cidr": "'10.0.{n}.0/24'",
+    "inet": "'10.0.{n}.1/8'",
+    "regproc": "'now'",
+    "regprocedure": "'now()'",
+    "regclass": "'pg_class'",
+}
+"""A value of each type, by a number below 250."""
+WIDER = {"varchar(9)": "text", "numeric(6,2)": "numeric(9,2)", "numeric(9,2)": "numeric"}
+REWRITTEN = {"int": "bigint", "cidr": "inet", "regproc": "regprocedure", "text": "varchar(9)", "numeric": "bigint"}
+
+
+@dataclass
+class Now:
+    """The chance of a history, its numbers, and whether a transaction is open."""
+
+    chance: random.Random
+    number: int = 100
+    is_in_transaction: bool = False
+    taken: dict[CodeType, bool] = field(default_factory=dict)
+    """Whether a kind of action happens in this history: where few do, one does not hide another by a load."""
+
+    def takes(self, action: Any) -> bool:
+        """Return whether a kind of action happens in this history."""
+        if action.__code__ not in self.taken:
+            self.taken[action.__code__] = self.chance.random() < 0.4
+        return self.taken[action.__code__]
+
+    def next(self) -> int:
+        """Return a number that was not there before."""
+        self.number += 1
+        return self.number
+
+    def value(self, type_: str) -> str:
+        """Return a value of a type."""
+        return VALUES[type_].format(n=self.chance.randrange(250))
+
+
+@dataclass
+class Subject:
+    """Tables of a history, and what may happen to them; a copy of it is the model before a transaction."""
+
+    needs_own_entries: ClassVar[bool] = False
+    """Whether it writes entries of the publication, which must then be the user's."""
+
+    def setup(self, now: Now) -> list[str]:
+        """Return the statements that make the tables."""
+        raise NotImplementedError
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The entries of the publication after the setup."""
+        raise NotImplementedError
+
+    def actions(self, now: Now) -> list[tuple[int, Action]]:
+        """Return what may happen now, each with its weight."""
+        raise NotImplementedError
+
+    def act(self, now: Now) -> list[str]:
+        """Return the statements of one random action; the model has them."""
+        actions = [(weight, action) for weight, action in self.actions(now) if weight >= _ALWAYS or now.takes(action)]
+        actions = actions or self.actions(now)
+        return now.chance.choices([action for _, action in actions], [weight for weight, _ in actions])[0]()
+
+    def on_refresh(self) -> None:
+        """Know that there was a refresh of the catalog since the last statement."""
+
+
+@dataclass
+class Columns(Subject):
+    """A table whose columns, types, files and keys change; the few names are used again and again."""
+
+    columns: dict[str, str] = field(default_factory=lambda: {"a": "int", "b": "text"})
+    key: str = "id"
+    generated: str | None = None
+    has_index: bool = False
+    spare: ClassVar[tuple[str, ...]] = ("a", "b", "c")
+    published: ClassVar[tuple[str, ...]] = ("t",)
+
+    def setup(self, now: Now) -> list[str]:
+        self.columns = {
+            name: now.chance.choice(["int", "text", "cidr", "regproc", *VALUES])
+            for name in self.spare[: now.chance.randint(1, 3)]
+        }
+        listed = "".join(f", {name} {type_}" for name, type_ in self.columns.items())
+        if now.chance.random() < 0.4:
+            self.generated = "g"
+            listed += ", g int GENERATED ALWAYS AS (id * 2) STORED"
+        return [
+            f"CREATE TABLE t (id int NOT NULL, k int NOT NULL DEFAULT 1{listed}, CONSTRAINT t_key PRIMARY KEY (id))",
+            *(["ALTER TABLE t REPLICA IDENTITY FULL"] if now.chance.random() < 0.4 else []),
+            *(statement for number in (1, 2, 3) for statement in self._insert(now, number)),
+        ]
+
+    def actions(self, now: Now) -> list[tuple[int, Action]]:
+        free = [name for name in self.spare if name not in self.columns]
+        some = list(self.columns)
+        found: list[tuple[int, Action]] = [
+            (8, lambda: self._insert(now, now.next())),
+            (6, lambda: self._update(now)),
+            (2, lambda: [f"DELETE FROM t WHERE id % 4 = {now.chance.randrange(4)}"]),
+            (1, lambda: ["TRUNCATE t"]),
+            (1, lambda: self._harmless(now)),
+            (2, lambda: [f"ALTER TABLE t REPLICA IDENTITY {now.chance.choice(['FULL', 'DEFAULT'])}"]),
+            (2, lambda: self._rekey(now)),
+            (1, lambda: self._index(now)),
+            (2 if self.generated is None else _ALWAYS, lambda: self._generated(now)),
+        ]
+        if free:
+            found.append((4, lambda: self._add(now, now.chance.choice(free))))
+        if some:
+            found += [
+                (3, lambda: self._drop(now.chance.choice(some))),
+                (3, lambda: self._drop_and_add(now, now.chance.choice([*some, some[-1], some[-1]]))),
+                (2, lambda: self._retype(now, now.chance.choice(some))),
+            ]
+        if some and free:
+            found.append((4, lambda: self._rename(now.chance.choice(some), now.chance.choice(free))))
+        if len(some) > 1:
+            found.append((3, lambda: self._exchange(*now.chance.sample(some, 2))))
+        if not now.is_in_transaction:
+            found.append((1, lambda: [now.chance.choice(["VACUUM FULL t", "CLUSTER t USING t_key"])]))
+        return found
+
+    def _insert(self, now: Now, number: int) -> list[str]:
+        given = {name: now.value(type_) for name, type_ in self.columns.items() if now.chance.random() < 0.7}
+        if "k" in self.key and now.chance.random() < 0.4:
+            given["k"], number = str(now.next()), now.chance.randrange(1, 4)
+        names, values = (", ".join(part) for part in (["id", *given], [str(number), *given.values()]))
+        return [f"INSERT INTO t ({names}) VALUES ({values})"]
+
+    def _update(self, now: Now) -> list[str]:
+        rows = now.chance.choice(["", " WHERE id = 1", " WHERE id = 2", " WHERE id > 100", " WHERE k > 1"])
+        if now.chance.random() < 0.2:
+            change = now.chance.choice(["id = id + 1000", "k = k + 1000"])
+        elif self.columns and now.chance.random() < 0.9:
+            name = now.chance.choice(list(self.columns))
+            change = f"{name} = {now.value(self.columns[name])}"
+        else:
+            change = "k = k"
+        return [f"UPDATE t SET {change}{rows}"]
+
+    def _harmless(self, now: Now) -> list[str]:
+        return [
+            now.chance.choice(
+                [
+                    "ALTER TABLE t ALTER k SET DEFAULT 7",
+                    "GRANT SELECT ON t TO pg_monitor",
+                    "COMMENT ON TABLE t IS 'one'",
+                    "ALTER TABLE t ALTER id SET STATISTICS 50",
+                    "ANALYZE t",
+                ]
+            )
+        ]
+
+    def _add(self, now: Now, name: str) -> list[str]:
+        type_ = self.columns[name] = now.chance.choice(["int", "int", "text", *VALUES])
+        default = f" DEFAULT {now.value(type_)}" if now.chance.random() < 0.5 else ""
+        if type_ == "int" and now.chance.random() < 0.1:
+            default = " DEFAULT (random() * 1000)::int"
+        return [f"ALTER TABLE t ADD {name} {type_}{default}"]
+
+    def _drop(self, name: str) -> list[str]:
+        del self.columns[name]
+        return [f"ALTER TABLE t DROP {name}"]
+
+    def _drop_and_add(self, now: Now, name: str) -> list[str]:
+        if now.chance.random() < 0.4:
+            self.columns[name] = now.chance.choice(["int", "text"])
+        # In the model it is the last one now, as it is in the table.
+        type_ = self.columns.pop(name)
+        self.columns[name] = type_
+        default = f" DEFAULT {now.value(type_)}" if now.chance.random() < 0.4 else ""
+        before = [f"UPDATE t SET {name} = {now.value(type_)}"] if now.chance.random() < 0.5 else []
+        after = self._insert(now, now.next()) if now.chance.random() < 0.5 else []
+        return [*before, f"ALTER TABLE t DROP {name}, ADD {name} {type_}{default}", *after]
+
+    def _retype(self, now: Now, name: str) -> list[str]:
+        type_ = self.columns[name]
+        if type_ in WIDER and now.chance.random() < 0.7:
+            self.columns[name] = WIDER[type_]
+            return [f"ALTER TABLE t ALTER {name} TYPE {WIDER[type_]}"]
+        if type_ == "int" and now.chance.random() < 0.5:
+            return [f"ALTER TABLE t ALTER {name} TYPE int USING {name} + 1000"]
+        later = self.columns[name] = REWRITTEN.get(type_, "text")
+        # Some keep their bytes, and the server writes nothing anew then, but they have other texts.
+        using = "" if type_ in ("cidr", "regproc") else f" USING {name}::text::{later}"
+        return [f"ALTER TABLE t ALTER {name} TYPE {later}{using}"]
+
+    def _rename(self, name: str, later: str) -> list[str]:
+        self.columns = {later if each == name else each: type_ for each, type_ in self.columns.items()}
+        return [f"ALTER TABLE t RENAME {name} TO {later}"]
+
+    def _exchange(self, one: str, other: str) -> list[str]:
+        of = {one: other, other: one}
+        self.columns = {of.get(name, name): type_ for name, type_ in self.columns.items()}
+        return [f"ALTER TABLE t RENAME {a} TO {b}" for a, b in ((one, "x"), (other, one), ("x", other))]
+
+    def _rekey(self, now: Now) -> list[str]:
+        self.key = now.chance.choice([key for key in ("id", "id, k", "k, id") if key != self.key])
+        changed = f"ALTER TABLE t DROP CONSTRAINT t_key, ADD CONSTRAINT t_key PRIMARY KEY ({self.key})"
+        return [changed, *(self._insert(now, now.next()) if now.chance.random() < 0.7 else [])]
+
+    def _index(self, now: Now) -> list[str]:
+        if self.has_index:
+            self.has_index = False
+            return ["DROP INDEX t_index", *(["ALTER TABLE t REPLICA IDENTITY DEFAULT"] if now.number % 2 else [])]
+        self.has_index = True
+        return [
+            "CREATE UNIQUE INDEX t_index ON t (k, id)",
+            "ALTER TABLE t REPLICA IDENTITY USING INDEX t_index",
+        ]
+
+    def _generated(self, now: Now) -> list[str]:
+        if self.generated is None:
+            self.generated = "g"
+            return ["ALTER TABLE t ADD g int GENERATED ALWAYS AS (id * 2) STORED"]
+        how = now.chance.choice(
+            ["DROP g", "ALTER g DROP EXPRESSION", "ALTER g DROP EXPRESSION", "ALTER g SET EXPRESSION AS (id * 3)"]
+        )
+        if how == "DROP g":
+            self.generated = None
+        return [f"ALTER TABLE t {how}"]
+
+
+@dataclass
+class Plain(Subject):
+    """A table with one plain change of its columns or its key between two refreshes: it is followed without a load."""
+
+    columns: dict[str, str] = field(default_factory=lambda: {"a": "varchar(9)", "b": "numeric(6,2)", "c": "int"})
+    key: str = "id"
+    is_changed: bool = False
+    published: ClassVar[tuple[str, ...]] = ("p",)
+
+    def setup(self, now: Now) -> list[str]:
+        listed = "".join(f", {name} {type_}" for name, type_ in self.columns.items())
+        return [
+            f"CREATE TABLE p (id int NOT NULL, k int NOT NULL DEFAULT 1{listed}, CONSTRAINT p_key PRIMARY KEY (id))",
+            *(statement for _ in range(3) for statement in self._insert(now)),
+        ]
+
+    def actions(self, now: Now) -> list[tuple[int, Action]]:
+        found: list[tuple[int, Action]] = [
+            (4, lambda: self._insert(now)),
+            (2, lambda: [f"UPDATE p SET k = k + 1 WHERE id % 2 = {now.chance.randrange(2)}"]),
+            (1, lambda: [f"DELETE FROM p WHERE id % 5 = {now.chance.randrange(5)}"]),
+        ]
+        if not self.is_changed and not now.is_in_transaction:
+            found.append((4, lambda: self._change(now)))
+        return found
+
+    def on_refresh(self) -> None:
+        self.is_changed = False
+
+    def _insert(self, now: Now) -> list[str]:
+        given = {name: now.value(type_) for name, type_ in self.columns.items()}
+        names, values = (", ".join(part) for part in (["id", *given], [str(now.next()), *given.values()]))
+        return [f"INSERT INTO p ({names}) VALUES ({values})"]
+
+    def _change(self, now: Now) -> list[str]:
+        self.is_changed = True
+        name, number = now.chance.choice(list(self.columns)), now.next()
+        kind = now.chance.randrange(5)
+        if kind == 0 and len(self.columns) > 1:
+            del self.columns[name]
+            return [f"ALTER TABLE p DROP {name}"]
+        if kind == 1:
+            self.columns = {f"r{number}" if each == name else each: of for each, of in self.columns.items()}
+            return [f"ALTER TABLE p RENAME {name} TO r{number}"]
+        if kind == 2 and self.columns[name] in WIDER:
+            self.columns[name] = WIDER[self.columns[name]]
+            return [f"ALTER TABLE p ALTER {name} TYPE {self.columns[name]}"]
+        if kind == 3:
+            self.key = "id, k" if self.key == "id" else "id"
+            return [f"ALTER TABLE p DROP CONSTRAINT p_key, ADD CONSTRAINT p_key PRIMARY KEY ({self.key})"]
+        self.columns[f"n{number}"] = now.chance.choice(["int", "varchar(9)", "numeric(6,2)"])
+        default = now.chance.choice(["", f" DEFAULT {now.value(self.columns[f'n{number}'])}"])
+        return [f"ALTER TABLE p ADD n{number} {self.columns[f'n{number}']}{default}"]
+
+
+__all__ = ["Columns", "Now", "Plain", "Subject"]

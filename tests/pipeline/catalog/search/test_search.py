@@ -1,0 +1,82 @@
+"""Random histories end as the server's tables, and plain changes need no load; the search finds what mends keep out.
+
+Fifty histories take about 40 CPU-seconds with the server's, most of them for loads and for runs that are killed: `make
+test` has fifty, `make test-all` a hundred and the mutations, and `make soak` as many as there are in SEARCH minutes,
+from SEED on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from itertools import count
+
+import pytest
+
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from tests.pipeline.catalog.search.generating import History
+from tests.pipeline.catalog.search.mutations import MUTATIONS
+from tests.pipeline.catalog.search.playing import DOWN, Outcome, Schedule
+from tests.pipeline.catalog.search.searching import AT_ONCE, histories, outcome, shortened
+from tests.pipeline.catalog.test_schema_changes import KEPT, TEXTS
+
+pytestmark = pytest.mark.postgres
+
+MINUTES, SEED = float(os.environ.get("SEARCH", "0")), int(os.environ.get("SEED", "1"))
+_BATCHES = 4
+"""The batches of histories in which each mutation has to be found."""
+
+
+def schedule(seed: int, phases: int = 3) -> Schedule:
+    """Return the schedule of a seed: of eight, all differ."""
+    return Schedule(
+        seed,
+        phases,
+        settings=[TableSettings(), KEPT, TableSettings(), TEXTS][seed % 4],
+        changes_publication=seed % 8 == 3,
+        is_ours=seed % 8 in (4, 5),
+        # A publication that leaves changes out ends the command.
+        kinds=DOWN if seed % 8 == 3 else Schedule.kinds,
+    )
+
+
+def search(wanted: Schedule) -> None:
+    """Play fifty histories; fail with what is wrong, and with the loads that plain changes needed."""
+    played = histories(wanted)
+    result = outcome(played, wanted)
+    # Most of the server's refusals are statements that follow one which it refused.
+    assert result.refused < result.statements / 10
+    assert "\n\n".join(map(str, shortened(played, wanted, result))) == ""
+    if not wanted.changes_publication:
+        assert loads_of_plain_changes(played, result) == {}
+
+
+def loads_of_plain_changes(played: list[History], result: Outcome) -> dict[str, list[str]]:
+    """Return the reasons for loads of tables that had plain changes alone."""
+    plain = {each.name for each in played if each.is_plain}
+    return {name: reasons for name, reasons in result.loads.items() if name in plain}
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(4, marks=pytest.mark.thorough)])
+def test_tables_end_as_the_servers(seed: int) -> None:
+    search(schedule(seed))
+
+
+@pytest.mark.skipif(not MINUTES, reason="SEARCH has the minutes")
+def test_tables_end_as_the_servers_for_minutes() -> None:
+    end = time.monotonic() + 60 * MINUTES
+    for seed in count(SEED):
+        search(schedule(seed, phases=2 + seed % 4))
+        if time.monotonic() > end:
+            return
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_what_is_wrong_without_a_mend_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    MUTATIONS[name](monkeypatch)
+    for seed in range(1, 1 + _BATCHES):
+        wanted = Schedule(seed, phases=3, changes_publication=seed == 3, kinds=DOWN)
+        if outcome(histories(wanted), wanted).wrong:
+            return
+    raise AssertionError(f"{AT_ONCE * _BATCHES} histories are right though {name}")
