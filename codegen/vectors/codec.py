@@ -121,6 +121,16 @@ class Reader:
 
     def message(self, sender: str = "server") -> tuple[Message, Fields]:
         """Return the message that the bytes are, and its fields."""
+        message = self.begun(sender)
+        if message is None:
+            raise RefusedError("tag", 0, "no message begins so")
+        fields = self.operations(lower(self.view, message.fields))
+        if self.offset < len(self.data):
+            raise RefusedError("end", self.offset, "bytes are left")
+        return message, fields
+
+    def begun(self, sender: str) -> Message | None:
+        """Return the message that the bytes begin with; None where none begins so."""
         awaited = [
             one
             for one in self.view.messages
@@ -130,13 +140,7 @@ class Reader:
         ]
         ordered = sorted(awaited, key=lambda one: one.is_tagged)
         tagged = next((one for one in awaited if one.is_tagged), None)
-        message = next((one for one in ordered if self._begins(one)), tagged)
-        if message is None:
-            raise RefusedError("tag", 0, "no message begins so")
-        fields = self.operations(lower(self.view, message.fields))
-        if self.offset < len(self.data):
-            raise RefusedError("end", self.offset, "bytes are left")
-        return message, fields
+        return next((one for one in ordered if self._begins(one)), tagged)
 
     def _begins(self, message: Message) -> bool:
         """Return whether the message's first integers may be those of the bytes, but for a length."""

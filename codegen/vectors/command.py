@@ -18,6 +18,7 @@ from codegen.spec.reader import load
 from codegen.spec.versions import View, view, views
 from codegen.vectors.captured import captured, vector
 from codegen.vectors.codec import Reader, RefusedError, awaited, facts_of, write
+from codegen.vectors.conversations import CONVERSATIONS, conversations
 from codegen.vectors.samples import Samples, damaged
 from codegen.vectors.sequences import sequences
 
@@ -29,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", type=Path, metavar="DIR", help="the folder that the files are written to")
     add_spec(parser)
     parser.add_argument("--captures", type=Path, default=ROOT / "tests" / "captures", help="the folder of the captures")
+    parser.add_argument(
+        "--conversations", type=Path, default=CONVERSATIONS, help="the folder of the conversations of two sides"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
             found = list(captured(protocol, options.captures))
             _write(options.directory / f"{protocol.name}-captured.json", protocol, found)
             found = list(sequences(protocol, views(protocol)))
+            _write(options.directory / f"{protocol.name}-sequences.json", protocol, found, "sequences")
+        elif found := list(conversations(protocol, options.conversations)):
             _write(options.directory / f"{protocol.name}-sequences.json", protocol, found, "sequences")
     shutil.copyfile(SCHEMA, options.directory / SCHEMA.name)
     print(f"wrote {options.directory / SCHEMA.name}")

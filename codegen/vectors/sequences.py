@@ -11,7 +11,7 @@ from typing import Any
 
 from codegen.lowering.rows import looked_up, lower
 from codegen.spec.layouts import OUTSIDE, Message
-from codegen.spec.model import Protocol
+from codegen.spec.model import Protocol, fact_of, value_of
 from codegen.spec.versions import View
 from codegen.vectors.codec import Fields, write
 from codegen.vectors.samples import Samples
@@ -69,10 +69,15 @@ class _Session:
     def _follow(self, message: Message, values: Fields) -> None:
         if message.describes is not None:
             self.described.add((message.name, values[message.describes]))
-        self.block = message.opens or (OUTSIDE if self.block in message.closes else self.block)
-        for fact, holds in ((message.sets, True), (message.clears, False)):
-            if fact is not None:
-                self.facts[fact] = holds
+        self.block = follow(message, self.block, self.facts)
+
+
+def follow(message: Message, block: str, facts: dict[str, Any]) -> str:
+    """Change the session facts as a message does, and return the block after it."""
+    for condition, holds in ((message.sets, True), (message.clears, False)):
+        if condition is not None:
+            facts[str(fact_of(condition))] = value_of(condition) or holds
+    return message.opens or (OUTSIDE if block in message.closes else block)
 
 
 def sequences(protocol: Protocol, shown: tuple[View, ...]) -> Iterator[dict[str, Any]]:

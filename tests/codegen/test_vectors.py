@@ -13,7 +13,7 @@ import pytest
 from codegen.__main__ import main
 from logicalrep_protocol import Decoder, walsender
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
-from logicalrep_protocol.pgwire import v3_0, v3_2
+from logicalrep_protocol.pgwire import Session, v3_0, v3_2
 from logicalrep_protocol.pgwire.layouts import PGWIRE
 from logicalrep_protocol.versions import PARSE
 from logicalrep_runtime.errors import DecodeError
@@ -143,11 +143,34 @@ def test_the_decoder_reads_every_sequence(folder: Path) -> None:
     assert blocks == {"outside", "transaction", "prepared transaction", "stream"}
 
 
+def test_a_session_reads_every_sequence_of_both_sides(folder: Path) -> None:
+    content = json.loads((folder / "pgwire-sequences.json").read_text(encoding="utf-8"))
+    names, blocks, versions = set(), set(), set()
+    for sequence in content["sequences"]:
+        session = Session(sequence["version"], **sequence["session"])
+        for entry in sequence["messages"]:
+            data, sender = bytes.fromhex(entry["bytes"]), entry.get("from", "server")
+            facts = dict(session.facts)
+            message = session.decode(data, sender=sender)
+            assert type(message).__name__ == entry["message"]
+            assert message.build() == data
+            assert {"block": session.block, "version": session.version, **session.facts} == entry["state"], entry
+            steps = walk(PGWIRE, session.version, data, facts=facts, sender=sender)
+            read = [(step.path, plain(step)) for step in steps if step.operation.kind != "repeat"]
+            assert read == list(leaves(entry["fields"])), entry
+            names.add(entry["message"])
+            blocks.add(session.block)
+            versions.add(session.version)
+    assert len(names) == len(PGWIRE.messages) - 6  # Those that need a domain were never recorded.
+    assert blocks == {"outside", "session start", "copy to the server", "copy to the client", "copy both ways"}
+    assert versions == {1, 2}
+
+
 def test_every_file_is_as_the_schema_says(folder: Path) -> None:
     schema = json.loads((folder / "vectors.schema.json").read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
     files = [path for path in folder.glob("*.json") if path.name != "vectors.schema.json"]
-    assert len(files) == 9
+    assert len(files) == 10
     for path in files:
         content = json.loads(path.read_text(encoding="utf-8"))
         validator.validate(content)
