@@ -1,13 +1,13 @@
-"""The bytes of one message of each name, row by row: as a server sent it where there is a capture, else made up."""
+"""The bytes of one message of each name, row by row: as it was sent where it is recorded, else made up."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from codegen.lowering.operations import Bytes, Integer, Text
 from codegen.lowering.rows import lower
@@ -16,7 +16,8 @@ from codegen.spec.layouts import Message
 from codegen.spec.model import Protocol
 from codegen.spec.versions import View, view, views
 from codegen.vectors.captured import messages_of
-from codegen.vectors.codec import Reader, RefusedError, Written, write
+from codegen.vectors.codec import Fields, Reader, RefusedError, Written, write
+from codegen.vectors.conversations import CONVERSATIONS, connections
 from codegen.vectors.samples import Samples
 
 CAPTURE = ROOT / "tests/captures/pg18/twophase/v4-live.walsender.jsonl.gz"
@@ -43,37 +44,70 @@ class Example:
     lines: tuple[Line, ...]
 
 
-def examples(protocol: Protocol, capture: Path = CAPTURE) -> dict[str, Example]:
+@dataclass(frozen=True)
+class _Sent:
+    """A message that a client or a server sent."""
+
+    origin: str
+    server: int
+    now: View
+    message: Message
+    data: bytes
+    fields: Fields
+
+    @property
+    def rank(self) -> tuple[int, int, int, int]:
+        """The least for the newest layout, the newest server, the most rows, and then the fewest bytes."""
+        written = write(self.now, self.message, self.fields)[1]
+        rows = {re.sub(r"\d+", "", one.path) for one in written if one.end > one.start}
+        return (-self.now.defined_in(self.message), -self.server, -len(rows), len(self.data))
+
+
+def examples(protocol: Protocol, capture: Path = CAPTURE, conversations: Path = CONVERSATIONS) -> dict[str, Example]:
     """Return an example of each message of the newest version, by the message's name."""
     newest = view(protocol, len(protocol.versions))
     found = {message.name: _made(newest, message) for message in newest.messages}
-    return found | (_sent(protocol, capture) if protocol.has_decoder and capture.is_file() else {})
+    best: dict[str, _Sent] = {}
+    captured = _captured(protocol, capture) if protocol.has_decoder and capture.is_file() else ()
+    for sent in (*captured, *_said(protocol, conversations)):
+        best[sent.message.name] = min(best.get(sent.message.name, sent), sent, key=lambda one: one.rank)
+    return found | {
+        name: Example(sent.origin, tuple(_lines(sent.data, write(sent.now, sent.message, sent.fields)[1])))
+        for name, sent in best.items()
+    }
 
 
 def _made(now: View, message: Message) -> Example:
     facts = dict.fromkeys((fact.name for fact in now.protocol.session), False)
     data, written = write(now, message, Samples(now, facts).usual(lower(now, message.fields)))
-    return Example("An example", tuple(_lines(data, written)))
+    return Example("Made up", tuple(_lines(data, written)))
 
 
-def _sent(protocol: Protocol, capture: Path) -> dict[str, Example]:
-    """The fullest message of each name in a capture, of these the shortest; none that the spec does not read."""
-    best: dict[str, tuple[tuple[int, int], View, Message, bytes, dict[str, Any]]] = {}
+def _captured(protocol: Protocol, capture: Path) -> Iterator[_Sent]:
+    """Yield the messages of a capture; none that the spec does not read."""
     with gzip.open(capture, "rt", encoding="utf-8") as lines:
         header = json.loads(next(lines))
+        server = int(header["server_version"].split(".")[0])
         for _, data, now, facts in messages_of(protocol, views(protocol), header, lines):
             try:
                 message, fields = Reader(now, data, facts).message()
             except RefusedError:
                 continue  # A spec under work may know other layouts than the server.
-            rank = (-len(fields), len(data))
-            if message.name not in best or rank < best[message.name][0]:
-                best[message.name] = (rank, now, message, data, fields)
-    origin = f"As PostgreSQL {header['server_version'].split('.')[0]} sent it"
-    return {
-        name: Example(origin, tuple(_lines(data, write(now, message, fields)[1])))
-        for name, (_, now, message, data, fields) in best.items()
-    }
+            yield _Sent(f"As PostgreSQL {server} sent it", server, now, message, data, fields)
+
+
+def _said(protocol: Protocol, folder: Path) -> Iterator[_Sent]:
+    """Yield the messages of recorded conversations, of each connection up to one that the spec does not read."""
+    for one in connections(protocol, folder):
+        origins = {
+            "server": f"As PostgreSQL {one.server} sent it",
+            "client": f"As a client sent it to PostgreSQL {one.server}",
+        }
+        try:
+            for said in one.messages:
+                yield _Sent(origins[said.sender], one.server, said.now, said.message, said.data, said.fields)
+        except RefusedError:
+            continue  # The rest of the connection follows from what was not read.
 
 
 def _lines(data: bytes, written: list[Written]) -> Iterator[Line]:

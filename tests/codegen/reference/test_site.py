@@ -175,6 +175,16 @@ def test_a_new_field_appears_without_a_hand_edit(tmp_path: Path) -> None:
     assert "<code>cause</code>" in files["changes.html"]
 
 
+def test_what_an_edited_spec_does_not_read_is_made_up(tmp_path: Path) -> None:
+    spec = tmp_path / "spec"
+    shutil.copytree(SPEC, spec)
+    query = spec / "pgwire/query.yaml"
+    query.write_text(query.read_text(encoding="utf-8").replace("Byte1('Q')", "Byte1('q')"), encoding="utf-8")
+    page = reference.site(load(spec))[Path("pgwire.html")]
+    assert re.search(r"<figcaption>Made up:</figcaption>\s*<div.*?of a message Query\"", page)
+    assert re.search(r"<figcaption>As PostgreSQL 18 sent it:</figcaption>\s*<div.*?of a message ReadyForQuery\"", page)
+
+
 def test_a_new_version_gets_its_column_and_its_step(messages: Protocol) -> None:
     newest = replace(messages.versions[-1], number=5, module="v5", server=19)
     files = reference.site([replace(messages, versions=(*messages.versions, newest))])
@@ -281,5 +291,28 @@ def test_each_message_has_the_bytes_of_a_real_one_beside_its_layout(files: dict[
         top = {path.partition(".")[0].partition("[")[0] for _, path, _ in rows}
         always = {row.name for row in message.fields if not row.optional and row.when is None}
         assert always <= top | {"columns", "relation_ids"}
-    sent = files["walsender.html"].count("<figcaption>An example:")
-    assert sent == files["walsender.html"].count('<figure class="example">') > 4
+    made_up = files["walsender.html"].count("<figcaption>Made up:")
+    assert made_up == files["walsender.html"].count('<figure class="example">') > 4
+
+
+def test_a_message_of_a_recorded_conversation_says_who_sent_it(
+    files: dict[str, str], protocols: tuple[Protocol, ...]
+) -> None:
+    pgwire = next(protocol for protocol in protocols if protocol.name == "pgwire")
+    found = re.findall(r"<figcaption>(.*?):</figcaption>\s*<div.*?The bytes of a message (.*?)\"", files["pgwire.html"])
+    origins = {name: origin for origin, name in found}
+    assert list(origins) == [message.name for message in pgwire.messages]
+    # GSSAPI, Kerberos and SSPI need a domain.
+    assert {name for name, origin in origins.items() if origin == "Made up"} == {
+        "AuthenticationKerberosV5", "AuthenticationGSS", "AuthenticationGSSContinue", "AuthenticationSSPI",
+        "GSSENCRequest", "GSSResponse",
+    }  # fmt: skip
+    for message in pgwire.messages:
+        wanted = {"server": "As PostgreSQL", "client": "As a client sent it to PostgreSQL"}.get(message.sender, "As ")
+        assert origins[message.name].startswith((wanted, "Made up"))
+    assert origins["NegotiateProtocolVersion"] == "As PostgreSQL 16 sent it"
+    key = files["pgwire.html"].split('aria-label="The bytes of a message BackendKeyData"')[1].partition("</table>")[0]
+    # A length of 40 leaves 32 bytes for the key, as version 3.2 has them.
+    assert "<td><code>00 00 00 28</code></td>" in key
+    # Of several messages one is shown that has something in its list.
+    assert "columns[0].value" in files["pgwire.html"].split('aria-label="The bytes of a message DataRow"')[1]
