@@ -223,7 +223,7 @@ def test_status_and_verify_print_their_keys() -> None:
     assert json.loads(_json(verdict)) == json.loads(
         """{
           "table": "public.t", "result": "different", "rows": 3, "differing": 1, "is_least": true,
-          "examples": [{"kind": "changed", "key": {"id": "1"}, "server": {"id": "1"}, "place": {"id": "1"}}],
+          "examples": [{"kind": "changed", "key": {"id": "1"}, "server": {"id": "1"}, "destination": {"id": "1"}}],
           "reason": "r"
         }"""
     )
