@@ -60,12 +60,15 @@ class Batching:
 
     def _gather(self, count: int, size: int) -> bool:
         """Gather `count` messages or `size` bytes. Returns False if the messages ended before that."""
-        while self._messages() < count and self._size() < size:
+        messages, held = self._messages(), self._size()
+        while messages < count and held < size:
             batch = next(self._batches, None)
             if batch is None:
                 return False
             if len(batch):
                 self._waiting.append(batch)
+                messages += len(batch)
+                held += batch.size
         return True
 
     def _end(self) -> int:

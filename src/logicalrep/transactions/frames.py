@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from struct import Struct
 
 from logicalrep_protocol import walsender
@@ -87,4 +88,4 @@ def messages_of(envelopes: Sequence[bytes]) -> list[tuple[int, bytes]]:
 
 def last_lsn(envelopes: Sequence[bytes]) -> int:
     """Return the greatest LSN of envelopes; 0 without any."""
-    return int.from_bytes(max((envelope[LSN_BYTES] for envelope in envelopes), default=b""), "big")
+    return int.from_bytes(max(map(itemgetter(LSN_BYTES), envelopes), default=b""), "big")
