@@ -250,9 +250,9 @@ class Message:
 
 
 def told_apart(one: Message, other: Message) -> int | None:
-    """The number of bytes before what tells two messages of one tag apart; None if nothing does.
+    """Return the number of bytes before what tells two messages of one tag apart; None if nothing does.
 
-    That is -1 for two that come when a session waits for something else, else the offset of a constant.
+    The number is -1 for two that come when a session waits for something else, else the offset of a constant.
     """
     if one.when != other.when:
         return -1

@@ -1,6 +1,6 @@
 """Recorded conversations of real clients and servers: whole messages of both sides, and the state after each.
 
-As the readers of single messages, this follows the model alone and shares nothing with the session that is generated.
+This follows the model alone, as the readers of single messages do, and shares nothing with the generated session.
 """
 
 from __future__ import annotations

@@ -16,3 +16,19 @@ def loads_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     from logicalrep.pipeline.load import load_counts
 
     monkeypatch.setattr(load_counts, "MOST_LOADS", 1_000_000)
+
+
+@pytest.fixture
+def unseen(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Return a set of transaction ids that refreshes of the catalog do not see, although they have committed."""
+    from logicalrep.postgres.server import Connection
+    from logicalrep.postgres.visibility import Visibility, query_visibility
+
+    ids: set[int] = set()
+
+    def visibility(connection: Connection) -> Visibility:
+        found = query_visibility(connection)
+        return Visibility(found.end, found.running | ids)
+
+    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.query_visibility", visibility)
+    return ids

@@ -15,11 +15,10 @@ from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch, joined
 from logicalrep.arrow.changes.sent_relation import SentRelation
-from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.arrow.slices import sliced
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.apply import applying
-from logicalrep.pipeline.apply.applying import _ApplyTask, _parts
+from logicalrep.pipeline.apply.applying import _ApplyTask
 from logicalrep.pipeline.engines import spark as spark_module
 from logicalrep.pipeline.engines.spark import SparkEngine
 from logicalrep.pipeline.load import change_buffer as buffered
@@ -53,10 +52,9 @@ def test_a_part_is_sent_without_what_it_is_a_slice_of() -> None:
     assert list(pickle.loads(sent).changes) == [part]
 
 
-def test_parts_are_bounded_by_bytes_where_large_rows_are_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "_MOST_BYTES", 100_000)
+def test_parts_are_bounded_by_bytes_where_large_rows_are_neighbours() -> None:
     whole = inserts([10] * 500 + [60_000] * 8 + [300_000] + [10] * 500)
-    parts = [joined(part) for part in _parts([whole])]
+    parts = [joined(part) for part in in_parts([whole], 100_000)]
     assert [part.num_rows for part in parts if part.nbytes > 110_000] == [1]
     assert joined(parts) == whole
 

@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch, joined
+from logicalrep.arrow.changes.table_changes import in_parts
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import Here, SequentialEngine
@@ -214,7 +215,7 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
             history.step()
         changes = history.take()
         monkeypatch.setattr(applying, "_MOST_BYTES", changes[0].nbytes // 7)
-        parts = list(applying._parts(changes))
+        parts = list(in_parts(changes, changes[0].nbytes // 7))
         assert len(parts) > 2
         assert joined([batch for part in parts for batch in part]) == changes[0]
         version = log.version

@@ -12,8 +12,6 @@ from deltalake import DeltaTable
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
 from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.postgres.server import Connection
-from logicalrep.postgres.visibility import Visibility, query_visibility
 from tests.pipeline.catalog.test_schema_changes import kept_differences
 from tests.pipeline.catalog.test_unproven_changes import Loaded, create_two_tables, rows_of
 from tests.pipeline.test_replicate import replicate_meanwhile
@@ -90,15 +88,8 @@ class Waits(Loaded):
 
 
 def test_a_look_that_does_not_see_the_transaction_is_repeated_and_said_after_a_second(
-    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[set[int]]
+    db18: Database, tmp_path: Path, unseen: set[int], looks: list[set[int]]
 ) -> None:
-    unseen: set[int] = set()
-
-    def seen(connection: Connection) -> Visibility:
-        found = query_visibility(connection)
-        return Visibility(found.end, found.running | unseen)
-
-    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.query_visibility", seen)
     create_two_tables(db18)
     observer = Waits()
     with replicate_meanwhile(db18, tmp_path, observer, 5.0, publication="p") as caught_up:

@@ -22,8 +22,7 @@ from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.postgres.server import Connection, query_wal_head
-from logicalrep.postgres.visibility import Visibility, query_visibility
+from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences
@@ -353,16 +352,9 @@ def create_two_tables(db: Database) -> None:
 
 
 def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_on(
-    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    db18: Database, tmp_path: Path, unseen: set[int]
 ) -> None:
     """The server sends a commit before queries see it; with synchronous replication it may be long before."""
-    unseen: set[int] = set()
-
-    def seen(connection: Connection) -> Visibility:
-        found = query_visibility(connection)
-        return Visibility(found.end, found.running | unseen)
-
-    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.query_visibility", seen)
     create_two_tables(db18)
     observer = Loaded()
     with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from logicalrep.transactions.relations import TableDescription
 
 
@@ -47,6 +50,11 @@ class SentRelation:
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
         return asdict(self)
+
+    def index_in(self, lsns: NDArray[np.int64], ordinals: NDArray[np.int64]) -> int:
+        """Return the index of the first change behind it, among changes at these positions, in their order."""
+        first, end = (int(np.searchsorted(lsns, self.commit_lsn, side)) for side in ("left", "right"))
+        return first + int(np.searchsorted(ordinals[first:end], self.ordinal))
 
     @property
     def names(self) -> tuple[str, ...]:

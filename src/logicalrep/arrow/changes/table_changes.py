@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.changes.change_batch import UNREADABLE, ChangeBatch, joined
 from logicalrep.arrow.changes.sent_relation import SentRelation, in_order
+from logicalrep.arrow.slices import sliced
 
 _ENOUGH_ROWS, _ENOUGH_BYTES = 20_000, 8 << 20
 """The rows, and the bytes, from which on a batch is not joined with the next one."""
@@ -51,6 +52,11 @@ class TableChanges:
         return np.concatenate([np.empty(0, np.int64), *(batch.lsns for batch in self.batches)])
 
     @property
+    def ordinals(self) -> NDArray[np.int64]:
+        """The number of each change in its transaction."""
+        return np.concatenate([np.empty(0, np.int64), *(batch.ordinals for batch in self.batches)])
+
+    @property
     def first_lsn(self) -> int | None:
         """The LSN of the first commit with a change or a Relation message; None if there is none."""
         lsns = [int(batch.lsns[0]) for batch in self.batches[:1]]
@@ -84,6 +90,21 @@ class TableChanges:
         """Return the changes without those of transactions that have a value which is no text."""
         batches = [batch.chosen(batch.ops != UNREADABLE) for batch in self.batches]
         return TableChanges(self.relations, [batch for batch in batches if batch.num_rows])
+
+
+def in_parts(batches: Iterable[ChangeBatch], most_bytes: int) -> Iterator[list[ChangeBatch]]:
+    """Yield changes in parts of at most some bytes, in their order; one that alone has more is a part of its own."""
+    part: list[ChangeBatch] = []
+    size = 0
+    for batch in batches:
+        for rows in sliced(batch.rows, most_bytes):
+            if part and size + rows.nbytes > most_bytes:
+                yield part
+                part, size = [], 0
+            part.append(ChangeBatch(batch.relation, rows))
+            size += rows.nbytes
+    if part:
+        yield part
 
 
 def together(parts: Sequence[TableChanges]) -> TableChanges:

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.changes.change_batch import UNREADABLE, ChangeBatch
-from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.arrow.feed.texts import TextError
-from logicalrep.arrow.slices import sliced
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.pipeline.apply.change_rows import change_rows
 from logicalrep.pipeline.apply.ending import Ending, may_be_there, reduced_to
@@ -83,7 +82,7 @@ def apply(
     refuse_unreadable(later)
     files = dict(stored.files)
     count = written = 0
-    for part in _apart(_parts(later), stored.table.form):
+    for part in _apart(in_parts(later, _MOST_BYTES), stored.table.form):
         # A part finds the files of those before it, which are in no version of the table.
         task = _ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part, may_lack_rows)
         done = _apply_part(task, engine)
@@ -109,21 +108,6 @@ def refuse_unreadable(changes: Sequence[ChangeBatch]) -> None:
         if is_one.any():
             columns = np.flatnonzero(batch.unsent()[is_one].any(axis=0)).tolist()
             raise TextError.of(batch.relation.names[index] for index in columns)
-
-
-def _parts(changes: Sequence[ChangeBatch]) -> Iterator[list[ChangeBatch]]:
-    """Yield changes, so many at once that a task's memory holds them, or one row that alone has more."""
-    part: list[ChangeBatch] = []
-    size = 0
-    for batch in changes:
-        for rows in sliced(batch.rows, _MOST_BYTES):
-            if part and size + rows.nbytes > _MOST_BYTES:
-                yield part
-                part, size = [], 0
-            part.append(ChangeBatch(batch.relation, rows))
-            size += rows.nbytes
-    if part:
-        yield part
 
 
 def _apart(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[ChangeBatch]]:
@@ -153,7 +137,7 @@ def _apply_part(work: _ApplyTask, engine: Engine) -> Rewritten:
     if work.table.form in END and work.changes[0].ops[0] == TRUNCATE:
         return _end_all_rows(work, engine)
     done = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))
-    return _in_parts(work, done, engine) if isinstance(done, Reduced) else done
+    return _rewrite_in_parts(work, done, engine) if isinstance(done, Reduced) else done
 
 
 def _end_all_rows(work: _ApplyTask, engine: Engine) -> Rewritten:
@@ -202,7 +186,7 @@ def _change_files(work: _ApplyTask) -> list[DataFile]:
     return write_rows(work.storage, work.folder, pa.Table.from_batches(batches, stored))
 
 
-def _in_parts(work: _ApplyTask, effect: Reduced, engine: Engine) -> Rewritten:
+def _rewrite_in_parts(work: _ApplyTask, effect: Reduced, engine: Engine) -> Rewritten:
     """Rewrite many files in tasks, each with a part of about the same size."""
     files = sorted(_candidates(work, effect), key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.spec.table_spec import TableSpec
 
@@ -28,13 +27,12 @@ def runs(
         >>> [(len(table.relation.columns), len(batches)) for table, batches in runs(before, described, changes)]
         [(2, 1), (3, 2)]
     """
-    lsns = np.concatenate([np.empty(0, np.int64), *(batch.lsns for batch in changes)])
-    ordinals = np.concatenate([np.empty(0, np.int64), *(batch.ordinals for batch in changes)])
+    whole = TableChanges(batches=changes)
+    lsns, ordinals = whole.lsns, whole.ordinals
     bounds: list[tuple[int, TableSpec]] = [(0, before)]
     for relation, table in described:
         if not is_same_shape(bounds[-1][1], table):
-            first, end = (int(np.searchsorted(lsns, relation.commit_lsn, side)) for side in ("left", "right"))
-            at = first + int(np.searchsorted(ordinals[first:end], relation.ordinal))
+            at = relation.index_in(lsns, ordinals)
             if 0 < at < len(lsns) and lsns[at - 1] == lsns[at]:
                 raise NeedsResync("its columns or its key changed within a transaction")
             bounds.append((at, table))

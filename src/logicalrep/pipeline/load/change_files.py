@@ -6,7 +6,8 @@ Format 2 has rows as in a ChangeBatch. Format 1, which had rows of the change fe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +15,7 @@ import pyarrow.parquet as pq
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch, schema_of
 from logicalrep.arrow.changes.sent_relation import SentRelation
-from logicalrep.arrow.changes.table_changes import TableChanges
-from logicalrep.arrow.slices import sliced
+from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.pipeline.load.feed_changes import changes_of_feed
 from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol import v1
@@ -33,7 +33,8 @@ def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dic
 
     The last one has the Relation messages. There is at least one.
     """
-    groups = [*_groups(changes.batches, most_bytes)] or [[]]
+    of_relations = groupby(changes.batches, key=lambda batch: batch.relation)
+    groups = [part for _, batches in of_relations for part in in_parts(batches, most_bytes)] or [[]]
     found = []
     for group in groups:
         properties = {_FORMAT: str(_NOW).encode()}
@@ -77,21 +78,6 @@ def changes_in(data: bytes) -> TableChanges:
         rows = rows.cast(schema_of(relation.names))
         batches = [ChangeBatch(relation, batch) for batch in rows.to_batches() if batch.num_rows]
     return TableChanges(sent, batches)
-
-
-def _groups(batches: Iterable[ChangeBatch], most_bytes: int) -> Iterator[Sequence[ChangeBatch]]:
-    """Yield the batches of each file: under one Relation, and of so many bytes, unless one row has more."""
-    group: list[ChangeBatch] = []
-    size = 0
-    for batch in batches:
-        for rows in sliced(batch.rows, most_bytes):
-            if group and (size + rows.nbytes > most_bytes or group[0].relation != batch.relation):
-                yield group
-                group, size = [], 0
-            group.append(ChangeBatch(batch.relation, rows))
-            size += rows.nbytes
-    if group:
-        yield group
 
 
 def _relation_json(relation: TableDescription) -> dict[str, Any]:

@@ -53,10 +53,7 @@ def _type(text: str) -> tuple[int, int]:
 def _batches(sent: Sequence[SentRelation], changes: pa.Table) -> Iterator[ChangeBatch]:
     """Yield the changes between Relation messages, and between changes that list other columns."""
     lsns, ordinals = (changes[name].to_numpy() for name in ("commit_lsn", "ordinal"))
-    bounds = [0]
-    for relation in sent:
-        first, end = (int(np.searchsorted(lsns, relation.commit_lsn, side)) for side in ("left", "right"))
-        bounds.append(first + int(np.searchsorted(ordinals[first:end], relation.ordinal)))
+    bounds = [0, *(relation.index_in(lsns, ordinals) for relation in sent)]
     described: list[SentRelation | None] = [None, *sent]
     for (start, stop), last in zip(pairwise([*bounds, len(lsns)]), described, strict=True):
         for batch in changes.slice(start, stop - start).to_batches():
