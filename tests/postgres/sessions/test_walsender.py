@@ -25,6 +25,7 @@ from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
 from tests.postgres.servers import Database, back_up, connect_writer, installation, restore
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -95,6 +96,19 @@ def test_what_is_acknowledged_does_not_come_again(db: Database, options: PluginO
         assert session.started_at == end
         (insert,) = (data for data in receive(session, 1) if data[:1] == b"I")
         assert insert.endswith(b"2n")
+
+
+def test_a_session_that_ends_has_acknowledged_what_it_said(db: Database, options: PluginOptions) -> None:
+    for number in range(1, 11):
+        with Walsender(db.settings, "s", options) as session:
+            db.execute(f"INSERT INTO t VALUES ({-number})")
+            receive(session, 1)
+            end = query_wal_head(db.connection)
+            # What lies unread in the socket when it is closed.
+            db.execute("DELETE FROM t WHERE id > 0", "INSERT INTO t SELECT generate_series(1, 2000)")
+            session.acknowledge(end)
+        eventually(lambda: query_slot(db.connection, "s").active_pid is None)
+        assert query_slot(db.connection, "s").confirmed_flush_lsn == end
 
 
 def test_a_lost_position_is_an_error(db: Database, options: PluginOptions) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn, Self
 
@@ -36,6 +37,8 @@ _CHECK_AGAIN = 1.0
 """The seconds between two looks whether the server is stopping, and without a look at messages before the first."""
 _CHECK_LATER = 10.0
 """The same after a server has refused the session that would show it."""
+_LONGEST_END = 1.0
+"""The longest wait until the server has read the last report, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +195,29 @@ class Walsender:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; the server keeps the last acknowledged position."""
+        """End the session; the server keeps the last acknowledged position, unless it is busy or away for long."""
+        # The connection may be broken, or the server may have ended the replication.
+        with suppress(psycopg.Error):
+            self._end_replication()
         self._connection.close()
         self._close_sentinel()
+
+    def _end_replication(self) -> None:
+        """Say that nothing follows, and receive until the server has said so too: then it has read every report.
+
+        A socket that is closed with unread data in it is reset, and the server loses what it has not read of it.
+        """
+        pgconn = self._connection.pgconn
+        pgconn.put_copy_end()
+        deadline = time.monotonic() + _LONGEST_END
+        while (remaining := deadline - time.monotonic()) > 0:
+            length, _ = pgconn.get_copy_data(1)
+            if length < 0:
+                return
+            if length == 0:
+                pgconn.flush()
+                if wait_readable(self._connection, remaining):
+                    pgconn.consume_input()
 
     def _close_sentinel(self) -> None:
         if self._sentinel is not None:
