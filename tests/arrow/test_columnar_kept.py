@@ -90,15 +90,33 @@ def test_processes_that_need_a_kernel_at_once_compile_it_once(copy: _Copy) -> No
     assert sorted(found) == [f"compiled {copy.beside}", *2 * [f"loaded {copy.beside}"]]
 
 
-def test_a_process_that_is_stopped_while_it_compiles_is_not_waited_for_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept, "_PATIENCE", 0.1)
-    path = tmp_path / "kernels" / "its.lock"
-    with kept._locked(str(path)), path.open("wb") as file:
-        assert not kept._lock(file.fileno())
-        with kept._locked(str(path)):
-            pass
+_HOLDS = """
+import sys
+from logicalrep_runtime.columnar.kept import locked
+with locked(sys.argv[1]) as first, locked(sys.argv[2]) as second:
+    print(first and second, flush=True)
+    sys.stdin.read()
+"""
+_WAITS = """
+import sys, time
+from logicalrep_runtime.columnar import kept
+kept.PATIENCE = 1.0
+for path in sys.argv[1:]:
+    began = time.monotonic()
+    with kept.locked(path) as is_held:
+        print(is_held, time.monotonic() - began >= kept.PATIENCE)
+"""
+
+
+def test_a_process_that_is_stopped_while_it_compiles_is_waited_for_once(tmp_path: Path) -> None:
+    paths = [str(tmp_path / "kernels" / name) for name in ("outer.lock", "inner.lock", "free.lock")]
+    command = [sys.executable, "-c", _HOLDS, *paths[:2]]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as stopped:
+        assert stopped.stdout is not None
+        assert stopped.stdout.readline() == "True\n"
+        waited = subprocess.run([sys.executable, "-c", _WAITS, *paths], capture_output=True, text=True, check=True)
+        stopped.communicate()
+    assert waited.stdout == "False True\nFalse False\nTrue False\n"
 
 
 _OF_ROW_CELLS = """

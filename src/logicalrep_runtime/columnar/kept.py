@@ -30,8 +30,10 @@ _config: Any = importlib.import_module("numba").config
 _OURS = ("logicalrep", "logicalrep_protocol", "logicalrep_runtime")
 _log = logging.getLogger(__name__)
 
-_PATIENCE, _PAUSE = 300.0, 0.05
+PATIENCE, _PAUSE = 60.0, 0.05
 """The longest wait for another process that compiles the same kernel, and the seconds between two tries."""
+_waits = True
+"""Whether such a process is waited for; not after a wait in vain, as one that is stopped may hold many locks."""
 
 
 def keep(kernel: Any, function: Callable[..., Any]) -> None:
@@ -45,26 +47,29 @@ def keep(kernel: Any, function: Callable[..., Any]) -> None:
 def _compile(compile: Callable[[Any], Any], lock_path: str, signature: Any) -> Any:
     """Load or compile a kernel for a signature while no other process does."""
     # All threads take the locks in one order: that of this process, then those of kernels, each before its callees'.
-    with _compiler_lock, _locked(lock_path):
+    with _compiler_lock, locked(lock_path):
         return compile(signature)
 
 
 @contextlib.contextmanager
-def _locked(path: str) -> Iterator[None]:
-    """Hold the lock of a file if that is possible.
+def locked(path: str) -> Iterator[bool]:
+    """Hold the lock of a file if that is possible; the value says whether.
 
     Processes that compile at the same time take each other's cores, and numba's index of a kernel, which each of them
     writes as a whole, loses what another one added. A process that is stopped meanwhile is not waited for for ever.
     """
+    global _waits
+    is_held = False
     with contextlib.ExitStack() as stack:
         if sys.platform != "win32":
             with contextlib.suppress(OSError):
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 file = stack.enter_context(open(path, "wb"))
-                deadline = time.monotonic() + _PATIENCE
-                while not _lock(file.fileno()) and time.monotonic() < deadline:
+                deadline = time.monotonic() + PATIENCE
+                while not (is_held := _lock(file.fileno())) and _waits:
                     time.sleep(_PAUSE)
-        yield
+                    _waits = time.monotonic() < deadline
+        yield is_held
 
 
 def _lock(descriptor: int) -> bool:
