@@ -9,10 +9,10 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.load.table_buffers import TableBuffers
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.table_writer import TableWriter
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import TABLES, replicate_once, settings, shop
 from tests.postgres.servers import Database
@@ -82,8 +82,8 @@ def test_changes_that_a_publication_of_others_sends_are_ignored_also_of_a_table_
 
     with monkeypatch.context() as patched:
         # The copies are there, and their buffered changes are not applied yet.
-        patched.setattr(TableWriter, "apply_buffer", killed)
-        patched.setattr(TableWriter, "apply_rest", killed)
+        patched.setattr(TableBuffers, "apply", killed)
+        patched.setattr(TableBuffers, "apply_rest", killed)
         with pytest.raises(Killed):
             replicate_once(shop, tmp_path, publication="theirs")
     for change in ("UPDATE audit SET what = 'ignored'", "DELETE FROM orders WHERE id < 9"):

@@ -36,7 +36,6 @@ from logicalrep.pipeline.state.requests import PausedError, refuse_paused
 from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep.pipeline.tables import TableManager
 from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.retries import Waiting
@@ -191,8 +190,7 @@ def _follow(
         ending = threading.Event()
         renewal = Renewal(settings.connection, receiver, waiter(observer, ending))
         loader = stack.enter_context(Loader(Loading(context, ending, renewal), ending))
-        writer = TableWriter(context, catalog, states.check)
-        tables = TableManager(context, states.last, catalog, loader, writer, guard, pool)
+        tables = TableManager(context, states, catalog, loader, guard, pool)
         # The first to be called at the end, so that no thread waits for the server any more.
         stack.callback(waiting.end)
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from logicalrep.pipeline.errors import RefusedCommit
 from logicalrep.pipeline.lifecycle import Phase
+from logicalrep.pipeline.load.table_buffers import TableBuffers
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_writer import TableWriter
@@ -19,10 +20,11 @@ class TableStops:
 
     context: RunContext
     writer: TableWriter
+    buffers: TableBuffers
 
     def hold(self, table: Table, refused: RefusedCommit) -> None:
         """Stop a table at a commit that it refused: its changes are buffered from it on."""
-        self.writer.hold(table, refused.lsn)
+        self.buffers.hold(table, refused.lsn)
         self._move(
             table,
             Phase.HELD,
@@ -34,7 +36,7 @@ class TableStops:
     def stop(self, table: Table, reason: str) -> None:
         """Stop a table whose changes are dropped from now on, so that it goes on with a load only."""
         if table.is_refused:
-            self.writer.hold_no_more(table)
+            self.buffers.hold_no_more(table)
         self._move(
             table,
             Phase.STOPPED,

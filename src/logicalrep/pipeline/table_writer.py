@@ -1,13 +1,10 @@
-"""The writing of followed tables: rows, schema changes and loads, each into the Delta table and those beside it."""
+"""The writing of tables: rows, schema changes and loaded rows, each into the table and its companion tables."""
 
 from __future__ import annotations
 
-import math
 import secrets
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
@@ -35,66 +32,37 @@ from logicalrep.pipeline.history.companion import (
     wanted,
 )
 from logicalrep.pipeline.history.partition_rows import put_in
-from logicalrep.pipeline.lifecycle import Phase
-from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
-from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.forms import CompanionDamagedError
 from logicalrep.pipeline.spec.names import companion_folder
-from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_errors import OF_CHANGES
 from logicalrep.postgres.timelines import Timeline
 from logicalrep_runtime.scalars import Lsn
 
-_CATALOG_AGAIN = 0.1
-"""The seconds until the catalog is asked again whether it has a transaction that was received."""
-_SOON = 2.0
-"""The seconds in which so little comes that batches may wait until it is applied."""
-
 
 class NotProvenYetError(Exception):
     """Rows whose labels a later state of the catalog may prove."""
 
 
-def has_labels(table: Table) -> bool:
-    """Return whether a table has columns with labels of enum types."""
-    stored = table.stored
-    return stored is not None and stored.table.evidence is not None and bool(stored.table.evidence.labelled)
-
-
 class TableWriter:
     """Writes tables, and repeats what the destination refuses; each table is written by one thread at a time."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        catalog: Catalog,
-        check: Callable[[], object],
-    ) -> None:
-        """Take the parts of the run, and the server's catalog.
-
-        `check` raises an error if another process writes to the destination: buffered changes are removed after it
-        only.
-        """
+    def __init__(self, context: RunContext, catalog: Catalog) -> None:
+        """Take the parts of the run, and the server's catalog."""
         self._storage = context.storage
         self._system = context.identity.system_identifier
         self._keep_hours = context.settings.keep
         self._engine = context.engine
         self._catalog = catalog
         self._patience = context.patience
-        self._buffer = ChangeBuffer(self._storage, check)
-        self._load_counts = LoadCounts(self._storage)
         self.timeline = 0
         """The server's timeline."""
 
     # Tables that are there
-
-    def pending_loads(self) -> dict[str, PendingLoad]:
-        """Return the pending loads by their tables' folders."""
-        return self._buffer.pending_loads()
 
     def open(self, table: Table, known: int) -> None:
         """Open a table's Delta table, if there is one; `known` is a version before which only we have written."""
@@ -200,7 +168,7 @@ class TableWriter:
             Exception: what `apply` of a Delta table raises.
         """
         assert table.stored is not None
-        changes = self._new(table, changes)
+        changes = self.new_changes(table, changes)
         described = [] if now is None else proven(table.stored.table, now, changes.relations)
         parts = runs(table.stored.table, described, changes.batches)
         for number, (description, part) in enumerate(parts, 1):
@@ -218,7 +186,7 @@ class TableWriter:
             except OF_CHANGES:
                 self._apply_in_turn(table, part, may_lack_rows)
 
-    def _new(self, table: Table, changes: TableChanges) -> TableChanges:
+    def new_changes(self, table: Table, changes: TableChanges) -> TableChanges:
         """Return the changes of the commits that a table does not have."""
         assert table.stored is not None
         assert table.application is not None
@@ -250,30 +218,6 @@ class TableWriter:
             else:
                 first += count
 
-    def hold(self, table: Table, lsn: Lsn) -> None:
-        """Save that a table does not take a commit, and that all changes from it on are buffered."""
-        is_tried_again = table.pending_load is not None and table.pending_load.refused == str(lsn)
-        if not is_tried_again:
-            self.save_pending_load(
-                table, PendingLoad(table.folder, None, "a commit was refused", refused=str(lsn), since=time.time())
-            )
-
-    def hold_no_more(self, table: Table) -> None:
-        """Save that a table is stopped at no commit: its change buffer is being applied, or it has to be loaded."""
-        self.save_pending_load(table, PendingLoad(table.folder, None, "its changes are buffered"))
-
-    def skip(self, table: Table, lsn: Lsn) -> Skipped | None:
-        """Leave the refused commit out of all of a table's Delta tables, of which none has it; None if one has it."""
-        assert table.application is not None
-        if any((stored.applied(table.application) or 0) >= lsn for stored in table.stored_tables):
-            return None
-        changes = sum(changes.between(int(lsn), int(lsn)).num_rows for _, changes in self._buffer.changes(table.folder))
-        skipped = Skipped(str(lsn), changes, datetime.now(UTC).isoformat(timespec="seconds"))
-        # The table itself comes last: after a kill before that, those beside it tell that it is to be loaded.
-        for stored in reversed(table.stored_tables):
-            self._patience.run(partial(stored.skip, skipped, table.application))
-        return skipped
-
     def _run(self, stored: StoredTable, action: Callable[[], object]) -> None:
         """Do an action on a Delta table, again if another program has merged the files that it reads."""
 
@@ -285,69 +229,6 @@ class TableWriter:
                 raise
 
         self._patience.run(on_last_version)
-
-    def keep(self, table: Table, changes: TableChanges, end: Lsn) -> None:
-        """Keep the changes of a table that loads, all those of commits before `end`."""
-        self._patience.run(lambda: self._buffer.keep(table.folder, changes, end))
-
-    def clear_buffer(self, table: Table) -> None:
-        """Remove the change buffer of a table whose load is to begin."""
-        self._patience.run(lambda: self._buffer.forget_all(table.folder))
-
-    def remove_buffer(self, table: Table) -> None:
-        """Remove the change buffer and the pending load of a table that needs neither any more."""
-        self._patience.run(lambda: self._buffer.remove(table.folder))
-        table.pending_load = None
-
-    def apply_buffer(self, table: Table) -> None:
-        """Apply the change buffer of a table whose copy is whole, until little more comes meanwhile."""
-        took = math.inf
-        while True:
-            before, began = took, time.monotonic()
-            for end, changes in self._buffer.changes(table.folder):
-                while not self._apply_buffered(table, changes, end):
-                    time.sleep(_CATALOG_AGAIN)
-                    if self._is_to_end(table):
-                        return
-                if self._is_to_end(table):
-                    return
-                for stored in table.stored_tables:
-                    if stored.is_upkeep_due(self._keep_hours):
-                        self.maintain(stored)
-            took = time.monotonic() - began
-            # The batches wait for the rest where more comes than is applied.
-            if took < _SOON or took >= before:
-                return
-
-    def _is_to_end(self, table: Table) -> bool:
-        """Return whether a table is not to catch up any more."""
-        return table.phase is not Phase.CATCHING_UP or self._patience.is_over
-
-    def apply_rest(self, table: Table) -> bool:
-        """Apply the last of the change buffer, after which the table follows; return False if the catalog is behind."""
-        for end, changes in self._buffer.changes(table.folder):
-            if not self._apply_buffered(table, changes, end):
-                return False
-        self.remove_buffer(table)
-        return True
-
-    def _apply_buffered(self, table: Table, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
-        """Apply some of the change buffer; return False if the catalog does not have its transactions yet."""
-        relations, now, has_all = self._new(table, changes).relations, None, False
-        if relations or has_labels(table):
-            refresh = self._catalog.refresh([table.oid])
-            has_all = all(map(refresh.visibility.sees, changes.xids))
-            if not all(refresh.visibility.sees(relation.xid) for relation in relations):
-                return False
-            now = refresh.tables.get(table.oid)
-            if now is None:
-                raise NeedsResync("it was dropped before its changes were proven")
-        try:
-            self.apply(table, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows)
-        except NotProvenYetError:
-            return False
-        self._buffer.forget(table.folder, end)
-        return True
 
     # Schema changes
 
@@ -385,23 +266,13 @@ class TableWriter:
             else:
                 table.companions[companion] = stored
 
-    # Loads
+    # Loaded rows
 
-    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> None:
-        """Count a load. Raises LoadedTooOftenError if it is one too many for this reason."""
-        self._patience.run(lambda: self._load_counts.add(table.folder, reason, partitions))
+    def replace(self, table: Table, loaded: LoadedTable, buffered: Callable[[], Iterable[TableChanges]]) -> None:
+        """Put loaded rows in the place of those that the table has.
 
-    def forget_loads(self, table: Table) -> None:
-        """Count a table's loads anew."""
-        self._patience.run(lambda: self._load_counts.clear(table.folder))
-
-    def save_pending_load(self, table: Table, pending_load: PendingLoad) -> None:
-        """Save that a table is to be loaded: from now on its changes are buffered."""
-        self._patience.run(lambda: self._buffer.save_pending_load(pending_load))
-        table.pending_load = pending_load
-
-    def replace(self, table: Table, loaded: LoadedTable) -> None:
-        """Put loaded rows in the place of those that the table has, and apply what was buffered meanwhile."""
+        `buffered` reads the changes that came while they were loaded: a companion table may need those before them.
+        """
         application = application_id(self._system, self.timeline, loaded.load)
         lsn = Lsn(loaded.position - 1)
         before = None if table.stored is None else table.application
@@ -418,7 +289,7 @@ class TableWriter:
                     application,
                     self._engine,
                     self._keep_hours,
-                    buffered=(changes for _, changes in self._buffer.changes(table.folder)),
+                    buffered=buffered,
                     before_application=before,
                 )
             )
@@ -438,30 +309,17 @@ class TableWriter:
             )
         )
         table.load, table.application = loaded.load, application
-        self.apply_buffer(table)
 
-    def put_in(self, table: Table, loaded: LoadedTable) -> None:
-        """Put loaded rows of partitions in by key, among the rows that the table has from before their snapshot.
-
-        What was buffered before is applied first: a row of these partitions may be missing that it changes, and is as
-        it was loaded then. What comes later is applied to all.
+    def put_in(self, table: Table, loaded: LoadedTable, partitions: Sequence[int]) -> None:
+        """Put loaded rows of partitions, told by their OIDs, in by key; the table has all others as of the snapshot.
 
         Raises NeedsResync if it is not proven what the other rows are at the snapshot.
         """
-        now, stored, pending_load = loaded.now, table.stored, table.pending_load
+        now, stored = loaded.now, table.stored
         assert now is not None
         assert stored is not None
         assert table.application is not None
-        assert pending_load is not None
-        for end, changes in self._buffer.changes(table.folder):
-            before = changes.between(last=int(loaded.position) - 1)
-            while not self._apply_buffered(table, before, min(end, loaded.position), may_lack_rows=True):
-                time.sleep(_CATALOG_AGAIN)
-                if self._is_to_end(table):
-                    return
-            if end >= loaded.position:
-                break
-        reason = reason_to_load(stored.table, now, pending_load.partitions)
+        reason = reason_to_load(stored.table, now, partitions)
         if reason is not None or now.table.key is None:
             raise NeedsResync(reason or ATTACHED)
         after = latest(stored.table, now)
@@ -471,5 +329,3 @@ class TableWriter:
         for each in reversed(table.stored_tables):
             described = evolution(each.table, after, now).table
             self._run(each, partial(put_in, each, described, loaded, stored.folder, table.application, self._engine))
-        self.save_pending_load(table, replace(pending_load, partitions=()))
-        self.apply_buffer(table)

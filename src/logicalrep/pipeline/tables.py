@@ -19,12 +19,13 @@ from logicalrep.pipeline.load.change_buffer import ASKED_FOR
 from logicalrep.pipeline.load.differences import Differences
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.openings import Openings
+from logicalrep.pipeline.load.table_buffers import TableBuffers
 from logicalrep.pipeline.load.table_loads import TableLoads
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.masks.masked_rows import Masking
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.names import table_folder
-from logicalrep.pipeline.state.state import State, TableState
+from logicalrep.pipeline.state.state import States, TableState
 from logicalrep.pipeline.stops import TableStops
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_writer import NotProvenYetError, TableWriter
@@ -38,28 +39,30 @@ class TableManager:
     def __init__(
         self,
         context: RunContext,
-        before: State,
+        states: States,
         catalog: Catalog,
         loader: Loader,
-        writer: TableWriter,
         guard: Guard,
         pool: ThreadPoolExecutor,
     ) -> None:
-        """Take the parts of the run, how far the tables were at the start, and what reads and writes the tables."""
-        self._before = before
+        """Take the parts of the run, how far the tables are at its start, and what reads the server's tables."""
+        self._before = states.last
         self._settings = context.settings
         self._observer = context.observer
         self._catalog = catalog
         self._loader = loader
-        self._writer = writer
+        self._writer = TableWriter(context, catalog)
+        self._buffers = TableBuffers(context, catalog, self._writer, states.check)
         self._guard = guard
         self._patience = context.patience
         self._pool = pool
-        self._stops = TableStops(context, writer)
-        self._loads = TableLoads(context, loader, writer, guard, self._stops, pool)
+        self._stops = TableStops(context, self._writer, self._buffers)
+        self._loads = TableLoads(context, loader, self._buffers, guard, self._stops, pool)
         self._failures = TableFailures(context, self._loads, self._stops, catalog)
-        self._openings = Openings(context, before, guard, writer, self._loads, writer.pending_loads())
-        self._differences = Differences(context, catalog, writer, self._loads, self._failures)
+        self._openings = Openings(
+            context, self._before, guard, self._writer, self._buffers, self._loads, self._buffers.pending_loads()
+        )
+        self._differences = Differences(context, catalog, self._writer, self._loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
         self._tables: dict[TableName, Table] = {}
         self._by_oid: dict[int, Table] = {}
@@ -126,7 +129,7 @@ class TableManager:
         self._left.add(table.name)
         self._by_oid.pop(table.oid, None)
         if table.pending_load is not None:
-            self._writer.remove_buffer(table)
+            self._buffers.remove(table)
 
     def _learn_numbers(self, found: Mapping[TableName, ServerTable]) -> None:
         """Store which columns are the masked and left-out ones: another one may have such a name later."""
@@ -244,10 +247,10 @@ class TableManager:
                 self._writer.apply(table, changes, end, ready.now, has_all=ready.has_all)
             except (RefusedCommit, MissingRows):
                 # They are buffered before the slot moves on.
-                self._writer.keep(table, changes, end)
+                self._buffers.keep(table, changes, end)
                 raise
         else:
-            self._writer.keep(table, changes, end)
+            self._buffers.keep(table, changes, end)
         return changes.num_rows
 
     def _masking(self, table: Table) -> Masking:
@@ -313,7 +316,7 @@ class TableManager:
             return True
         if table.phase is Phase.CATCHING_UP:
             return False
-        skipped = self._failures.run(table, partial(self._writer.skip, table, lsn))
+        skipped = self._failures.run(table, partial(self._buffers.skip, table, lsn))
         if skipped is None and table.pending_load is pending_load:
             self._observer.on_warning(
                 f"the commit {lsn} of {name} is not skipped, as a companion table of it has it already: run logicalrep "
@@ -325,8 +328,8 @@ class TableManager:
             f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on, which was skipped, as "
             "somebody asked for it"
         )
-        self._writer.hold_no_more(table)
-        self._loads.catch_up(table, partial(self._writer.apply_buffer, table), f"the commit {lsn} is skipped")
+        self._buffers.hold_no_more(table)
+        self._loads.catch_up(table, partial(self._buffers.apply, table), f"the commit {lsn} is skipped")
         return True
 
     @property

@@ -52,10 +52,10 @@ class Writer:
     def forget_loads(self, table: Table) -> None:
         self.cleared.append("loads")
 
-    def clear_buffer(self, table: Table) -> None:
+    def clear(self, table: Table) -> None:
         self.cleared.append("buffer")
 
-    def apply_buffer(self, table: Table) -> None: ...
+    def apply(self, table: Table) -> None: ...
 
 
 def state(word: str = "following") -> TableState:
@@ -80,6 +80,7 @@ def go_on(
         cast(Any, SimpleNamespace(settings=SimpleNamespace(of=lambda name: NOW))),
         State(tables={} if before is None else {str(T): before}),
         cast(Any, SimpleNamespace(has_other_masks=lambda name: has_other_masks)),
+        cast(Any, writer),
         cast(Any, writer),
         cast(Any, loads),
         {} if pending is None else {FOLDER: pending},

@@ -53,22 +53,22 @@ class Writer:
     def hold_no_more(self, table: Table) -> None:
         table.pending_load = PendingLoad(table.folder, None, "")
 
-    def clear_buffer(self, table: Table) -> None:
+    def clear(self, table: Table) -> None:
         self.did.append("clear")
 
     def write_stopped(self, table: Table) -> None:
         self.did.append("stopped")
 
-    def replace(self, table: Table, loaded: LoadedTable) -> None:
+    def take_table(self, table: Table, loaded: LoadedTable) -> None:
         self.did.append("replace")
 
-    def put_in(self, table: Table, loaded: LoadedTable) -> None:
+    def take_partitions(self, table: Table, loaded: LoadedTable) -> None:
         self.did.append("put in")
         assert table.pending_load is not None
         if not self.is_ending:
             self.save_pending_load(table, replace(table.pending_load, partitions=()))
 
-    def apply_buffer(self, table: Table) -> None:
+    def apply(self, table: Table) -> None:
         self.did.append("apply")
 
     def apply_rest(self, table: Table) -> bool:
@@ -108,7 +108,7 @@ class Fixture:
         context = cast(Any, SimpleNamespace(observer=observer, settings=SimpleNamespace(keep=1.0)))
         self.writer, self.loader, self.table = Writer(), Loader(), Table(T, "public/t", 1)
         guard = SimpleNamespace(reason=lambda oid, name: refused, numbers=lambda oid: {})
-        self.stops = TableStops(context, cast(Any, self.writer))
+        self.stops = TableStops(context, cast(Any, self.writer), cast(Any, self.writer))
         self.loads = TableLoads(
             context, cast(Any, self.loader), cast(Any, self.writer), cast(Any, guard), self.stops, pool
         )

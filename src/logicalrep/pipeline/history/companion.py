@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
@@ -84,7 +84,7 @@ def replaced_companion(
     engine: Engine,
     keep_hours: float,
     *,
-    buffered: Iterable[TableChanges],
+    buffered: Callable[[], Iterable[TableChanges]],
     before_application: str | None,
 ) -> StoredTable:
     """Bring a companion table to the position of a load, in one commit; what it has stays.
@@ -97,7 +97,7 @@ def replaced_companion(
         application: the application id of the commits after it.
         engine: the runner of the work.
         keep_hours: the hours for which old versions can be read.
-        buffered: the changes that came while it was loaded.
+        buffered: reads the changes that came while it was loaded.
         before_application: the application id of the commits before it; None if there are none.
     """
     own = companion_folder(folder, companion)
@@ -113,7 +113,7 @@ def replaced_companion(
             # With other columns it is not known which change had which: those until the load are not in the table.
             if was_applied and has_same_columns(before.table, loaded.table):
                 assert before_application is not None
-                for changes in buffered:
+                for changes in buffered():
                     _add(before, changes, loaded.position, before_application, engine)
             files = write_change_files(before, table, engine)
         else:

@@ -7,6 +7,7 @@ from functools import partial
 
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.load.table_buffers import TableBuffers
 from logicalrep.pipeline.load.table_loads import NEW, OTHER_SETTINGS, TableLoads
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
@@ -24,6 +25,7 @@ class Openings:
     """The progress of the tables at the start."""
     guard: Guard
     writer: TableWriter
+    buffers: TableBuffers
     loads: TableLoads
     pending_loads: dict[str, PendingLoad]
     """The pending loads at the start, by the folders of their tables."""
@@ -44,7 +46,7 @@ class Openings:
         # A table that comes back later has none: what is pending now was before this process began.
         table.pending_load = pending_load = self.pending_loads.pop(table.folder, None)
         if table.is_asked_for:
-            self.writer.forget_loads(table)
+            self.buffers.forget_loads(table)
         known = {} if before is None else before.companions
         has_companions = table.stored is not None and self.writer.open_companions(table, known)
         was_stopped = before is not None and before.state == "stopped" and not table.is_refused and table.is_whole
@@ -64,10 +66,10 @@ class Openings:
         elif table.lacks_partitions:
             self.loads.queue(table, pending_load.reason)
         elif table.is_whole:
-            self.loads.catch_up(table, partial(self.writer.apply_buffer, table), "buffered changes are left")
+            self.loads.catch_up(table, partial(self.buffers.apply, table), "buffered changes are left")
         else:
             if self.guard.has_other_masks(table.name):
-                self.writer.clear_buffer(table)
+                self.buffers.clear(table)
             self.loads.queue(table, pending_load.reason)
 
     def _reason_to_load(self, table: Table, *, was_stopped: bool, was_left: bool, has_companions: bool) -> str | None:

@@ -12,12 +12,12 @@ from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
+from logicalrep.pipeline.load.table_buffers import TableBuffers
 from logicalrep.pipeline.load.tries import MOST_TRIES, Tries
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.stops import TableStops
 from logicalrep.pipeline.table import Table
-from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -31,7 +31,7 @@ class TableLoads:
 
     context: RunContext
     loader: Loader
-    writer: TableWriter
+    buffers: TableBuffers
     guard: Guard
     stops: TableStops
     pool: ThreadPoolExecutor
@@ -51,19 +51,19 @@ class TableLoads:
         # This ends what applies its buffered changes: the pending load has to name the copy that is being committed.
         table.move(Phase.QUEUED, reason)
         if reason in (ASKED_FOR, OTHER_SETTINGS):
-            self.writer.forget_loads(table)
+            self.buffers.forget_loads(table)
         elif reason != NEW:
             try:
-                self.writer.count_load(table, reason, partitions)
+                self.buffers.count_load(table, reason, partitions)
             except LoadedTooOftenError as error:
                 self.stops.stop(table, str(error))
                 return
         self.needed.setdefault(reason, []).append(table.name)
         replaces = None if partitions else table.load
-        self.writer.save_pending_load(table, PendingLoad(table.folder, replaces, reason, partitions=tuple(partitions)))
+        self.buffers.save_pending_load(table, PendingLoad(table.folder, replaces, reason, partitions=tuple(partitions)))
         if not partitions:
             # The snapshot of the load, which is made later, has what was buffered before.
-            self.writer.clear_buffer(table)
+            self.buffers.clear(table)
         table.tries = Tries()
         self._begin(table)
 
@@ -127,7 +127,7 @@ class TableLoads:
             self.queue(table, "the copy lacks changes that were not buffered")
             return
         table.tries = Tries()
-        work = self.writer.replace if result.now is None else self.writer.put_in
+        work = self.buffers.take_table if result.now is None else self.buffers.take_partitions
         self.catch_up(table, partial(work, table, result), "its rows are copied")
 
     def _take_failed(self, table: Table, result: NotLoaded) -> None:
@@ -147,7 +147,7 @@ class TableLoads:
             # It has ended before its time, as the process does.
             return
         # No change is buffered while this runs, as this thread takes the batches.
-        if self.writer.apply_rest(table):
+        if self.buffers.apply_rest(table):
             table.move(Phase.FOLLOWING, "all buffered changes are applied")
         else:
-            table.job = self.pool.submit(self.writer.apply_buffer, table)
+            table.job = self.pool.submit(self.buffers.apply, table)
