@@ -20,6 +20,7 @@ from tests.conftest import ROOT
 
 SOURCES = {"src": ["logicalrep_runtime", "logicalrep"], "generated": ["logicalrep_protocol"], ".": ["codegen"]}
 MOST_MODULES = 16
+MOST_LINES = 400
 MOST_PARTS = 7
 
 # Each may import those before it on its line's left, and what these may import.
@@ -182,6 +183,15 @@ def test_no_folder_has_too_many_modules() -> None:
         if path.name not in ("__init__.py", "__main__.py"):
             counts[path.parent] = counts.get(path.parent, 0) + 1
     assert {str(folder): count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_no_module_has_too_many_lines() -> None:
+    counts = {
+        name: len(path.read_text("utf-8").splitlines())
+        for name, path in MODULES.items()
+        if not name.startswith("logicalrep_protocol")
+    }
+    assert {name: count for name, count in counts.items() if count > MOST_LINES} == {}
 
 
 def test_no_constructor_of_the_pipeline_takes_too_many_parts() -> None:

@@ -25,9 +25,10 @@ from logicalrep.values.errors import ColumnValueError
 from logicalrep.values.resolve import column_type
 from logicalrep.values.types.arrays import BoundedArray
 from logicalrep.values.types.geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
+from logicalrep.values.types.intervals import Interval
 from logicalrep.values.types.ranges import Range
 from logicalrep.values.types.records import parse_record
-from logicalrep.values.types.temporal import ExtendedDate, ExtendedTime, ExtendedTimestamp, Interval
+from logicalrep.values.types.temporal import ExtendedDate, ExtendedTime, ExtendedTimestamp
 
 __all__ = [
     "BoundedArray",

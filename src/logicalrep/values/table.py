@@ -6,15 +6,14 @@ The loaders, the Arrow and Spark types and `docs/types.md` all come from here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from logicalrep.values import targets
+from logicalrep.values import modifiers, targets
 from logicalrep.values.column_type import ColumnType
 from logicalrep.values.targets import Target
-from logicalrep.values.types import geometry, hstore, network, numeric, scalars, temporal, textsearch
+from logicalrep.values.types import geometry, hstore, intervals, network, numeric, scalars, temporal, textsearch
 from logicalrep.values.types.arrays import ArrayText, array_binary
 from logicalrep.values.types.binary import FromBinary, FromText, ToText, fixed
-from logicalrep.values.types.numeric import Precision
 from logicalrep.values.types.ranges import RangeText, multirange_binary, range_binary
 
 Modify = Callable[[ColumnType, int], ColumnType]
@@ -66,66 +65,6 @@ def array_of(
         arrow=arrow,
         spark=spark,
     )
-
-
-# --- what modifiers say ----------------------------------------------------------------------------------------
-
-
-def _with_length(column: ColumnType, modifier: int) -> ColumnType:
-    return replace(column, name=f"{column.name.replace('bpchar', 'character')}({modifier - 4})")
-
-
-def _with_seconds(column: ColumnType, modifier: int) -> ColumnType:
-    kind, _, zone = column.name.partition(" ")
-    return replace(column, name=f"{kind}({modifier}) {zone}")
-
-
-_INTERVAL_FIELDS = {2: "month", 4: "year", 8: "day", 1024: "hour", 2048: "minute", 4096: "second"}
-_FULL_RANGE, _FULL_PRECISION = 0x7FFF, 0xFFFF
-
-
-def _with_fields(column: ColumnType, modifier: int) -> ColumnType:
-    fields, precision = modifier >> 16 & 0x7FFF, modifier & 0xFFFF
-    name = column.name
-    if fields != _FULL_RANGE:
-        # From the largest field to the smallest; the bit for years is above the one for months.
-        names = [_INTERVAL_FIELDS[bit] for bit in (4, 2, 8, 1024, 2048, 4096) if fields & bit]
-        name += f" {names[0]} to {names[-1]}" if len(names) > 1 else f" {names[0]}" if names else ""
-    if precision != _FULL_PRECISION:
-        name += f"({precision})"
-    return replace(column, name=name)
-
-
-def _with_bits(column: ColumnType, modifier: int) -> ColumnType:
-    varying = column.name == "bit varying"
-
-    def checked(bits: str) -> str:
-        if len(bits) > modifier or (len(bits) < modifier and not varying):
-            raise ValueError(f"{len(bits)} bits")
-        return bits
-
-    return replace(
-        column,
-        name=f"{column.name.strip(chr(34))}({modifier})",
-        from_text=lambda text: checked(scalars.bits_text(text)),
-        from_binary=lambda value, encoding: checked(scalars.bits_binary(value, encoding)),
-    )
-
-
-def _with_precision(column: ColumnType, modifier: int) -> ColumnType:
-    precision = Precision.from_modifier(modifier)
-    arrow = targets.decimal(precision) or column.arrow
-    return replace(
-        column,
-        name=f"numeric({precision.precision},{precision.scale})",
-        from_text=numeric.checked_text(precision),
-        from_binary=numeric.checked_binary(precision),
-        arrow=arrow,
-        spark=arrow if arrow.spark else column.spark,
-    )
-
-
-# --- the rows --------------------------------------------------------------------------------------------------
 
 
 def _row(
@@ -248,7 +187,7 @@ _INT8 = _integer(20, 1016, "int8", "bigint", -(2**63), 2**63 - 1, "q", targets.I
 
 _NUMERIC = _row(
     1700, 1231, "numeric", "", "`Decimal`", numeric.numeric_text, numeric.numeric_binary, numeric.format_numeric,
-    modify=_with_precision, least=4,
+    modify=modifiers.with_precision, least=4,
     note="Exact, with the digits after the point that the server shows; also NaN and infinities. `numeric(p,s)` is a "
     "decimal of p digits, or more if the scale is negative or greater than p; it is text if it has more than 38 "
     "(Spark) or 76 digits (Arrow). A decimal cannot hold NaN.",
@@ -264,13 +203,13 @@ _DATE = _row(
 _TIMESTAMP = _row(
     1114, 1115, "timestamp", "timestamp without time zone", "`datetime` or `ExtendedTimestamp`",
     temporal.timestamp_text, fixed("q", temporal.make_timestamp), temporal.format_timestamp, targets.TIMESTAMP,
-    modify=_with_seconds,
+    modify=modifiers.with_seconds,
     note="Arrow and Spark cannot hold infinity and timestamps after 294247-01-10 04:00:54.775807.",
 )
 _TIMESTAMPTZ = _row(
     1184, 1185, "timestamptz", "timestamp with time zone", "`datetime` in UTC or `ExtendedTimestamp`",
     temporal.timestamptz_text, fixed("q", temporal.make_timestamptz), temporal.format_timestamp, targets.TIMESTAMP_UTC,
-    modify=_with_seconds,
+    modify=modifiers.with_seconds,
     note="The limits of timestamp apply. The instant is kept; the server does not store the zone.",
 )
 
@@ -300,8 +239,8 @@ TABLE: tuple[Row, ...] = (
         "size is not sent: it is refused, unless lc_monetary is given as C.",
     ),
     _string(25, 1009, "text"),
-    _string(1043, 1015, "varchar", "character varying", modify=_with_length, least=5),
-    _string(1042, 1014, "bpchar", modify=_with_length, least=5, note="`char(n)`; the padding is kept."),
+    _string(1043, 1015, "varchar", "character varying", modify=modifiers.with_length, least=5),
+    _string(1042, 1014, "bpchar", modify=modifiers.with_length, least=5, note="`char(n)`; the padding is kept."),
     _string(
         18, 1002, "char", '"char"', scalars.char_text, scalars.char_binary,
         note="One byte: empty for the zero byte, `\\ooo` (octal) from 0x80 on.",
@@ -315,19 +254,19 @@ TABLE: tuple[Row, ...] = (
     _DATE,
     _row(
         1083, 1183, "time", "time without time zone", "`time` or `ExtendedTime`", temporal.time_text,
-        fixed("q", temporal.make_time), temporal.format_time, targets.TIME, modify=_with_seconds,
+        fixed("q", temporal.make_time), temporal.format_time, targets.TIME, modify=modifiers.with_seconds,
         note="24:00:00 is an `ExtendedTime`; Arrow cannot hold it. Spark 4.1 cannot write its time type to files.",
     ),
     _row(
         1266, 1270, "timetz", "time with time zone", "`time` with an offset or `ExtendedTime`", temporal.timetz_text,
-        fixed("qi", temporal.make_timetz), temporal.format_time, modify=_with_seconds,
+        fixed("qi", temporal.make_timetz), temporal.format_time, modify=modifiers.with_seconds,
         note="Neither Arrow nor Spark has such a type.",
     ),
     _TIMESTAMP,
     _TIMESTAMPTZ,
     _row(
-        1186, 1187, "interval", "", "`Interval`", temporal.interval_text, fixed("qii", temporal.make_interval), str,
-        targets.INTERVAL, modify=_with_fields,
+        1186, 1187, "interval", "", "`Interval`", intervals.interval_text, fixed("qii", intervals.make_interval), str,
+        targets.INTERVAL, modify=modifiers.with_fields,
         note="Months, days and microseconds are kept apart. Arrow counts nanoseconds, and cannot hold infinity or "
         "times of more than 292 years. Spark has no type that holds all three parts.",
     ),
@@ -351,12 +290,12 @@ TABLE: tuple[Row, ...] = (
     _string(829, 1040, "macaddr", "", network.mac_text(6), network.mac_binary(6)),
     _string(774, 775, "macaddr8", "", network.mac_text(8), network.mac_binary(8)),
     _string(
-        1560, 1561, "bit", '"bit"', scalars.bits_text, scalars.bits_binary, modify=_with_bits, least=1,
-        note="The digits 0 and 1.",
+        1560, 1561, "bit", '"bit"', scalars.bits_text, scalars.bits_binary,
+        modify=modifiers.with_bits, least=1, note="The digits 0 and 1.",
     ),
     _string(
-        1562, 1563, "varbit", "bit varying", scalars.bits_text, scalars.bits_binary, modify=_with_bits, least=1,
-        note="The digits 0 and 1.",
+        1562, 1563, "varbit", "bit varying", scalars.bits_text, scalars.bits_binary,
+        modify=modifiers.with_bits, least=1, note="The digits 0 and 1.",
     ),
     _row(
         600, 1017, "point", "", "`Point`", geometry.point_text, geometry.point_binary, geometry.format_point,

@@ -9,7 +9,7 @@ from decimal import Decimal
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from logicalrep.values.types import temporal
+from logicalrep.values.types import intervals, temporal
 from logicalrep.values.types.arrays import BoundedArray
 from logicalrep.values.types.binary import ToText
 from logicalrep.values.types.geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
@@ -60,7 +60,7 @@ TIMESTAMP_UTC = Target(
     lambda: pyarrow().timestamp("us", tz="UTC"), "timestamp", temporal.arrow_timestamp, lacks_values=True
 )
 TIME = Target(_named("time64[us]"), None, temporal.arrow_time, lacks_values=True)
-INTERVAL = Target(_named("month_day_nano_interval"), None, temporal.arrow_interval, lacks_values=True)
+INTERVAL = Target(_named("month_day_nano_interval"), None, intervals.arrow_interval, lacks_values=True)
 STRING_MAP = Target(
     lambda: pyarrow().map_(pyarrow().string(), pyarrow().string()),
     "map<string,string>",

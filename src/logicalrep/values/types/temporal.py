@@ -1,10 +1,9 @@
-"""Dates, times and intervals: Python's own objects where they can hold the value, exact integers otherwise.
+"""Dates and times: Python's own objects where they can hold the value, exact integers otherwise.
 
 `datetime` has a smaller range than PostgreSQL: no year before 1 or after 9999, no infinity and no 24:00:00. Such values
-become an ExtendedDate, ExtendedTime or ExtendedTimestamp, which hold the server's own integer and print its text. An
-interval keeps its months, days and microseconds apart, as on the server.
+become an ExtendedDate, ExtendedTime or ExtendedTimestamp, which hold the server's own integer and print its text.
 
-Only the ISO DateStyle and the IntervalStyle postgres are read: in other styles 01/02/2003 can mean two days.
+Only the ISO DateStyle is read: in other styles 01/02/2003 can mean two days.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 
 from logicalrep_runtime.scalars import EPOCH
 
-__all__ = ["ExtendedDate", "ExtendedTime", "ExtendedTimestamp", "Interval"]
+__all__ = ["ExtendedDate", "ExtendedTime", "ExtendedTimestamp"]
 
 _EPOCH = EPOCH.replace(tzinfo=None)
 _EPOCH_ORDINAL = EPOCH.toordinal()
 _LAST_ORDINAL = date.max.toordinal()
-_SECOND = 1_000_000
-_DAY = 86_400 * _SECOND
+SECOND = 1_000_000
+_DAY = 86_400 * SECOND
 
 # The Gregorian calendar repeats after 400 years, so the years that `date` can hold stand for all others.
 _CYCLE_YEARS = 400
@@ -53,9 +52,9 @@ def _format_days(days: int) -> tuple[str, str]:
     return f"{1 - year if before_christ else year:04d}-{day:%m-%d}", " BC" if before_christ else ""
 
 
-def _format_clock(microseconds: int) -> str:
+def format_clock(microseconds: int) -> str:
     """Return `hours:minutes:seconds`, with up to six decimals if there are any."""
-    seconds, fraction = divmod(microseconds, _SECOND)
+    seconds, fraction = divmod(microseconds, SECOND)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
     decimals = f".{fraction:06d}".rstrip("0") if fraction else ""
@@ -70,7 +69,8 @@ def _format_offset(seconds: int) -> str:
     return f"{'-' if seconds < 0 else '+'}{hour:02d}{rest}"
 
 
-def _microseconds(fraction: str | None) -> int:
+def read_microseconds(fraction: str | None) -> int:
+    """Return the microseconds of a second's decimals."""
     return int(fraction.ljust(6, "0")) if fraction else 0
 
 
@@ -119,7 +119,7 @@ class ExtendedTimestamp:
             return infinity
         days, clock = divmod(self.microseconds, _DAY)
         day, era = _format_days(days)
-        return f"{day} {_format_clock(clock)}{'+00' if self.with_time_zone else ''}{era}"
+        return f"{day} {format_clock(clock)}{'+00' if self.with_time_zone else ''}{era}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -136,7 +136,7 @@ class ExtendedTime:
 
     def __str__(self) -> str:
         offset = "" if self.utc_offset is None else _format_offset(self.utc_offset)
-        return _format_clock(self.microseconds) + offset
+        return format_clock(self.microseconds) + offset
 
 
 # --- date ------------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def _timestamp_text(text: str, with_time_zone: bool) -> datetime | ExtendedTimes
         raise ValueError("the hour is 24")
     offset = _offset(sign, hours, minutes, seconds)
     return _make_timestamp(
-        days * _DAY + clock + _microseconds(fraction) - offset * _SECOND,
+        days * _DAY + clock + read_microseconds(fraction) - offset * SECOND,
         with_time_zone,
     )
 
@@ -238,7 +238,7 @@ def _clock(hour: int, minute: int, second: int) -> int:
     """Return the microseconds since midnight. 24:00:00 is a valid time."""
     if minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second)):
         raise ValueError("not a time of a day")
-    return (hour * 3600 + minute * 60 + second) * _SECOND
+    return (hour * 3600 + minute * 60 + second) * SECOND
 
 
 def _offset(sign: str | None, hours: str | None, minutes: str | None, seconds: str | None) -> int:
@@ -309,7 +309,7 @@ def _time_text(text: str, with_time_zone: bool) -> time | ExtendedTime:
     hour, minute, second, fraction, sign, hours, minutes, seconds = found.groups()
     if (sign is not None) is not with_time_zone:
         raise ValueError("the time zone offset is missing" if with_time_zone else "an unexpected time zone offset")
-    microseconds = _clock(int(hour), int(minute), int(second)) + _microseconds(fraction)
+    microseconds = _clock(int(hour), int(minute), int(second)) + read_microseconds(fraction)
     return _make_time(microseconds, _offset(sign, hours, minutes, seconds) if with_time_zone else None)
 
 
@@ -331,7 +331,7 @@ def _make_time(microseconds: int, utc_offset: int | None) -> time | ExtendedTime
     if microseconds == _DAY:
         return ExtendedTime(microseconds, utc_offset)
     zone = None if utc_offset is None else timezone(timedelta(seconds=utc_offset))
-    seconds, fraction = divmod(microseconds, _SECOND)
+    seconds, fraction = divmod(microseconds, SECOND)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
     return time(hour, minute, second, fraction, zone)
@@ -345,90 +345,6 @@ def format_time(value: time | ExtendedTime) -> str:
         text = text.rstrip("0")
     offset = value.utcoffset()
     return text if offset is None else text + _format_offset(round(offset.total_seconds()))
-
-
-# --- interval --------------------------------------------------------------------------------------------------
-
-_INT32_MAX, _INT32_MIN, _INT64_MAX, _INT64_MIN = 2**31 - 1, -(2**31), 2**63 - 1, -(2**63)
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An interval as on the server: three parts that do not convert into each other. Prints as PostgreSQL's text.
-
-    Attributes:
-        months, days, microseconds: each with its own sign; 12 months are printed as a year. All three at their highest
-            or lowest value are infinity and -infinity (since PostgreSQL 17).
-    """
-
-    months: int = 0
-    days: int = 0
-    microseconds: int = 0
-
-    @property
-    def is_infinite(self) -> bool:
-        """Whether the interval is infinity or -infinity."""
-        return self in _INFINITE_INTERVAL
-
-    def __str__(self) -> str:
-        if infinity := _INFINITE_INTERVAL.get(self):
-            return infinity
-        parts: list[str] = []
-        below_zero = False  # whether the part before has a minus, after which a plus is written out
-        years = abs(self.months) // 12 * (-1 if self.months < 0 else 1)
-        for count, unit in (years, "year"), (self.months - 12 * years, "mon"), (self.days, "day"):
-            if count:
-                parts.append(f"{'+' if below_zero and count > 0 else ''}{count} {unit}{'' if count == 1 else 's'}")
-                below_zero = count < 0
-        if self.microseconds or not parts:
-            sign = "-" if self.microseconds < 0 else "+" if below_zero else ""
-            parts.append(sign + _format_clock(abs(self.microseconds)))
-        return " ".join(parts)
-
-
-_INFINITE_INTERVAL = {
-    Interval(_INT32_MAX, _INT32_MAX, _INT64_MAX): "infinity",
-    Interval(_INT32_MIN, _INT32_MIN, _INT64_MIN): "-infinity",
-}
-
-_INTERVAL = re.compile(
-    r"(?:([+-]?[0-9]{1,10}) years?)?"
-    r"(?:(?:^|(?<=[a-z]) )([+-]?[0-9]{1,10}) mons?)?"
-    r"(?:(?:^|(?<=[a-z]) )([+-]?[0-9]{1,10}) days?)?"
-    r"(?:(?:^|(?<=[a-z]) )([+-]?)([0-9]{2,10}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?)?"
-)
-
-
-def interval_text(text: str) -> Interval:
-    """Read an interval in the IntervalStyle postgres."""
-    found = _INTERVAL.fullmatch(text)
-    if found is None or not text:
-        for value, infinity in _INFINITE_INTERVAL.items():
-            if text == infinity:
-                return value
-        raise ValueError("not an interval in the IntervalStyle postgres")
-    years, months, days, sign, hours, minutes, seconds, fraction = found.groups()
-    if int(minutes or 0) > 59 or int(seconds or 0) > 59:
-        raise ValueError("more than 59 minutes or seconds")
-    clock = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
-    microseconds = clock * _SECOND + _microseconds(fraction)
-    interval = Interval(
-        int(years or 0) * 12 + int(months or 0),
-        int(days or 0),
-        -microseconds if sign == "-" else microseconds,
-    )
-    if not (
-        _INT32_MIN <= interval.months <= _INT32_MAX
-        and _INT32_MIN <= interval.days <= _INT32_MAX
-        and _INT64_MIN <= interval.microseconds <= _INT64_MAX
-    ):
-        raise ValueError("an interval out of the server's range")
-    return interval
-
-
-def make_interval(microseconds: int, days: int, months: int) -> Interval:
-    """Make an interval from the parts of the binary format, in their order there."""
-    return Interval(months, days, microseconds)
 
 
 # --- Arrow -----------------------------------------------------------------------------------------------------
@@ -451,7 +367,7 @@ def arrow_timestamp(value: datetime | ExtendedTimestamp) -> datetime | int:
         if value.is_infinite:
             raise ValueError("the target type has no infinite timestamp")
         microseconds = value.microseconds + _UNIX_EPOCH_DAYS * _DAY
-        if microseconds > _INT64_MAX:
+        if microseconds > 2**63 - 1:
             raise ValueError("after the target type's last timestamp, 294247-01-10 04:00:54.775807")
         return microseconds
     return value
@@ -462,11 +378,3 @@ def arrow_time(value: time | ExtendedTime) -> time:
     if isinstance(value, ExtendedTime):
         raise ValueError("the target type has no 24:00:00")
     return value
-
-
-def arrow_interval(value: Interval) -> tuple[int, int, int]:
-    """Return a value for month_day_nano_interval: months, days, nanoseconds."""
-    nanoseconds = value.microseconds * 1000
-    if value.is_infinite or not _INT64_MIN <= nanoseconds <= _INT64_MAX:
-        raise ValueError("the target type cannot hold this interval")
-    return value.months, value.days, nanoseconds
