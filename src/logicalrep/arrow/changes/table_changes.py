@@ -14,7 +14,9 @@ from logicalrep.arrow.changes.sent_relation import SentRelation, in_order
 from logicalrep.arrow.slices import sliced
 
 _ENOUGH_ROWS, _ENOUGH_BYTES = 20_000, 8 << 20
-"""The rows, and the bytes, from which on a batch is not joined with the next one."""
+"""The rows, and the bytes, from which on joined batches are not joined with the next one."""
+_LARGE = 256 << 10
+"""The bytes from which on a batch stays as it is: joining copies it, and it may lie in a file of gigabytes."""
 _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 
 
@@ -136,7 +138,7 @@ def _joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
     small: list[ChangeBatch] = []
     rows = size = 0
     for batch in batches:
-        is_large = batch.nbytes >= _ENOUGH_BYTES
+        is_large = batch.nbytes >= _LARGE
         if small and (is_large or rows >= _ENOUGH_ROWS or size >= _ENOUGH_BYTES or not _is_same(small[0], batch)):
             yield joined(small)
             small, rows, size = [], 0, 0
