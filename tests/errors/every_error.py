@@ -10,6 +10,7 @@ import logicalrep
 import logicalrep_protocol
 import logicalrep_runtime
 from logicalrep import DecodeError, EncodeError, LogicalRepError, Lsn, TransactionId
+from logicalrep.pipeline.requirements.requirements import UnmetError
 from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.values import ColumnValueError
@@ -22,6 +23,7 @@ _OF_PARTS = {
     TransactionError: lambda: TransactionError("Commit", Lsn(7), TransactionId(8), "comes too early"),
     ColumnValueError: lambda: ColumnValueError("not a number", type_name="numeric", text="x", table="t", column="c"),
     PreflightError: lambda: PreflightError([Finding("WAL_LEVEL", "wal_level is low."), Finding("SLOT_LOST", "Lost.")]),
+    UnmetError: lambda: UnmetError((Finding("WAL_LEVEL", "wal_level is low."),), "ALTER SYSTEM …;"),
 }
 
 

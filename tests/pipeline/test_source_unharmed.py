@@ -71,7 +71,7 @@ def test_no_commit_waits_for_it(tmp_path: Path) -> None:
         connection.execute("SET synchronous_commit = local")
         db = Database(local, "postgres", 18, connection)
         db.execute("CREATE TABLE t (id serial PRIMARY KEY)")
-        with pytest.raises(SynchronousStandbyError, match=r"\[SYNCHRONOUS_STANDBY\] each COMMIT waits") as raised:
+        with pytest.raises(PreflightError, match=r"\[SYNCHRONOUS_STANDBY\] Each COMMIT waits") as raised:
             replicate_once(db, tmp_path)
         assert db.rows("SELECT FROM pg_publication") == db.rows("SELECT FROM pg_replication_slots") == []
         for mode, is_refused in (("walsender", True), ("auto", True), ("peek", False)):
@@ -80,7 +80,7 @@ def test_no_commit_waits_for_it(tmp_path: Path) -> None:
                 check(db.connection, needs)
             codes = [finding.code for finding in found.value.findings]
             assert codes == ["SYNCHRONOUS_STANDBY"] * is_refused + ["PUBLICATION_MISSING"]
-        remedy = re.search(r"run (ALTER SYSTEM .*) and (SELECT .*)$", str(raised.value))
+        remedy = re.search(r"run (ALTER SYSTEM .*) and (SELECT .*)\.$", str(raised.value))
         assert remedy is not None
         for is_paused in (False, True):
             db.execute(*remedy.groups())

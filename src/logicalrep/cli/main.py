@@ -12,6 +12,7 @@ from typing import Any
 
 from logicalrep.captures.capture import Capture, CaptureError, CaptureSession
 from logicalrep.cli.change_table import table_lines
+from logicalrep.cli.check import add_check
 from logicalrep.cli.inspection import carried, inspect
 from logicalrep.cli.message_json import message_json
 from logicalrep.cli.operate import add_operations
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_inspect(commands)
     _add_changes(commands)
     add_replicate(commands)
+    add_check(commands)
     add_verify(commands)
     add_operations(commands)
     add_slot(commands)

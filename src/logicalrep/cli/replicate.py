@@ -28,7 +28,7 @@ _EXIT_CODES = """exit codes:
   0    all that had committed at the start is in the tables (--once)
   1    an error, which the last line tells
   2    invalid arguments
-  3    somebody has to do something first: the last line has the statement, or the destination is paused (--once)
+  3    somebody has to do something first: a line for each, and a script of SQL; or the destination is paused (--once)
   4    some tables are stopped; the others are up to date (--once)
   130  ended by Ctrl-C or SIGTERM, after the batch that was being applied; at once while it starts
 """
@@ -46,6 +46,17 @@ def add_replicate(commands: Commands) -> None:
         "schema.table is the Delta table DESTINATION/schema/table.",
         _EXIT_CODES,
     )
+    add_options(parser)
+    shows = parser.add_mutually_exclusive_group()
+    shows.add_argument("--quiet", action="store_true", help="show only warnings")
+    shows.add_argument(
+        "-v", "--verbose", action="store_true",
+        help="write the log to standard error instead: a line of figures for each batch, with times and levels",
+    )  # fmt: skip
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `replicate`, from their table."""
     for name, known in OPTIONS.items():
         text = f"{known.doc[0].lower()}{known.doc[1:]}".rstrip(".").replace("`", "")
         if known.read is kinds.flag:
@@ -56,19 +67,19 @@ def add_replicate(commands: Commands) -> None:
             parser.add_argument(
                 flag_of(name), metavar=known.metavar or f"{{{','.join(words or ())}}}", help=f"{text}{default}"
             )
-    shows = parser.add_mutually_exclusive_group()
-    shows.add_argument("--quiet", action="store_true", help="show only warnings")
-    shows.add_argument(
-        "-v", "--verbose", action="store_true",
-        help="write the log to standard error instead: a line of figures for each batch, with times and levels",
-    )  # fmt: skip
+
+
+def options_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the given options as arguments of `replicate`. Raises OptionError for an invalid value."""
+    arguments = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+    ReplicateOptions("", options.to, **arguments)
+    return arguments
 
 
 def _replicate(options: argparse.Namespace) -> int:
     hide_secrets(options)
-    arguments: dict[str, Any] = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
     # What is wrong is said before the rest is loaded, which takes seconds on a busy machine.
-    ReplicateOptions("", options.to, **arguments)
+    arguments = options_of(options)
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:
@@ -82,8 +93,9 @@ def _replicate(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
     # Loaded late: the other commands need none of it.
     from logicalrep.observe.terminal import show_progress
-    from logicalrep.pipeline.catalog.publishing import PublicationNeededError
+    from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError
     from logicalrep.pipeline.loop import TablesStoppedError
+    from logicalrep.pipeline.requirements.requirements import UnmetError
     from logicalrep.pipeline.run import replicate
     from logicalrep.pipeline.state.requests import PausedError
 
@@ -97,6 +109,10 @@ def _replicate(options: argparse.Namespace) -> int:
                 stop=stop,
                 **arguments,
             )
+    except UnmetError as error:
+        # The script is for a person who has only this line's output.
+        print(error, *filter(None, [error.script]), sep="\n\n", file=sys.stderr)
+        return 3
     except (PublicationNeededError, PausedError, TablesStoppedError) as error:
         print(error, file=sys.stderr)
         return 4 if isinstance(error, TablesStoppedError) else 3

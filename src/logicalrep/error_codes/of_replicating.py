@@ -91,7 +91,8 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
     ),
     "PUBLICATION_NEEDED": (
         "The role may not make or change the publication, or a wanted table cannot be in it.",
-        "Let the owner of the tables run the statements in the text.",
+        "Let a superuser, or the owner of the tables, run the statements in the text, or the script of `logicalrep "
+        "check`.",
     ),
     "SKIP_REFUSED": (
         "A commit cannot be skipped: the table is not stopped at it, or its changes are not buffered any more.",

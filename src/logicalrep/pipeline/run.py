@@ -73,8 +73,9 @@ def replicate(call: ReplicateCall) -> None:
         ConfigError: `config` has mistakes, or names a table or a column that is not there; the text has all of them.
         MaskKeyError: columns are hashed, and the environment does not have their key in LOGICALREP_MASK_KEY.
         ListenError: the page cannot be served at `listen`.
-        PublicationNeededError: the publication has to be made or changed by somebody else; the text has the statements.
-        PreflightError: the server or the role does not meet a requirement.
+        UnmetError: the server or the role does not meet all requirements, the publication among them; nothing was made.
+            The text has a line for each, and `script` the SQL after which all are met.
+        PublicationNeededError: the publication has to be changed by somebody else since; the text has the statements.
         StateError: the destination belongs to another server, database, slot or publication.
         SlotError: the slot is lost, or another process reads it.
         EngineError: the engine's libraries are not installed, or its processes end again and again.

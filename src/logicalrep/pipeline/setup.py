@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import query_description
-from logicalrep.pipeline.catalog.publishing import PublicationNeededError, Published, ensure_publication
+from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, query_plan
+from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
+from logicalrep.pipeline.requirements.requirements import Requirements, query_requirements
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
@@ -19,7 +21,6 @@ from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
-from logicalrep.postgres.preflight.synchronous import refuse_synchronous
 from logicalrep.postgres.publications import query_foreign_rows
 from logicalrep.postgres.retries import Waiting, retry
 from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
@@ -56,7 +57,7 @@ def prepare(
         ConfigError: the settings by table name a table or a column that is not there.
         StateError: the destination, or the slot, belongs to something else.
         StorageError: the destination cannot be written.
-        PreflightError: the server or the role does not meet a requirement.
+        UnmetError: the server or the role does not meet a requirement; nothing was made.
         SlotError: the slot is lost.
         ConnectError: the server was away for too long.
         Ended: `stop` was set while it waited.
@@ -74,36 +75,25 @@ def _prepare_with(
 ) -> Prepared:
     with settings.connection.connect() as connection, _bound_lock_waits(connection):
         identity = _claim_identity(connection, settings, storage)
-        # The making of the publication is a commit too.
-        refuse_synchronous(connection, identity.slot)
+        needs = _needs(settings, identity)
+        # It raises where the slot is lost, which no script of SQL helps.
+        there = _find_slot(connection, identity, state)
+        plan = query_plan(connection, identity.publication, settings)
+        query_requirements(connection, plan, needs, is_first=not state.lsn).refuse_unmet()
         published = ensure_publication(connection, identity.publication, settings)
         for warning in published.warnings:
             observer.on_warning(warning)
-        publications = (identity.publication,)
-        origin = None if settings.table_settings.origin == "any" else settings.table_settings.origin
         # Earlier servers have no such option, which the checks tell.
-        if origin is not None and server_major(connection) >= 16:
+        if needs.origin is not None and server_major(connection) >= 16:
             foreign = query_foreign_rows(connection, published.listed)
             if foreign is not None:
                 observer.on_warning(foreign)
         settings.by_table.check(
-            published.tables, lambda name: query_description(connection, name, publications, settings.of(name))
+            published.tables, lambda name: query_description(connection, name, needs.publications, settings.of(name))
         )
-        needs = Needs(
-            slot=identity.slot,
-            publications=publications,
-            mode="walsender",
-            create_slot=True,
-            failover=settings.failover,
-            origin=origin,
-            fills_defaults=True,
-        )
-        there = find_slot(connection, identity.slot)
-        if (there is not None and there.lost is not None) or (there is None and state.lsn):
-            raise slot_lost(identity.slot, "gone" if there is None else f"lost ({there.lost})", state.lsn)
         if settings.failover and there is not None and not there.failover and server_major(connection) >= 17:
             keep_on_standbys(settings.connection, identity.slot)
-        for warning in check(connection, needs):
+        for warning in check(connection, replace(needs, makes_publications=False)):
             observer.on_warning(warning)
         # A transaction that has written keeps the new slot waiting, for as long as it takes.
         connection.execute("SET lock_timeout = 0")
@@ -121,9 +111,56 @@ def _prepare_with(
             _check_position(settings, state, identity, slot)
         version = newest_protocol(connection)
         options = PluginOptions(
-            publication_names=publications, proto_version=version, streaming=most_streaming(version), origin=origin
+            publication_names=needs.publications,
+            proto_version=version,
+            streaming=most_streaming(version),
+            origin=None if needs.origin is None else "none",
         )
         return Prepared(identity, published, options)
+
+
+def query_unmet(settings: ReplicateSettings) -> Requirements:
+    """Return what a run with these settings lacks; nothing is made but the destination's names of slot and publication.
+
+    Raises:
+        StateError: the destination, or the slot, belongs to something else.
+        StorageError: the destination cannot be written.
+        SlotError: the slot is lost.
+        ConnectError: the server was away for too long.
+    """
+    storage = Storage(settings.to, settings.storage_options or {})
+    state = State.read(storage)
+
+    def query() -> Requirements:
+        with settings.connection.connect() as connection, _bound_lock_waits(connection):
+            identity = _claim_identity(connection, settings, storage)
+            _find_slot(connection, identity, state)
+            plan = query_plan(connection, identity.publication, settings)
+            return query_requirements(connection, plan, _needs(settings, identity), is_first=not state.lsn)
+
+    return retry(query, settings.patience)
+
+
+def _needs(settings: ReplicateSettings, identity: Identity) -> Needs:
+    origin = settings.table_settings.origin
+    return Needs(
+        slot=identity.slot,
+        publications=(identity.publication,),
+        mode="walsender",
+        create_slot=True,
+        failover=settings.failover,
+        origin=None if origin == "any" else origin,
+        fills_defaults=True,
+        makes_publications=True,
+    )
+
+
+def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot | None:
+    """Return the destination's slot; None before the first start. Raises SlotError if it is lost."""
+    there = find_slot(connection, identity.slot)
+    if (there is not None and there.lost is not None) or (there is None and state.lsn):
+        raise slot_lost(identity.slot, "gone" if there is None else f"lost ({there.lost})", state.lsn)
+    return there
 
 
 def slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:

@@ -8,7 +8,8 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from logicalrep.pipeline.catalog.publishing import PublicationNeededError, Published, ensure_publication
+from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError
+from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.table_errors import may_pass
 from logicalrep.postgres.connection import ConnectionSettings
@@ -188,6 +189,9 @@ def test_a_generated_column_that_is_not_sent(
     if db.major < 18 and "STORED" not in columns:
         pytest.skip("virtual columns exist since 18")
     remedy = remedies[db.major >= 18]
+    # One that is made for the table sends such columns from the start.
+    db.execute("CREATE TABLE earlier (id int PRIMARY KEY)")
+    ensured(db)
     if partitioned:
         db.execute(
             f"CREATE TABLE root ({columns}) PARTITION BY RANGE ({'a' if columns.startswith('a') else 'v'})",
@@ -206,16 +210,27 @@ def test_a_generated_column_that_is_not_sent(
     db.execute(*writes)
     name = "public.root" if partitioned else "public.t"
     rounds = 0
-    while not names(published):
+    while names(published) == ["public.earlier"]:
         (warning,) = published.warnings
         assert "the generated column g, which is not sent" in warning
         said = warning.rpartition("run ")[2].replace("public.", "").replace("root", "t")
         assert said == remedy
         db.execute(warning.rpartition("run ")[2])
         published, rounds = ensured(db), rounds + 1
-    assert (names(published), published.warnings) == ([name], ())
+    assert (names(published), published.warnings) == (["public.earlier", name], ())
     assert bool(rounds) == (remedy is not None)
     db.execute(*writes)
+
+
+def test_a_publication_sends_generated_columns_from_the_start_where_a_table_needs_them(db18: Database) -> None:
+    sends = "SELECT pubgencols FROM pg_publication"
+    db18.execute("CREATE TABLE t (a int PRIMARY KEY, g int GENERATED ALWAYS AS (a + 1) STORED)")
+    ensured(db18, name="plain")
+    assert db18.value(sends) == "n"
+    db18.execute("CREATE TABLE k (a int, g int GENERATED ALWAYS AS (a + 1) STORED, PRIMARY KEY (a, g))")
+    assert names(ensured(db18)) == ["public.k", "public.t"]
+    assert db18.value(f"{sends} WHERE pubname <> 'plain'") == "s"
+    db18.execute("INSERT INTO k VALUES (1)", "UPDATE k SET a = 2", "DELETE FROM k")
 
 
 WANTED = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from psycopg import sql
 
@@ -93,6 +93,20 @@ JOIN pg_class AS parent ON parent.oid = inhparent
 JOIN pg_namespace AS parent_schema ON parent_schema.oid = parent.relnamespace
 WHERE namespace.nspname = %s AND class.relname = %s
 """
+# A table and the partitions below it that have another replica identity than a given one.
+_WITHOUT_IDENTITY = """
+WITH RECURSIVE members AS (
+    SELECT class.oid, 0 AS height FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
+    WHERE namespace.nspname = %s AND class.relname = %s
+    UNION ALL
+    SELECT inhrelid, height + 1
+    FROM members JOIN pg_class AS class ON class.oid = members.oid AND class.relkind = 'p'
+    JOIN pg_inherits ON inhparent = members.oid
+)
+SELECT namespace.nspname, class.relname
+FROM members JOIN pg_class AS class USING (oid) JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+WHERE class.relreplident <> %s ORDER BY height, 1, 2
+"""
 _EXISTS = """
 SELECT FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
 WHERE namespace.nspname = %s AND class.relname = %s
@@ -107,6 +121,36 @@ def exists(connection: Connection, table: TableName) -> bool:
     return connection.execute(_EXISTS, table).fetchone() is not None
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A table that must not be published as it is."""
+
+    table: TableName
+    text: str
+    """The reason, with the remedy."""
+    statements: tuple[str, ...] = ()
+    """The statements after which it can be published; none where somebody has to decide more."""
+    needs_generated: bool = False
+    """Whether it could be published if the publication sent stored generated columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The tables of a database, by whether they can be published."""
+
+    can: tuple[TableName, ...]
+    refusing: tuple[TableName, ...]
+    """The tables that are published, and must not be any longer."""
+    left_out: tuple[LeftOut, ...]
+    not_carried: str | None
+    """A sentence on what logical replication does not carry; None if there is nothing of that."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """The sentences on all that is not replicated."""
+        return [each.text for each in self.left_out] + ([self.not_carried] if self.not_carried else [])
+
+
 def query_candidates(
     connection: Connection,
     publication: str,
@@ -115,8 +159,8 @@ def query_candidates(
     there: Mapping[TableName, PublishedTable],
     *,
     sends_generated: bool,
-) -> tuple[list[TableName], list[TableName], list[str]]:
-    """Return the tables that can be published, those of `there` that must not be any longer, and warnings.
+) -> Candidates:
+    """Return which tables can be published, and why the others cannot.
 
     Args:
         connection: a connection to the server.
@@ -128,7 +172,7 @@ def query_candidates(
     """
     can: list[TableName] = []
     refusing: list[TableName] = []
-    warnings: list[str] = []
+    left_out: list[LeftOut] = []
     others: dict[str, list[str]] = {}
     major = server_major(connection)
     query = _candidates_query(major, sends_generated=sends_generated)
@@ -147,26 +191,30 @@ def query_candidates(
         if kind in _KINDS or persistence != "p":
             others.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(str(table))
         elif not is_carried:
-            warnings.append(
+            text = (
                 f"{table} is not replicated, as its partition {identities[1].table} is foreign or unlogged, whose "
                 "changes logical replication does not carry: detach it"
             )
-        elif reason := _reason(identities, major, publication):
+            left_out.append(LeftOut(table, text))
+        elif found := _reason(identities, major, publication):
             effect = "is not replicated"
             if published is not None:
                 effect = "is published, and its updates and deletes cannot be followed"
                 if any(each.is_refused(major) for each in identities):
                     refusing.append(table)
                     effect = "is not replicated any more"
-            warnings.append(f"{table} {effect}, as {reason}")
+            reason, remedy = found
+            statements = _statements(connection, table, remedy, publication) if remedy is not None else ()
+            left_out.append(LeftOut(table, f"{table} {effect}, as {reason}", statements, remedy == "stored"))
         else:
             can.append(table)
+    not_carried = None
     if others:
         listed = "; ".join(
             f"{kind} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" for kind, names in others.items()
         )
-        warnings.append(f"logical replication does not carry {listed}; nor does it carry large objects")
-    return can, refusing, warnings
+        not_carried = f"logical replication does not carry {listed}; nor does it carry large objects"
+    return Candidates(tuple(can), tuple(refusing), tuple(left_out), not_carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +253,12 @@ class _ReplicaIdentity:
         return is_wrong and not self.is_root
 
 
-def _reason(identities: Sequence[_ReplicaIdentity], major: int, publication: str) -> str | None:
-    """Return why a table must not be published, with the remedy; None if it may be.
+_Remedy = Literal["FULL", "DEFAULT", "stored"]
+"""The replica identity that a table needs, or that the publication has to send stored generated columns."""
+
+
+def _reason(identities: Sequence[_ReplicaIdentity], major: int, publication: str) -> tuple[str, _Remedy | None] | None:
+    """Return why a table must not be published, with the remedy, also as a word; None if it may be.
 
     Args:
         identities: the table's, and that of a partition which differs, if one does.
@@ -219,22 +271,37 @@ def _reason(identities: Sequence[_ReplicaIdentity], major: int, publication: str
             continue
         column, kind, identity, has_plain_key = each.unsent
         whose = "its replica identity" if each is table else f"the replica identity of its partition {each.table}"
+        remedy: _Remedy | None
         if major < _CHECKS_GENERATED:
-            remedy = f"run ALTER TABLE {each.table} REPLICA IDENTITY FULL"
+            remedy, text = "FULL", f"run ALTER TABLE {each.table} REPLICA IDENTITY FULL"
         elif kind == "s" and not (identity == "f" and has_plain_key == "true"):
-            name = sql.Identifier(publication).as_string()
-            remedy = f"run ALTER PUBLICATION {name} SET (publish_generated_columns = stored)"
+            remedy, text = "stored", f"run {_sending_generated(publication)}"
         else:
             give = "" if has_plain_key == "true" else "give it a primary key, and "
-            remedy = f"{give}run ALTER TABLE {each.table} REPLICA IDENTITY DEFAULT"
-        return f"{whose} has the generated column {column}, which is not sent: {remedy}"
+            remedy = None if give else "DEFAULT"
+            text = f"{give}run ALTER TABLE {each.table} REPLICA IDENTITY DEFAULT"
+        return f"{whose} has the generated column {column}, which is not sent: {text}", remedy
+    if not table.is_there:
+        why = "nothing tells its rows apart in updates and deletes: give it a primary key, or run"
+        every = ", and the same for each of its partitions" if table.is_root else ""
+        return f"{why} ALTER TABLE {table.table} REPLICA IDENTITY FULL{every}", "FULL"
     if last.differs:
         why = f"its partition {last.table} has another replica identity: run"
-    elif not table.is_there:
-        why = "nothing tells its rows apart in updates and deletes: give it a primary key, or run"
-    else:
-        return None
-    return f"{why} ALTER TABLE {last.table} REPLICA IDENTITY FULL"
+        return f"{why} ALTER TABLE {last.table} REPLICA IDENTITY FULL", "FULL"
+    return None
+
+
+def _sending_generated(publication: str) -> str:
+    name = sql.Identifier(publication).as_string()
+    return f"ALTER PUBLICATION {name} SET (publish_generated_columns = stored)"
+
+
+def _statements(connection: Connection, table: TableName, remedy: _Remedy, publication: str) -> tuple[str, ...]:
+    """Return the statements of a remedy: for a partitioned table also those of all its partitions."""
+    if remedy == "stored":
+        return (_sending_generated(publication),)
+    members = connection.execute(_WITHOUT_IDENTITY, (*table, remedy[0].lower())).fetchall()
+    return tuple(f"ALTER TABLE {TableName(*member)} REPLICA IDENTITY {remedy}" for member in members)
 
 
 def _candidates_query(major: int, *, sends_generated: bool) -> str:

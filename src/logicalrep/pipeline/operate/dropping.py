@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import psycopg
 from psycopg import sql
 
-from logicalrep.pipeline.catalog.publishing import is_ours
+from logicalrep.pipeline.catalog.publication_plan import is_ours
 from logicalrep.pipeline.formats.opening import find_table_folders, open_table
 from logicalrep.pipeline.history.companion import COMPANIONS
 from logicalrep.pipeline.operate.status import read_identity

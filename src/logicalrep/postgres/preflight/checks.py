@@ -14,6 +14,8 @@ from logicalrep.postgres.server import Connection, newest_protocol, query_scalar
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import find_slot
 
+RESTART = "-- Restart the server now."
+"""The line of a script after which settings apply."""
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 _MAKE_ANOTHER = (
     "name another slot, and give a stream the option create_slot = true, or run "
@@ -23,15 +25,22 @@ _MAKE_ANOTHER = (
 
 def check(connection: Connection, needs: Needs) -> list[str]:
     """Raise PreflightError if a requirement is not met; return the warnings."""
+    findings = query_findings(connection, needs)
+    if findings.errors:
+        raise PreflightError(findings.errors)
+    return findings.warnings
+
+
+def query_findings(connection: Connection, needs: Needs) -> Findings:
+    """Return all requirements that are not met, and the warnings."""
     findings = Findings()
     _check_server(connection, needs, findings)
     _check_role(connection, findings)
     _check_standby(connection, needs, findings)
     _check_slot(connection, needs, findings)
-    _check_publications(connection, needs, findings)
-    if findings.errors:
-        raise PreflightError(findings.errors)
-    return findings.warnings
+    if not needs.makes_publications:
+        _check_publications(connection, needs, findings)
+    return findings
 
 
 def check_role(connection: Connection) -> None:
@@ -66,6 +75,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         findings.add_error(
             "WAL_LEVEL",
             f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = {enough[0]} and restart the server.",
+            settings=(f"ALTER SYSTEM SET wal_level = {enough[0]}", RESTART),
         )
     timeout = (
         query_scalar(connection, "SELECT current_setting('idle_replication_slot_timeout')") if major >= 18 else "0"
@@ -116,7 +126,8 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         findings.add_error(
             "NO_WALSENDERS",
             "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server"
-            + ("." if needs.snapshot else ", or use mode = peek."),
+            + ("." if needs.snapshot or needs.makes_publications else ", or use mode = peek."),
+            settings=("ALTER SYSTEM SET max_wal_senders = 10", RESTART),
         )
     for option, wanted in (
         ("streaming", needs.streaming in ("on", "parallel") and needs.mode != "walsender"),
@@ -140,7 +151,9 @@ def _check_role(connection: Connection, findings: Findings) -> None:
     if not allowed:
         user = query_scalar(connection, "SELECT quote_ident(current_user)")
         findings.add_error(
-            "ROLE_CANNOT_REPLICATE", f"Role {user} may not replicate: run ALTER ROLE {user} REPLICATION."
+            "ROLE_CANNOT_REPLICATE",
+            f"Role {user} may not replicate: run ALTER ROLE {user} REPLICATION.",
+            f"ALTER ROLE {user} REPLICATION",
         )
 
 
@@ -155,7 +168,7 @@ def _check_standby(connection: Connection, needs: Needs, findings: Findings) -> 
     except SynchronousStandbyError as error:
         way = "" if needs.fills_defaults else ", or use mode = peek"
         said = error.description
-        findings.add_error(error.code, f"{said[0].upper()}{said[1:]}{way}.")
+        findings.add_error(error.code, f"{said[0].upper()}{said[1:]}{way}.", settings=error.settings)
 
 
 def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> None:
@@ -175,9 +188,8 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
                 f"SELECT pg_create_logical_replication_slot({sql.Literal(needs.slot).as_string()}, 'pgoutput').",
             )
             return
-        free = query_scalar(
-            connection, "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_replication_slots"
-        )
+        most = query_scalar(connection, "SELECT current_setting('max_replication_slots')::int")
+        free = most - query_scalar(connection, "SELECT count(*)::int FROM pg_replication_slots")
         if server_major(connection) >= 19:
             level = query_scalar(connection, "SELECT current_setting('effective_wal_level')")
             if level != "logical":
@@ -191,6 +203,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
                 "NO_FREE_SLOT",
                 f"{'Two replication slots are needed' if needs.snapshot else 'A replication slot is needed'}, and "
                 f"{'none' if free <= 0 else 'one'} is free: raise max_replication_slots, or drop an unused slot.",
+                settings=(f"ALTER SYSTEM SET max_replication_slots = {most + 10}", RESTART),
             )
         return
     name = repr(slot.name)

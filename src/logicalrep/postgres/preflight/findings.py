@@ -18,6 +18,10 @@ class Finding:
     code: str
     text: str
     """One sentence with the problem and its remedy."""
+    statements: tuple[str, ...] = ()
+    """The statements of the remedy, for its script."""
+    settings: tuple[str, ...] = ()
+    """Those that change the server's configuration, which no transaction can have."""
 
     def __str__(self) -> str:
         return f"[{self.code}] {visible(self.text)}"
@@ -59,6 +63,8 @@ class Needs:
     """Whether the reader gives a new column's default to earlier rows, which the server does not send, by itself."""
     snapshot: bool = False
     """Whether the slot is created with a snapshot, from which the tables themselves are read."""
+    makes_publications: bool = False
+    """Whether the publications are made by the reader, and so need not be there yet."""
 
 
 @dataclass(slots=True)
@@ -68,6 +74,6 @@ class Findings:
     errors: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def add_error(self, code: str, text: str) -> None:
-        """Add a reason why the reader cannot start."""
-        self.errors.append(Finding(code, text))
+    def add_error(self, code: str, text: str, *statements: str, settings: tuple[str, ...] = ()) -> None:
+        """Add a reason why the reader cannot start, with the statements that help."""
+        self.errors.append(Finding(code, text, statements, settings))

@@ -26,6 +26,7 @@ _STATE = """
 SELECT sync_state FROM pg_replication_slots AS slot JOIN pg_stat_replication AS walsender ON pid = slot.active_pid
 WHERE slot.slot_name = %s
 """
+_RELOAD = "SELECT pg_reload_conf()"
 _OTHERS = """
 SELECT DISTINCT application_name FROM pg_stat_replication
 WHERE lower(application_name) <> lower(%s) AND application_name <> ''
@@ -38,6 +39,8 @@ class SynchronousStandbyError(SlotError):
     """A reader for which the server's commits wait, or may come to wait; the text has the statement that helps."""
 
     code = "SYNCHRONOUS_STANDBY"
+    settings: tuple[str, ...] = ()
+    """The statements that help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,8 @@ class StandbyNames:
         return f"{self.method} {min(self.count, len(names))} ({quoted})"
 
 
-def query_synchronous(connection: Connection, slot: str) -> tuple[State, bool, str]:
-    """Return the state of a slot's walsender, or of one to come, whether the role sees it, and the remedy.
+def query_synchronous(connection: Connection, slot: str) -> tuple[State, bool, str, str]:
+    """Return the state of a slot's walsender, or of one to come, whether the role sees it, the cause, and the remedy.
 
     Args:
         connection: a connection with the application_name of the walsender.
@@ -105,14 +108,14 @@ def query_synchronous(connection: Connection, slot: str) -> tuple[State, bool, s
     if state == "potential":
         state = query_scalar(connection, _STATE, slot) or state
     if state == "async":
-        return state, sees, ""
+        return state, sees, "", ""
     others = tuple(name for (name,) in connection.execute(_OTHERS, (application,)).fetchall())
     remedy = names.without(application, others).replace("'", "''")
     return (
         state,
         sees,
-        f"synchronous_standby_names is {setting!r}, which takes this reader, {application!r}, for a standby: run "
-        f"ALTER SYSTEM SET synchronous_standby_names = '{remedy}' and SELECT pg_reload_conf()",
+        f"synchronous_standby_names is {setting!r}, which takes this reader, {application!r}, for a standby",
+        f"ALTER SYSTEM SET synchronous_standby_names = '{remedy}'",
     )
 
 
@@ -121,14 +124,15 @@ def refuse_synchronous(connection: Connection, slot: str) -> str | None:
 
     Raises SynchronousStandbyError if they do, or would, or if the role could not see that they do.
     """
-    state, sees, remedy = query_synchronous(connection, slot)
+    state, sees, cause, remedy = query_synchronous(connection, slot)
     if state == "async":
         return None
+    text = f"{cause}: run {remedy} and {_RELOAD}"
     if state == "potential" and sees:
-        return f"Each COMMIT waits for this reader once other standbys are away: {remedy}."
+        return f"Each COMMIT waits for this reader once other standbys are away: {text}."
+    effect = "waits for this reader until its changes are stored"
     if state == "potential":
-        raise SynchronousStandbyError(
-            f"each COMMIT may come to wait for this reader, which the role could not see without pg_read_all_stats: "
-            f"{remedy}"
-        )
-    raise SynchronousStandbyError(f"each COMMIT waits for this reader until its changes are stored: {remedy}")
+        effect = "may come to wait for this reader, which the role could not see without pg_read_all_stats"
+    error = SynchronousStandbyError(f"each COMMIT {effect}: {text}")
+    error.settings = (remedy, _RELOAD)
+    raise error

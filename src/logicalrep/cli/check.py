@@ -1,0 +1,55 @@
+"""The command `logicalrep check`."""
+
+from __future__ import annotations
+
+import argparse
+
+from logicalrep.cli.replicate import add_options, options_of
+from logicalrep.cli.server_options import Commands, add_destination_command, hide_secrets, server_and_storage
+from logicalrep.cli.terminal import say
+
+_EXIT_CODES = """exit codes:
+  0    replicate can begin
+  1    an error, which the last line tells
+  2    invalid arguments
+  3    a requirement is not met: a line for each, and a script of SQL
+"""
+
+
+def add_check(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_destination_command(
+        commands,
+        "check",
+        _check,
+        "tell all that replicate needs of the server and the role; it starts nothing",
+        "Tell every requirement of replicate that the server or the role does not meet, and every table that stays "
+        "out, with one script of SQL after which all are met. Takes the options of replicate, and starts nothing: only "
+        "the names of slot and publication are written to the destination, which must be writable.",
+        _EXIT_CODES,
+    )
+    add_options(parser)
+    parser.add_argument("--print-sql", action="store_true", help="print the script alone, which is empty if all is met")
+
+
+def _check(options: argparse.Namespace) -> int:
+    hide_secrets(options)
+    arguments = options_of(options)
+    connection, storage = server_and_storage(options)
+    # Loaded late: the other commands need none of it.
+    from logicalrep.pipeline.settings import ReplicateSettings
+    from logicalrep.pipeline.setup import query_unmet
+
+    wanted = {"storage_options": storage.storage_options, **arguments}
+    unmet = query_unmet(ReplicateSettings(connection, storage.uri, **wanted))
+    if not options.print_sql:
+        for finding in unmet.findings:
+            say(str(finding))
+        for warning in unmet.warnings:
+            say(f"warning: {warning}")
+        if not unmet.findings:
+            print("ready")
+        if unmet.script:
+            print()
+    print(unmet.script, end="")
+    return 3 if unmet.findings else 0

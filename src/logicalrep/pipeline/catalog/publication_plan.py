@@ -1,0 +1,178 @@
+"""What a destination's publication has, what it lacks, and the statements for it; nothing is changed here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from logicalrep.pipeline.catalog.publishable import Candidates, query_candidates, query_unknown
+from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.postgres.publications import PublishedTable, query_listed_tables
+from logicalrep.postgres.server import Connection, query_scalar, server_major
+from logicalrep.transactions.table_names import TableName, all_table_names
+from logicalrep_runtime.errors import LogicalRepError
+
+_MARK = "made by logicalrep replicate"
+"""The comment of publications that are ours."""
+_ACTIONS = ("insert", "update", "delete", "truncate")
+_SENDS_GENERATED = 18
+"""The first major version whose publications can send stored generated columns."""
+
+_FOUND = """
+SELECT pubinsert, pubupdate, pubdelete, {truncate}, {via_root}, {generated}, obj_description(oid, 'pg_publication') = %s
+FROM pg_publication WHERE pubname = %s
+"""
+
+
+class PublicationNeededError(LogicalRepError, RuntimeError):
+    """A publication that a person has to make or to change; the text has the statements."""
+
+    code = "PUBLICATION_NEEDED"
+    statements: tuple[str, ...] = ()
+    """The statements that help, where they are known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationPlan:
+    """A publication as it is, and what is to become of it."""
+
+    name: str
+    is_there: bool
+    is_ours: bool
+    """Whether it is made by this project, or is to be."""
+    wanted: tuple[TableName, ...]
+    """The tables to replicate; none for all."""
+    excluded: tuple[TableName, ...]
+    tables: frozenset[TableName]
+    """The tables that it has."""
+    candidates: Candidates
+    incomplete: PublicationNeededError | None
+    """The reason why it must not be used as it is; None if it may be."""
+    refusals: tuple[PublicationNeededError, ...]
+    """The reasons why a run must not begin with it: names of tables that are not there, or cannot be replicated."""
+    warnings: tuple[str, ...]
+    """One sentence for each table that is left out, with its remedy."""
+    sends_generated: bool
+    """Whether it sends stored generated columns, or is to be made so, as a table needs that."""
+
+    @property
+    def adding(self) -> tuple[TableName, ...]:
+        """The tables that are to be published, and are not yet."""
+        return tuple(table for table in self.candidates.can if table not in self.tables) if self.is_ours else ()
+
+    def making(self, major: int) -> list[sql.Composed]:
+        """Return the statements that make the publication."""
+        options = ["publish_via_partition_root = true"] if major >= 13 else []
+        options += ["publish_generated_columns = stored"] if self.sends_generated else []
+        tables = self.candidates.can
+        of_tables = sql.SQL(" FOR TABLE ") + listing(tables) if tables else sql.SQL("")
+        with_options = sql.SQL(f" WITH ({', '.join(options)})" if options else "")
+        return [
+            sql.SQL("CREATE PUBLICATION {}").format(sql.Identifier(self.name)) + of_tables + with_options,
+            sql.SQL("COMMENT ON PUBLICATION {} IS {}").format(sql.Identifier(self.name), sql.Literal(_MARK)),
+        ]
+
+
+def query_plan(
+    connection: Connection, name: str, settings: ReplicateSettings, *, at_start: bool = True
+) -> PublicationPlan:
+    """Return a publication as it is, and what it lacks.
+
+    Args:
+        connection: a connection with a lock_timeout, as the list of the tables waits for sessions that alter one.
+        name: the publication's name.
+        settings: the settings, which tell the tables to replicate, and those to exclude.
+        at_start: whether excluded tables that are not there are looked for; later they may have been dropped.
+    """
+    wanted, excluded = all_table_names(settings.tables), tuple(sorted(all_table_names(settings.exclude_tables)))
+    major = server_major(connection)
+    of_version = {
+        "truncate": "pubtruncate" if major >= 11 else "true",
+        "via_root": "pubviaroot" if major >= 13 else "true",
+        "generated": "pubgencols = 's'" if major >= _SENDS_GENERATED else "false",
+    }
+    found = connection.execute(_FOUND.format(**of_version).encode(), (_MARK, name)).fetchone()
+    is_there, is_ours = found is not None, found is None or bool(found[-1])
+    there = {table.name: table for table in query_listed_tables(connection, (name,))} if is_there else {}
+    sends_generated = found is not None and bool(found[-2])
+
+    def candidates() -> Candidates:
+        return query_candidates(connection, name, wanted, excluded, there, sends_generated=sends_generated)
+
+    known = candidates()
+    if not is_there and major >= _SENDS_GENERATED and any(each.needs_generated for each in known.left_out):
+        sends_generated = True
+        known = candidates()
+    warnings = known.warnings if is_ours else []
+    refusals = []
+    if unknown := _unknown(connection, excluded if at_start else (), there):
+        refusals.append(PublicationNeededError(f"what is to be excluded is no table to replicate: {unknown}"))
+    missing = [table for table in wanted if table not in known.can and table not in there]
+    if missing and is_ours:
+        warnings += [reason for table in missing for reason in query_unknown(connection, table)]
+        refusals.append(PublicationNeededError("; ".join(warnings)))
+    elif missing:
+        refusals.append(absent_error(name, missing, warnings))
+    return PublicationPlan(
+        name=name,
+        is_there=is_there,
+        is_ours=is_ours,
+        wanted=wanted,
+        excluded=excluded,
+        tables=frozenset(there),
+        candidates=known,
+        incomplete=None if found is None else _incomplete(connection, name, found[:4], found[4] or not is_ours),
+        refusals=tuple(refusals),
+        warnings=tuple(warnings),
+        sends_generated=sends_generated,
+    )
+
+
+def absent_error(name: str, tables: Collection[TableName], warnings: Sequence[str]) -> PublicationNeededError:
+    """Return the error of a publication that lacks wanted tables."""
+    return PublicationNeededError(
+        f"the publication {name} has no table {', '.join(map(str, sorted(tables)))}: "
+        + ("; ".join(warnings) or "name tables that it has, or add them to it")
+    )
+
+
+def _unknown(connection: Connection, excluded: Sequence[TableName], there: dict[TableName, PublishedTable]) -> str:
+    """Return why excluded tables are none that could be replicated; an empty text if all could."""
+    tops = {table.name for table in there.values() if table.under is None}
+    return "; ".join(reason for table in excluded if table not in tops for reason in query_unknown(connection, table))
+
+
+def _incomplete(
+    connection: Connection, name: str, actions: Sequence[bool], via_root: bool
+) -> PublicationNeededError | None:
+    """Return the error of a publication that leaves changes out; None if it does not."""
+    left_out = [action for action, is_published in zip(_ACTIONS, actions, strict=True) if not is_published]
+    if not left_out and via_root:
+        return None
+    what, option = "sends partitions as tables of their own", sql.SQL("publish_via_partition_root = true").format()
+    if left_out:
+        what = f"leaves out {', '.join(left_out)}"
+        option = sql.SQL("publish = {}").format(sql.Literal(", ".join(_ACTIONS)))
+    change = sql.SQL("ALTER PUBLICATION {} SET ({})").format(sql.Identifier(name), option).as_string(connection)
+    error = PublicationNeededError(f"the publication {name} {what}: run {change}", code="PUBLICATION_INCOMPLETE")
+    error.statements = (change,)
+    return error
+
+
+def is_ours(connection: Connection, name: str) -> bool:
+    """Return whether a publication is there, and this project made it."""
+    query = "SELECT obj_description(oid, 'pg_publication') = %s FROM pg_publication WHERE pubname = %s"
+    return bool(query_scalar(connection, query, _MARK, name))
+
+
+def adding(name: str, tables: Sequence[TableName]) -> sql.Composed:
+    """Return the statement that adds tables to a publication."""
+    return sql.SQL("ALTER PUBLICATION {} ADD TABLE ").format(sql.Identifier(name)) + listing(tables)
+
+
+def listing(tables: Sequence[TableName]) -> sql.Composed:
+    """Return tables as a publication lists them."""
+    # Without ONLY the tables that inherit from one would come with it.
+    return sql.SQL(", ").join(sql.SQL("ONLY ") + sql.Identifier(*table) for table in tables)

@@ -1,0 +1,115 @@
+"""The rights that a role lacks: to read the tables, and to publish them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from logicalrep.observe.observer import listed
+from logicalrep.pipeline.catalog.publication_plan import PublicationPlan
+from logicalrep.postgres.preflight.findings import Finding
+from logicalrep.postgres.server import Connection, query_scalar, server_major
+from logicalrep.transactions.table_names import TableName
+
+# A load locks a partitioned table, and locks and reads each of its partitions by itself.
+_FILES = """
+WITH RECURSIVE files AS (
+    SELECT class.oid FROM unnest(%s::text[], %s::text[]) AS wanted(schema, name)
+    JOIN pg_namespace AS namespace ON namespace.nspname = wanted.schema
+    JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = wanted.name
+    UNION ALL
+    SELECT inhrelid FROM files JOIN pg_class AS class ON class.oid = files.oid AND class.relkind = 'p'
+    JOIN pg_inherits ON inhparent = files.oid
+)
+SELECT namespace.nspname, class.relname, has_schema_privilege(namespace.oid, 'USAGE'),
+    has_table_privilege(class.oid, 'SELECT'), class.relkind = 'p', row_security_active(class.oid),
+    pg_has_role(class.relowner, 'USAGE')
+FROM files JOIN pg_class AS class USING (oid) JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+ORDER BY 1, 2
+"""
+_MAY_CREATE = "SELECT pg_is_in_recovery(), has_database_privilege(current_database(), 'CREATE')"
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """The rights of the session's role on some tables and their partitions, which are the files of the server."""
+
+    role: str
+    """The role, quoted where SQL needs it."""
+    unusable: tuple[str, ...]
+    """The schemas that it may not use."""
+    unreadable: tuple[TableName, ...]
+    """The tables and partitions that it may not read."""
+    hidden: tuple[TableName, ...]
+    """Those of which row-level security hides rows from it."""
+    not_owned: frozenset[TableName]
+
+    @classmethod
+    def query(cls, connection: Connection, tables: Sequence[TableName]) -> Rights:
+        """Return the rights on tables."""
+        rows = connection.execute(
+            _FILES, ([table.schema for table in tables], [table.name for table in tables])
+        ).fetchall()
+        files = [(TableName(*row[:2]), *row[3:6]) for row in rows]
+        return cls(
+            role=query_scalar(connection, "SELECT quote_ident(current_user)"),
+            unusable=tuple(sorted({row[0] for row in rows if not row[2]})),
+            unreadable=tuple(name for name, may_read, _, _ in files if not may_read),
+            hidden=tuple(name for name, _, is_root, is_hidden in files if is_hidden and not is_root),
+            not_owned=frozenset(TableName(*row[:2]) for row in rows if not row[-1]),
+        )
+
+    def findings(self) -> list[Finding]:
+        """Return what keeps the role from reading: a finding for all schemas, and one for all tables."""
+        code, found = "TABLE_NOT_READABLE", []
+        if self.unusable:
+            schemas = sql.SQL(", ").join(map(sql.Identifier, self.unusable)).as_string()
+            granting = f"GRANT USAGE ON SCHEMA {schemas} TO {self.role}"
+            text = f"Role {self.role} may not use the schemas {', '.join(self.unusable)}: run {granting}."
+            found.append(Finding(code, text, (granting,)))
+        if self.unreadable:
+            text = f"Role {self.role} may not read {listed(self.unreadable)}: run GRANT SELECT ON them TO {self.role}."
+            found.append(Finding(code, text, tuple(self._granting())))
+        if self.hidden:
+            bypassing = f"ALTER ROLE {self.role} BYPASSRLS"
+            text = f"Row-level security hides rows of {listed(self.hidden)} from role {self.role}: run {bypassing}."
+            found.append(Finding(code, text, (bypassing,)))
+        return found
+
+    def _granting(self) -> list[str]:
+        """Return a statement for the tables of each schema."""
+        of_schema: dict[str, list[str]] = {}
+        for table in self.unreadable:
+            of_schema.setdefault(table.schema, []).append(str(table))
+        return [f"GRANT SELECT ON {', '.join(tables)} TO {self.role}" for tables in of_schema.values()]
+
+
+def publication_findings(connection: Connection, plan: PublicationPlan, rights: Rights) -> list[Finding]:
+    """Return why the role cannot make the publication; nothing if it can, or need not."""
+    errors = [*plan.refusals, *([] if plan.incomplete is None else [plan.incomplete])]
+    found = [Finding(error.code, _sentence(error.description), error.statements) for error in errors]
+    if plan.is_there:
+        return found
+    row = connection.execute(_MAY_CREATE).fetchone()
+    assert row is not None
+    is_standby, may_create = row
+    others = [table for table in plan.candidates.can if table in rights.not_owned]
+    reasons = [f"does not own {listed(others)}"] if others else []
+    reasons += [] if may_create else ["may not create in the database"]
+    making = tuple(each.as_string(connection) for each in plan.making(server_major(connection)))
+    if is_standby:
+        text = f"A standby cannot make the publication {plan.name}, its primary can: run there {'; '.join(making)}."
+        found.append(Finding("PUBLICATION_NEEDED", text, making))
+    elif reasons:
+        text = (
+            f"Role {rights.role} may not make the publication {plan.name}, as it {' and '.join(reasons)}: let a "
+            "superuser, or their owner, run CREATE PUBLICATION as the script has it."
+        )
+        found.append(Finding("PUBLICATION_NEEDED", text, making))
+    return found
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

@@ -1,0 +1,162 @@
+"""A first start by a role that owns nothing: all that is missing is told at once, and one script of SQL helps."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from logicalrep.cli.main import main
+from logicalrep.pipeline.requirements.requirements import UnmetError
+from logicalrep.pipeline.setup import query_unmet
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.postgres.local_server import LocalServer
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import replicate_once, settings
+from tests.postgres.servers import Database, connect_writer, installation
+
+pytestmark = pytest.mark.postgres
+
+SCHEMAS = ("public", "sales", '"Odd Schema"')
+ROLE = '"the reader"'
+TABLES = [
+    *(f"CREATE TABLE {schema}.t{number} (id int PRIMARY KEY, v text)" for schema in SCHEMAS for number in range(10)),
+    'CREATE TABLE sales."T 1" (id int PRIMARY KEY, "Some Column" int)',
+    'CREATE TABLE sales."größe" (id int PRIMARY KEY)',
+    "CREATE TABLE sales.bare (v int)",
+    "CREATE TABLE sales.heap (v int)",
+    "ALTER TABLE sales.heap REPLICA IDENTITY FULL",
+    "CREATE TABLE sales.hidden (id int PRIMARY KEY)",
+    "ALTER TABLE sales.hidden ENABLE ROW LEVEL SECURITY",
+    "CREATE TABLE public.root (at int, v text) PARTITION BY RANGE (at)",
+    "CREATE TABLE public.root_1 PARTITION OF public.root FOR VALUES FROM (0) TO (10)",
+    "CREATE TABLE public.root_2 PARTITION OF public.root FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (at)",
+    "CREATE TABLE public.root_2_1 PARTITION OF public.root_2 FOR VALUES FROM (10) TO (20)",
+    "CREATE TABLE public.keyed (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+    "CREATE TABLE public.keyed_1 PARTITION OF public.keyed FOR VALUES FROM (0) TO (10)",
+    "CREATE TABLE public.parent (id int PRIMARY KEY)",
+    "CREATE TABLE public.child () INHERITS (public.parent)",
+    "CREATE TABLE public.generated (a int, g int GENERATED ALWAYS AS (a + 1) STORED, PRIMARY KEY (a, g))",
+    "CREATE UNLOGGED TABLE public.unlogged (id int PRIMARY KEY)",
+    "CREATE VIEW public.seen AS SELECT 1 AS one",
+    "CREATE MATERIALIZED VIEW public.stored AS SELECT 1 AS one",
+    "CREATE SEQUENCE public.counted",
+]
+PUBLISHED = 40
+KEYLESS = ("public.child", "public.root", "sales.bare")
+
+
+@pytest.fixture
+def shop() -> Iterator[Database]:
+    """A server that is not set up for it, with 44 tables of every kind and a role that owns nothing."""
+    with (
+        LocalServer(installation(18), wal_level="replica", fsync="off") as local,
+        closing(connect_writer(local.dsn)) as connection,
+    ):
+        db = Database(local, "postgres", 18, connection)
+        db.execute('CREATE SCHEMA sales; CREATE SCHEMA "Odd Schema"', f"CREATE ROLE {ROLE} LOGIN", *TABLES)
+        db.execute("INSERT INTO sales.t1 VALUES (1, 'one')", "INSERT INTO public.root VALUES (1, 'one'), (11, 'two')")
+        db.execute("INSERT INTO sales.hidden VALUES (1)", "INSERT INTO public.generated VALUES (1)")
+        yield db
+        db.connection.close()
+
+
+class OfReader(Database):
+    """The same database, as the role that owns nothing sees it."""
+
+    @property
+    def dsn(self) -> str:
+        return self.server.dsn_as("'the reader'")
+
+
+@pytest.fixture
+def reader(shop: Database) -> Database:
+    return OfReader(shop.server, "postgres", 18, shop.connection)
+
+
+def paste(db: Database, script: str) -> None:
+    """Run a script as a person does: in psql, as a superuser, and with the restart that it asks for."""
+    psql = db.server.installation.bin / "psql"
+    done = subprocess.run(
+        [psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", db.dsn], input=script, text=True, capture_output=True, check=False,
+        env={"LD_LIBRARY_PATH": str(db.server.installation.folder / "lib")},
+    )  # fmt: skip
+    # CREATE PUBLICATION warns of a wal_level that is to be another one.
+    assert (done.returncode, "ERROR" in done.stderr) == (0, False), done.stderr
+    if "-- Restart the server now.\n" in script:
+        db.server.stop()
+        db.server.start()
+        db.reconnect()
+
+
+def test_one_start_after_one_script(
+    shop: Database, reader: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--dsn", reader.dsn, "--to", str(tmp_path)]
+    assert main(["check", *arguments]) == 3
+    said = capsys.readouterr().out
+    findings = [line.split("]")[0][1:] for line in said.splitlines() if line.startswith("[")]
+    assert findings == [
+        "WAL_LEVEL",
+        "ROLE_CANNOT_REPLICATE",
+        "TABLE_NOT_READABLE",
+        "TABLE_NOT_READABLE",
+        "TABLE_NOT_READABLE",
+        "PUBLICATION_NEEDED",
+    ]
+    assert said.count("GRANT USAGE ON SCHEMA") == 2, said
+    # A partitioned table is named once, and not its partitions.
+    for table in KEYLESS:
+        assert said.count(f"warning: {table} is not replicated") == 1
+    assert "root_1 is not replicated" not in said
+    assert main(["check", "--print-sql", *arguments]) == 3
+    script = capsys.readouterr().out
+    assert said.endswith(f"\n\n{script}")
+    assert "publish_generated_columns = stored" in script
+    # The run itself refuses the same, and has made nothing.
+    with pytest.raises(UnmetError) as refused:
+        replicate_once(reader, tmp_path)
+    assert refused.value.script == script
+    assert [finding.code for finding in refused.value.findings] == findings
+    assert shop.rows("SELECT FROM pg_publication") == shop.rows("SELECT FROM pg_replication_slots") == []
+    paste(shop, script)
+    assert main(["check", *arguments]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1] == "ready"
+    replicate_once(reader, tmp_path)
+    state = State.read(Storage(str(tmp_path)))
+    assert {table.state for table in state.tables.values()} == {"following"}
+    assert {*KEYLESS, "public.generated", "sales.hidden"} <= set(state.tables)
+    assert len(state.tables) == PUBLISHED
+    assert find_differences(shop.dsn, str(tmp_path), ["sales.t1", "public.root", "sales.hidden"]) == {}
+    # The application writes as before, also to the tables that had no key.
+    shop.execute("UPDATE public.root SET v = 'three'", "DELETE FROM sales.bare", "UPDATE public.generated SET a = 2")
+
+
+def test_what_stays_out_is_left_out_of_the_script_line_by_line(
+    shop: Database, reader: Database, tmp_path: Path
+) -> None:
+    """A person who takes the lines of a table out has a publication that refuses no update of it."""
+    script = query_unmet(settings(reader, tmp_path)).script
+    lines = script.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("-- Without") and "sales.bare" in line)
+    assert lines[at + 1].startswith("ALTER TABLE sales.bare REPLICA IDENTITY FULL")
+    paste(shop, "\n".join(lines[:at] + lines[at + 3 :]) + "\n")
+    shop.execute("INSERT INTO sales.bare VALUES (1)", "UPDATE sales.bare SET v = 2")
+    assert query_unmet(settings(reader, tmp_path)).findings == ()
+
+
+def test_a_table_that_cannot_be_read_later_stops_alone(shop: Database, reader: Database, tmp_path: Path) -> None:
+    given = settings(reader, tmp_path)
+    paste(shop, query_unmet(given).script)
+    replicate_once(reader, tmp_path)
+    shop.execute(f"REVOKE SELECT ON sales.t1 FROM {ROLE}", "INSERT INTO sales.t2 VALUES (1, 'one')")
+    unmet = query_unmet(given)
+    assert unmet.findings == ()
+    assert [text for text in unmet.warnings if "may not read sales.t1" in text]
+    replicate_once(reader, tmp_path)
+    assert find_differences(shop.dsn, str(tmp_path), ["sales.t1", "sales.t2"]) == {}
