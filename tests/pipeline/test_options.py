@@ -47,6 +47,7 @@ WRONG: dict[str, list[Any]] = {
     "every": [-1.0, float("inf"), True],
     "keep": ["a day"],
     "unrepresentable": ["nul"],
+    "numeric": ["float", "decimal(39,2)", "decimal(4,5)"],
     "deletes": ["sotf", ["hard", "soft"]],
     "history": ["on"],
     "append": [0],

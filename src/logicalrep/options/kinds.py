@@ -11,6 +11,7 @@ from typing import Any
 
 from logicalrep.options.listen_address import ListenError, listen_address
 from logicalrep.transactions.table_names import TableName, TableNameError, table_names
+from logicalrep.values.numbers import check_number_type
 from logicalrep_runtime.errors import LogicalRepError
 
 OptionTexts = Mapping[str, str]
@@ -122,6 +123,14 @@ class Choice:
 def choice(*choices: str | None) -> Choice:
     """Return the reader of one of some words; the first is the default."""
     return Choice(choices[0], tuple(filter(None, choices)))
+
+
+def number_type(texts: OptionTexts, name: str) -> str:
+    """Read the type of numbers without a bound: `text`, `double` or `decimal(p,s)`."""
+    try:
+        return check_number_type(texts.get(name, "text"))
+    except ValueError as error:
+        raise OptionError(f"option {name!r} is {texts[name]!r}; {error}") from None
 
 
 def flag(texts: OptionTexts, name: str) -> bool:

@@ -91,6 +91,13 @@ class ReplicateOptions:
         "stopped, NULL, or NULL with the server's text in a second column.",
         is_by_table=True,
     )
+    numeric: str = option(
+        kinds.number_type,
+        "The type of a `numeric` without a bound: `text`, `double`, which is the nearest one, or `decimal(p,s)`, which "
+        "rounds none and holds none of more digits.",
+        metavar="TYPE",
+        is_by_table=True,
+    )
     deletes: Literal["hard", "soft"] = option(
         kinds.choice("hard", "soft"),
         "Whether a deleted row goes, or stays with `_deleted` and `_deleted_at`.",

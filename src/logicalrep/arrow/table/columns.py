@@ -232,8 +232,11 @@ def _code(column: Column, arrow_type: pa.DataType) -> tuple[int, int, int]:
     """Return the code of a column's loader, and a decimal's precision and scale."""
     code, made = _BY_LOADER.get(column.type.from_text, (kernel_columns.OTHER, None))
     numeric = _NUMERIC(column.type.name)
-    if numeric is not None and pa.types.is_decimal128(arrow_type) and int(numeric[2]) <= int(numeric[1]):
-        return kernel_columns.DECIMAL, int(numeric[1]), int(numeric[2])
+    is_number = code == kernel_columns.NUMBER or (numeric is not None and int(numeric[2]) <= int(numeric[1]))
+    if is_number and pa.types.is_decimal128(arrow_type):
+        return kernel_columns.DECIMAL, arrow_type.precision, arrow_type.scale
+    if code == kernel_columns.NUMBER and pa.types.is_float64(arrow_type):
+        return kernel_columns.FLOAT64, 0, 0
     if made != arrow_type or (code == kernel_columns.STRING and column.encoding != "utf-8"):
         return kernel_columns.OTHER, 0, 0
     return code, 0, 0

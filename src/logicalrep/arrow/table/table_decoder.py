@@ -24,7 +24,7 @@ from logicalrep.arrow.table.columns import FoundRows, LocatedRows, LocatedValues
 from logicalrep.arrow.table.loading import load
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import DELETE, INSERT, RELATION, STREAM_START, STREAM_STOP, TRUNCATE, TYPE, UPDATE
-from logicalrep.values import Column, TypeCatalog, column_type
+from logicalrep.values import Column, ColumnType, TypeCatalog, column_type
 from logicalrep_protocol.columnar import LocatedBatch, RowDecodeError, Session, locate_batch
 from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.versions import PARSE, Relation, Truncate, Type
@@ -91,6 +91,7 @@ class TableDecoder:
         lc_monetary: str | None = None,
         catalog: TypeCatalog | None = None,
         wanted: Callable[[TableDescription], bool] = lambda table: True,
+        own_type: Callable[[str, ColumnType], ColumnType] = lambda name, type_: type_,
     ) -> None:
         """Make a decoder for a session from its start on.
 
@@ -102,6 +103,7 @@ class TableDecoder:
             lc_monetary, catalog: the server's setting and its catalog's facts on types, if known (see
                 `values.column_type`).
             wanted: whether to make columns of a table; the rows of other tables are checked and left out.
+            own_type: returns a column's type for its name and the type that the server gives it.
         """
         self.session = session
         """The session's state after the last batch."""
@@ -111,6 +113,7 @@ class TableDecoder:
         self.lc_monetary = lc_monetary
         self.catalog = catalog
         self.wanted = wanted
+        self.own_type = own_type
         self.truncated: dict[int, list[TableDescription]] = {}
         """The descriptions of the tables of each Truncate in the last batch, at that point, by its index."""
         self.described: dict[int, TableDescription] = {}
@@ -242,6 +245,7 @@ class TableDecoder:
             )
             if not self.typed or column.name in self.text_columns:
                 its_type = its_type.as_sent()
+            its_type = self.own_type(column.name, its_type)
             columns.append(Column(column.name, its_type, table=str(relation), encoding=self.session.encoding))
         in_key = [column.key for column in relation.columns]
         return _Version(relation, RowReader(columns, in_key, for_spark=self.for_spark), self.wanted(relation))

@@ -70,7 +70,11 @@ def _keeps_texts(before: TableSpec, source: WrittenColumn, table: TableSpec, col
     types = {each.relation.columns[at.ordinal].type_id for each, at in ((before, source), (table, column))}
     if len(types) > 1 and types != _TEXTS:
         return False
-    return column.type == source.type or _is_wider(source, column.type)
+    if column.type == source.type:
+        return True
+    # A decimal that the settings give to a numeric without a bound has more or fewer digits than the server's text.
+    is_by_modifier = before.relation.columns[source.ordinal].type_modifier != -1
+    return is_by_modifier and _is_wider(source, column.type)
 
 
 def _is_wider(before: WrittenColumn, after: pa.DataType) -> bool:

@@ -9,13 +9,14 @@ from typing import Any
 
 import yaml
 
-from logicalrep.options.kinds import Choice, OptionError, names
+from logicalrep.options.kinds import Choice, OptionError, names, number_type
 from logicalrep.pipeline.config.config import Config, Entry
 from logicalrep.pipeline.config.nodes import Document
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.options import OF_TABLES
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName, TableNameError, table_name
+from logicalrep.values.numbers import check_number_type
 
 
 def read_config(source: str | Path | Mapping[str, object], defaults: TableSettings) -> Config:
@@ -82,6 +83,8 @@ def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: st
                 column: document.read_choice(mask, f"{what}, column {column},", read.words)
                 for column, (_, mask) in masks.items()
             }
+        elif read is number_type:
+            own |= _number_types(document, what, value, columns)
         elif read is names:
             texts = document.read_texts(value, what)
             columns |= {column: document.location(at) for at, column in texts if column not in columns}
@@ -95,3 +98,28 @@ def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: st
     except OptionError as error:
         document.add(key, f"{name}: {error.description}")
     return Entry(document.location(key), settings, is_optional, columns)
+
+
+def _number_types(
+    document: Document, what: str, node: yaml.Node, columns: dict[str, str]
+) -> dict[str, str | dict[str, str]]:
+    """Return the type of a table's numbers, or those of some columns, whose locations `columns` gets."""
+
+    def read(value: yaml.Node, what: str) -> str | None:
+        text = document.read_text(value, what)
+        try:
+            return None if text is None else check_number_type(text)
+        except ValueError as error:
+            document.add(value, f"{what} is {text!r}: {error}")
+            return None
+
+    if not isinstance(node, yaml.MappingNode):
+        whole = read(node, what)
+        return {} if whole is None else {"numeric": whole}
+    found = {}
+    for at, column, value in document.read_entries(node, what):
+        columns[column] = document.location(at)
+        its = read(value, f"{what}, column {column},")
+        if its is not None:
+            found[column] = its
+    return {"numeric_columns": found}

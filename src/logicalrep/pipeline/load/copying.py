@@ -86,7 +86,7 @@ def typed(data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | N
 
     Raises ColumnValueError if the column's type cannot hold a value.
     """
-    decoder = TableDecoder(Session(version=1), for_spark=True, catalog=table.catalog)
+    decoder = TableDecoder(Session(version=1), for_spark=True, catalog=table.catalog, own_type=table.own_type)
     for batch in message_batches_of(preamble([table.relation])):
         decoder.decode(batch.array)
     for batch in inserts(data, table.relation, Lsn(1)):

@@ -60,6 +60,10 @@ class TableSettings:
 
     unrepresentable: Literal["error", "null", "text"] = "error"
     """The treatment of values that the column's type cannot hold: an error, NULL, or NULL and a column of texts."""
+    numeric: str = "text"
+    """The type of numbers that fit no decimal, as they have no bound: `text`, `double` or `decimal(p,s)`."""
+    numeric_columns: Mapping[str, str] = field(default_factory=dict)
+    """The same for some columns."""
     deletes: Literal["hard", "soft"] = "hard"
     """Whether a deleted row goes, or stays and is marked."""
     history: bool = False
@@ -91,13 +95,16 @@ class TableSettings:
         """The columns that are masked or left out."""
         return frozenset((*self.masked, *self.left_out))
 
+    def number_type(self, column: str) -> str:
+        """Return the type of a column's numbers if they have no bound: `text`, `double` or `decimal(p,s)`."""
+        return self.numeric_columns.get(column, self.numeric)
+
     def to_json(self) -> dict[str, object]:
         """Return the settings as plain values."""
         content = _KEYS.content(self)
-        if self.origin == "any":
-            # Earlier versions, which read what they wrote, have no such setting.
-            del content["origin"]
-        return content
+        later = {key: content.pop(key) for key in ("numeric", "numeric_columns", "origin")}
+        # Earlier versions, which read what they wrote, have no such settings.
+        return content | {key: value for key, value in later.items() if value != getattr(_DEFAULT, key)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -105,4 +112,5 @@ class TableSettings:
         return cls(**_KEYS.arguments({**content, **{key: tuple(content.get(key, ())) for key in ("key", "left_out")}}))
 
 
-_KEYS = StoredKeys("unrepresentable deletes history append key masked left_out mask_key origin")
+_DEFAULT = TableSettings()
+_KEYS = StoredKeys("unrepresentable numeric numeric_columns deletes history append key masked left_out mask_key origin")

@@ -16,7 +16,8 @@ from logicalrep.pipeline.spec.names import column_names, text_names
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
 from logicalrep.pipeline.spec.table_settings import OwnKeyError, ProtectedColumnError, TableSettings
 from logicalrep.transactions.relations import TableDescription
-from logicalrep.values import CatalogType, Column, TypeCatalog
+from logicalrep.values import CatalogType, Column, ColumnType, TypeCatalog
+from logicalrep.values.numbers import with_number_type
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
@@ -121,7 +122,15 @@ class TableSpec:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns with their types."""
-        return Texts("utf-8", (), self.catalog).columns(self.relation)
+        columns = Texts("utf-8", (), self.catalog).columns(self.relation)
+        return tuple(replace(column, type=self.own_type(column.name, column.type)) for column in columns)
+
+    def own_type(self, name: str, type_: ColumnType) -> ColumnType:
+        """Return the type in which a column is kept, given the one that the server gives it."""
+        number_type = self.settings.number_type(name)
+        # Numbers that are not equal may be the same double.
+        is_inexact = number_type == "double" and name in (self.key or ())
+        return type_ if is_inexact else with_number_type(type_, number_type)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

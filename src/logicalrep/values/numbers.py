@@ -1,0 +1,75 @@
+"""The types in which a column keeps numbers of any size and scale: text by default, or a decimal, or a double."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+
+from logicalrep.values import targets
+from logicalrep.values.column_type import ColumnType
+from logicalrep.values.targets import Target
+from logicalrep.values.types import numeric
+from logicalrep.values.types.numeric import Precision
+
+__all__ = ["check_number_type", "with_number_type"]
+
+_DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),([0-9]{1,2})\)").fullmatch
+_EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+
+def check_number_type(text: str) -> str:
+    """Return the name of a type for numbers without blanks, in lower case. Raises ValueError for another type.
+
+    Example:
+        >>> check_number_type("DECIMAL(20, 4)")
+        'decimal(20,4)'
+    """
+    name = "".join(text.lower().split())
+    found = _DECIMAL(name)
+    if name not in ("text", "double") and not (found and 1 <= int(found[1]) <= 38 and int(found[2]) <= int(found[1])):
+        raise ValueError("expected text, double or decimal(p,s), of at most 38 digits")
+    return name
+
+
+def with_number_type(column: ColumnType, name: str) -> ColumnType:
+    """Return a type whose numbers are a decimal or a double in Spark, if it is a numeric that is text there.
+
+    A decimal refuses numbers of more digits than it has, before or after the point: none is rounded. A double is the
+    nearest one; it refuses numbers that are larger than all of them.
+
+    Args:
+        column: the type of a column; any other type is returned as it is.
+        name: `text`, `double` or `decimal(p,s)`.
+
+    Example:
+        >>> with_number_type(column_type(1700), "decimal(20,4)").spark_type
+        'decimal(20,4)'
+    """
+    if name == "text" or column.to_text is not numeric.format_numeric or column.spark.arrow is not targets.STRING.arrow:
+        return column
+    if name == "double":
+        return replace(column, spark=Target(targets.DOUBLE.arrow, targets.DOUBLE.spark, _double, lacks_values=True))
+    digits, scale = map(int, name.removeprefix("decimal(").removesuffix(")").split(","))
+    target = targets.decimal(Precision(digits, scale))
+    assert target is not None
+    return replace(column, spark=replace(target, convert=_fitting(target.convert, Precision(digits, scale))))
+
+
+def _fitting(convert: Callable[[Decimal], object] | None, precision: Precision) -> Callable[[Decimal], object]:
+    assert convert is not None
+
+    def fitting(value: Decimal) -> object:
+        # Zeros at the end need no place.
+        return convert(precision.checked(value.normalize(_EXACT)))
+
+    return fitting
+
+
+def _double(value: Decimal) -> float:
+    number = float(value)
+    if math.isinf(number) and value.is_finite():
+        raise ValueError("no double is as large")
+    return number
