@@ -122,7 +122,7 @@ bench-codecs: $(BENCH_READY) ## Measure the decoders, beside other decoders and 
 bench-spark: $(BENCH_READY) ## Measure the Spark source: PARTS of open, latency, steady, rates; all by default
 	$(BIN)/python -m bench.spark $(PARTS)
 
-bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds to visible, growth; PARTS="load tables" for some
+bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds to visible, growth, the first minute; PARTS="load tables" for some
 	$(BIN)/python -m bench.tables $(PARTS)
 
 reference: $(READY) ## Write the reference, a static site, to build/reference

@@ -6,8 +6,10 @@ The parts, all of them by default:
 - backlog: changes of three tables, beside receiving the same changes and dropping them.
 - latency: the seconds from a commit until its rows are visible, at 2,000 changes a second, for inserts and for updates
   spread over a small and a large table.
+- small: the same for ten tables of 100,000 rows.
 - batches: transactions of 1,000 to 1,000,000 updates of a large table.
 - tables: the same rows and changes in 1, 20 and 200 tables.
+- first: three tables of 1,000 rows where no loop was compiled yet, then again, and a run with nothing to do.
 - workers: a first load and updates by one worker of a cluster and by two, into an object store on loopback.
 
 The command runs as a process of its own, with a server on the same machine. Each figure has the processor seconds of
@@ -26,7 +28,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.tables import backlog, growth, latency, load, workers
+from bench.tables import backlog, first, growth, latency, load, workers
 from bench.tables.setting import Setting
 from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -36,8 +38,10 @@ _PARTS = {
     "load": load.measure,
     "backlog": backlog.measure,
     "latency": latency.measure,
+    "small": latency.of_small_tables,
     "batches": growth.of_batches,
     "tables": growth.of_tables,
+    "first": first.measure,
     "workers": workers.measure,
 }
 

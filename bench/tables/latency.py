@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ _RATE = 2000
 _IN_ONE = 20
 """The changes of a transaction."""
 _SMALL = 10_000
+_TABLES, _ROWS = 10, 100_000
+"""The number of tables of the part `small`, and the rows of each."""
 
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -30,28 +32,58 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         setting.make(name, rows)
     storage = setting.folder / "latency"
     setting.once(storage)
-    update = "UPDATE {} SET abalance = {{next}} WHERE aid = ANY('{{{{{{{}}}}}}}')"
     for kind, statement in (
-        ("inserts", "INSERT INTO log SELECT i, 1, 1, '' FROM generate_series({next}, {next} + {more}) AS i"),
-        (f"updates spread over {_SMALL:,} rows", update.format("small", "of_small")),
-        (f"updates spread over {setting.scale:,} rows", update.format("large", "of_large")),
+        ("inserts", lambda first: _insert("log", first)),
+        (f"updates spread over {_SMALL:,} rows", lambda first: _update("small", _SMALL, first)),
+        (f"updates spread over {setting.scale:,} rows", lambda first: _update("large", setting.scale, first)),
     ):
-        with setting.following(storage) as usage:
-            # The first batches start Spark's workers.
-            _seconds_to_visible(setting, storage, statement, 5, 10)
-            setting.wait(storage)
-            before = bytes_written(storage)
-            seconds = _seconds_to_visible(setting, storage, statement, setting.seconds, 10**6)
-        yield {
-            "measured": f"seconds from commit to visible, {kind}, {_RATE:,} changes a second",
-            "median": round(float(np.median(seconds)), 2),
-            "99th percentile": round(float(np.percentile(seconds, 99)), 2),
-            "MB written a second": round((bytes_written(storage) - before) / 1e6 / setting.seconds, 1),
-            **usage.used.figures(round((5 + setting.seconds) * _RATE), "changes"),
-        }
+        yield _measured(setting, storage, kind, statement)
 
 
-def _seconds_to_visible(setting: Setting, storage: Path, statement: str, seconds: float, first: int) -> list[float]:
+def of_small_tables(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure inserts and updates of some small tables, a transaction in one of them after another."""
+    names = [f"small_{number}" for number in range(_TABLES)]
+    for name in names:
+        setting.make(name, _ROWS)
+    storage = setting.folder / "small"
+    setting.once(storage)
+    where = f"over {_TABLES} tables of {_ROWS:,} rows"
+    for kind, statement in (
+        (f"inserts {where}", lambda first: _insert(random.choice(names), first)),
+        (f"updates spread {where}", lambda first: _update(random.choice(names), _ROWS, first)),
+    ):
+        yield _measured(setting, storage, kind, statement)
+
+
+def _insert(name: str, first: int) -> str:
+    return f"INSERT INTO {name} SELECT i, 1, 1, '' FROM generate_series({first}, {first + _IN_ONE - 1}) AS i"
+
+
+def _update(name: str, rows: int, value: int) -> str:
+    these = ",".join(str(random.randrange(1, rows)) for _ in range(_IN_ONE))
+    return f"UPDATE {name} SET abalance = {value} WHERE aid = ANY('{{{these}}}')"
+
+
+def _measured(setting: Setting, storage: Path, kind: str, statement: Callable[[int], str]) -> dict[str, Any]:
+    """Return the figure of a kind of statements, each made for a number that no other one has."""
+    with setting.following(storage) as usage:
+        # The first batches start what the command needs.
+        _seconds_to_visible(setting, storage, statement, 5, 10**6)
+        setting.wait(storage)
+        before = bytes_written(storage)
+        seconds = _seconds_to_visible(setting, storage, statement, setting.seconds, 2 * 10**6)
+    return {
+        "measured": f"seconds from commit to visible, {kind}, {_RATE:,} changes a second",
+        "median": round(float(np.median(seconds)), 2),
+        "99th percentile": round(float(np.percentile(seconds, 99)), 2),
+        "MB written a second": round((bytes_written(storage) - before) / 1e6 / setting.seconds, 1),
+        **usage.used.figures(round((5 + setting.seconds) * _RATE), "changes"),
+    }
+
+
+def _seconds_to_visible(
+    setting: Setting, storage: Path, statement: Callable[[int], str], seconds: float, first: int
+) -> list[float]:
     """Return the time of each transaction that commits within some seconds."""
     connection = setting.connection
     commits: list[tuple[Lsn, float]] = []
@@ -74,12 +106,7 @@ def _seconds_to_visible(setting: Setting, storage: Path, statement: str, seconds
         due = began + number * _IN_ONE / _RATE
         if due > now:
             time.sleep(due - now)
-        of_small, of_large = (
-            ",".join(str(random.randrange(1, rows)) for _ in range(_IN_ONE)) for rows in (_SMALL, setting.scale)
-        )
-        connection.execute(
-            statement.format(next=first + number * _IN_ONE, more=_IN_ONE - 1, of_small=of_small, of_large=of_large)
-        )
+        connection.execute(statement(first + number * _IN_ONE))
         commits.append((query_wal_head(connection), time.monotonic()))
         number += 1
     while not seen or seen[-1][0] < commits[-1][0]:
@@ -91,4 +118,4 @@ def _seconds_to_visible(setting: Setting, storage: Path, statement: str, seconds
     return [moments[at] - moment for at, (_, moment) in zip(places.tolist(), commits, strict=True)]
 
 
-__all__ = ["measure"]
+__all__ = ["measure", "of_small_tables"]

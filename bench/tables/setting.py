@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -51,12 +52,14 @@ class Setting:
         self.connection.execute(_TABLE.format(name))
         self.connection.execute(_ROWS.format(name, rows))
 
-    def once(self, storage: Path) -> Ran:
-        """Run the command with --once."""
+    def once(self, storage: Path, **environment: str) -> Ran:
+        """Run the command with --once; `environment` has variables that differ from those of this process."""
         log = self.folder / f"{storage.name}.once.log"
         began = time.monotonic()
         with log.open("wb") as output:
-            process = subprocess.Popen(self._command(storage, "--once"), stdout=output, stderr=output)
+            process = subprocess.Popen(
+                self._command(storage, "--once"), stdout=output, stderr=output, env={**os.environ, **environment}
+            )
             with Usage(process.pid, self.server_pid) as usage:
                 code = process.wait()
         said = log.read_text()
