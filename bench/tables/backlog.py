@@ -90,7 +90,7 @@ def _spark_seconds() -> float:
         "import threading\n"
         "from logicalrep.pipeline.storage.storage import Storage\n"
         "from logicalrep.pipeline.engines.spark import start_spark\n"
-        "with start_spark(Storage('/tmp'), threading.Event()) as engine: engine.run(len, ['x'])\n"
+        "with start_spark(Storage('/tmp'), threading.Event()) as engine: engine.run(len, ['x'], 0)\n"
     )
     began = time.monotonic()
     subprocess.run([sys.executable, "-c", program], check=True, stderr=subprocess.DEVNULL)

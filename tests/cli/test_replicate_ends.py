@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -58,7 +58,9 @@ def send_signal(command: subprocess.Popen[bytes], number: signal.Signals) -> int
     """Send a signal to all processes of the command, as a service's manager does, and return the exit code."""
     for pid in processes(command):
         if pid != command.pid:
-            os.kill(pid, number)
+            # One of Spark's workers may have ended meanwhile.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
     os.kill(command.pid, number)
     return command.wait(60)
 
@@ -68,7 +70,9 @@ def send_signal(command: subprocess.Popen[bytes], number: signal.Signals) -> int
 def test_its_java_is_killed_and_then_all_its_processes_are_told_to_end(
     db18: Database, tmp_path: Path, number: signal.Signals
 ) -> None:
-    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    # More than little work, so that Java is there once the table is.
+    rows = "SELECT i, repeat(md5(i::text), 20) FROM generate_series(1, 30000) AS i"
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", f"INSERT INTO t {rows}")
     lake, log = tmp_path / "lake", tmp_path / "log"
     with start_command(db18, lake, log) as command:
 
@@ -82,7 +86,7 @@ def test_its_java_is_killed_and_then_all_its_processes_are_told_to_end(
         eventually(has_all, seconds=240)
         (java,) = processes(command, "org.apache.spark.deploy.SparkSubmit")
         os.kill(java, signal.SIGKILL)
-        db18.execute("UPDATE t SET id = 2")
+        db18.execute("UPDATE t SET v = v || 'x'")
         eventually(has_all, seconds=240)
         assert send_signal(command, number) == 130, log.read_text()
         eventually(lambda: not processes(command))

@@ -22,6 +22,11 @@ from tests.postgres.servers import Database
 __all__ = ["shop"]
 
 WORKER = "engines.local import serve"
+LARGE = [
+    "CREATE TABLE large (id int PRIMARY KEY, v text)",
+    "INSERT INTO large SELECT i, repeat(md5(i::text), 20) FROM generate_series(1, 30000) AS i",
+]
+"""A table whose load, and whose update, is no little work."""
 _WITHOUT = """
 import sys
 
@@ -68,17 +73,21 @@ def test_its_processes_are_killed_and_then_all_are_told_to_end(
     shop: Database, tmp_path: Path, without_spark: dict[str, str]
 ) -> None:
     lake, log = tmp_path / "lake", tmp_path / "log"
+    shop.execute(*LARGE)
+    tables = [*TABLES, "public.large"]
     with start_command(shop, lake, log, "--engine", "local", **without_spark) as command:
 
         def has_all() -> bool:
             assert command.poll() is None, log.read_text()
-            is_loaded = all(any(lake.glob(f"*/{name.partition('.')[2]}/_delta_log/*.json")) for name in TABLES)
-            return is_loaded and find_differences(shop.dsn, str(lake), TABLES) == {}
+            is_loaded = all(any(lake.glob(f"*/{name.partition('.')[2]}/_delta_log/*.json")) for name in tables)
+            return is_loaded and find_differences(shop.dsn, str(lake), tables) == {}
 
         eventually(has_all, seconds=240)
         for number in range(3):
-            # One of them may have a part of the batch, or begin with it.
             shop.execute(f"UPDATE orders SET note = '{number}'", f"INSERT INTO audit VALUES (NULL, '{number}')")
+            # One of them may have a part of the batch, or begin with it.
+            shop.execute(f"UPDATE large SET v = v || '{number}'")
+            assert processes(command, WORKER)
             for pid in processes(command, WORKER):
                 os.kill(pid, signal.SIGKILL)
             eventually(has_all, seconds=240)
@@ -91,6 +100,7 @@ def test_its_processes_are_killed_and_then_all_are_told_to_end(
 def test_processes_end_with_a_command_that_is_killed(
     shop: Database, tmp_path: Path, without_spark: dict[str, str]
 ) -> None:
+    shop.execute(*LARGE)
     with start_command(shop, tmp_path / "lake", tmp_path / "log", "--engine", "local", **without_spark) as command:
         eventually(lambda: bool(processes(command, WORKER)), seconds=240)
         os.kill(command.pid, signal.SIGKILL)

@@ -120,9 +120,9 @@ class Failing(SequentialEngine):
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
-    def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def run(self, function: Callable[[Any], Any], items: Sequence[Any], nbytes: int) -> list[Any]:
         self._check(function, items[0])
-        return super().run(function, items)
+        return super().run(function, items, nbytes)
 
     def run_together(self, function: Callable[[Any], Any], item: Any, nbytes: int) -> Any:
         self._check(function, item)

@@ -207,7 +207,7 @@ def test_figures_come_with_the_slot_and_count_from_zero() -> None:
     assert (found.slot, found.bytes, found.restarts, found.seconds["server"]) == ("s", 0, 0, 0)
     # An engine that has ended, and the next one.
     for _ in range(2):
-        TimedEngine(SequentialEngine(), observed.engine_time).run(time.sleep, [0.01])
+        TimedEngine(SequentialEngine(), observed.engine_time).run(time.sleep, [0.01], 0)
     (found,) = observed.figures()
     assert found.seconds["spark"] >= 0.02
 

@@ -46,7 +46,7 @@ OF_READING: dict[str, tuple[str, str]] = {
         "Use UTF8 for the session.",
     ),
     "JAVA_MISSING": (
-        "Spark finds no Java.",
+        "Spark finds no Java. `replicate --once` starts it only for work of more than 8 MB.",
         "Install Java 17 or later, or `pip install 'logicalrep[java]'`.",
     ),
     "KEYS_INVALID": (

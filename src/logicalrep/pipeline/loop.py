@@ -59,6 +59,7 @@ class Loop:
         target = self._query_target() if self._settings.once else None
         while not self._stop.is_set():
             self._catalog.refuse_synchronous()
+            self._context.engine.check()
             # The changes of a table that nobody knows would count as those before its load.
             if self._pause_check.check() or not self._refresh_if_due():
                 # The receiver goes on to answer the server, and an error of it ends this process too.

@@ -172,7 +172,7 @@ def _follow(
         states.write(states.last.without_progress)
         guard.store()
         # The work is done by the engine; the catalog tells what the server's tables are.
-        engine = engine or stack.enter_context(start_engine(settings.engine, storage, stop))
+        engine = engine or stack.enter_context(start_engine(settings.engine, storage, stop, settings.once))
         said = prepared.published.warnings
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if settings.listen is not None:

@@ -11,7 +11,7 @@ import psycopg
 from logicalrep.arrow.feed.texts import TextError
 from logicalrep.pipeline.engines.engine import EngineError
 from logicalrep.pipeline.engines.outcomes import TableFailedError
-from logicalrep.pipeline.errors import RefusedCommit
+from logicalrep.pipeline.errors import Ended, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import WriterError
 from logicalrep.pipeline.masks.mask_key import MaskKeyError
 from logicalrep.pipeline.state.state import StateError
@@ -30,6 +30,7 @@ _log = logger("logicalrep.replicate")
 _OWN = (NotReadableError, UnsafeTableError)
 _OF_ALL = (
     ConnectError,
+    Ended,
     MaskKeyError,
     StorageError,
     SlotError,

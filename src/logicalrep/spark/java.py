@@ -80,8 +80,8 @@ class JavaError(LogicalRepError, RuntimeError):
     code = "JAVA_MISSING"
 
 
-def has_ended() -> bool:
-    """Return whether the Java that this process started has ended, or does within a moment; false if it started none.
+def has_ended(within: float = _ENDING) -> bool:
+    """Return whether the Java that this process started has ended, or does within some seconds; false without one.
 
     Its connections break before the process is gone.
     """
@@ -89,7 +89,7 @@ def has_ended() -> bool:
     if process is None:
         return False
     try:
-        process.wait(_ENDING)
+        process.wait(within)
     except subprocess.TimeoutExpired:
         return False
     return True

@@ -49,14 +49,17 @@ def new_log(storage: Storage, key: tuple[str, ...] | None, folder: str = "public
 class PicklingTasks:
     """A runner that passes everything on as Spark does."""
 
-    def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def run(self, function: Callable[[Any], Any], items: Sequence[Any], nbytes: int) -> list[Any]:
         return [pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(item))))) for item in items]
 
     def run_together(self, function: Callable[[Any], Any], item: Any, nbytes: int) -> Any:
-        return self.run(function, [item])[0]
+        return self.run(function, [item], nbytes)[0]
 
     def share(self, value: Any) -> AbstractContextManager[Here[Any]]:
         return nullcontext(Here(value))
+
+    def check(self) -> None:
+        pass
 
 
 def rows_at(storage: Storage) -> Counter[Row]:
@@ -104,6 +107,7 @@ def test_many_files_are_rewritten_in_many_tasks(
     tmp_path: Path, key: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
+    monkeypatch.setattr(applying, "_OF_PART", 2000)
     monkeypatch.setattr(data_files, "MOST_ROWS", 7)
     monkeypatch.setattr(applying, "_SMALL", 1)
     storage = Storage(str(tmp_path))

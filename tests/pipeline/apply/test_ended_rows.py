@@ -125,6 +125,7 @@ def applied_randomly(
 def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param:
         monkeypatch.setattr(applying, "_OF_ONE_TASK", 9000)
+        monkeypatch.setattr(applying, "_OF_PART", 9000)
         monkeypatch.setattr(data_files, "MOST_ROWS", 7)
         monkeypatch.setattr(applying, "_SMALL", 1)
         monkeypatch.setattr(applying, "_MOST_BYTES", 3000)

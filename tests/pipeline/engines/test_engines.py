@@ -93,14 +93,14 @@ def test_an_error_is_that_of_its_item_alone(engine: Engine, number: int, kind: t
     if number != 14:
         assert any(note in getattr(error, "__notes__", [""])[0] for note in ("the note of 13", "Traceback"))
     with pytest.raises(kind):
-        engine.run(_work, [1, number, 2])
+        engine.run(_work, [1, number, 2], 0)
 
 
 def test_many_items_have_a_shared_value(engine: Engine) -> None:
-    assert engine.run(_work, []) == []
+    assert engine.run(_work, [], 0) == []
     for letters in ("abcdef", "ghijkl"):
         with engine.share(list(letters)) as shared:
-            assert engine.run(_of_shared, [_Part(shared, number) for number in range(6)]) == list(letters)
+            assert engine.run(_of_shared, [_Part(shared, number) for number in range(6)], 0) == list(letters)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Other systems have no way to open a file without a name again.")
@@ -109,12 +109,13 @@ def test_nothing_of_a_shared_value_stays_after_a_kill(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with two.share(list("abcdef")) as shared:
-        assert two.run(_of_shared, [_Part(shared, 3)]) == ["d"]
+        assert two.run(_of_shared, [_Part(shared, 3)], 0) == ["d"]
         assert list(tmp_path.iterdir()) == []
 
 
 def test_many_files_of_a_table_are_rewritten(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
+    monkeypatch.setattr(applying, "_OF_PART", 2000)
     monkeypatch.setattr(data_files, "MOST_ROWS", 7)
     monkeypatch.setattr(applying, "_SMALL", 1)
     storage = Storage(str(tmp_path))
@@ -158,14 +159,14 @@ def _is_full(path: str) -> str:
 def test_an_item_whose_process_ends_is_tried_again_a_few_times(two: LocalEngine, tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         others = [pool.submit(two.run_together, _work, 10, 1) for _ in range(20)]
-        assert two.run(_end, [str(tmp_path / "ended")]) == ["xxxx"]
+        assert two.run(_end, [str(tmp_path / "ended")], 0) == ["xxxx"]
         assert {each.result() for each in others} == {10}
     with pytest.raises(EngineError, match=r"\[TASKS_FAILED\] .* 4 times: it ended with exit code 3"):
-        two.run(os._exit, [3])
+        two.run(os._exit, [3], 0)
     with pytest.raises(EngineError, match=r"4 times: OSError: .*No space left"):
-        two.run(_is_full, [str(tmp_path / "full")])
+        two.run(_is_full, [str(tmp_path / "full")], 0)
     assert (tmp_path / "full").read_text() == "xxxx"
-    assert two.run(_work, [1, 2]) == [100, 50]
+    assert two.run(_work, [1, 2], 0) == [100, 50]
 
 
 def _rendezvous(folder: str) -> int:
@@ -176,10 +177,10 @@ def _rendezvous(folder: str) -> int:
 
 
 def test_items_run_at_the_same_time_in_the_same_few_processes(two: LocalEngine, tmp_path: Path) -> None:
-    pids = set(two.run(_rendezvous, [str(tmp_path)] * 2))
+    pids = set(two.run(_rendezvous, [str(tmp_path)] * 2, 0))
     assert len(pids) == 2
     assert os.getpid() not in pids
-    assert set(two.run(_rendezvous, [str(tmp_path)] * 6)) <= pids
+    assert set(two.run(_rendezvous, [str(tmp_path)] * 6, 0)) <= pids
 
 
 def _pid(item: bytes) -> int:
@@ -217,7 +218,7 @@ def test_the_end_of_the_engine_ends_its_processes_and_whoever_waits_for_them(tmp
 
         def run() -> None:
             with pytest.raises(EngineError, match="has ended") as raised:
-                engine.run(_sleep, [str(pid)])
+                engine.run(_sleep, [str(pid)], 0)
             errors.append(raised.value)
 
         threads = [threading.Thread(target=run) for _ in range(2)]

@@ -57,11 +57,11 @@ class Before(SequentialEngine):
     def __init__(self, action: Callable[[], object]) -> None:
         self._action: Callable[[], object] | None = action
 
-    def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def run(self, function: Callable[[Any], Any], items: Sequence[Any], nbytes: int) -> list[Any]:
         action, self._action = self._action, None
         if action is not None:
             action()
-        return super().run(function, items)
+        return super().run(function, items, nbytes)
 
 
 def loading(

@@ -19,7 +19,7 @@ from logicalrep.pipeline.apply.ending import Ending, may_be_there, reduced_to
 from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite
-from logicalrep.pipeline.engines.engine import MOST_SENT, Engine, Here, SequentialEngine, Shared
+from logicalrep.pipeline.engines.engine import LITTLE, MOST_SENT, Engine, Here, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, OtherShape
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.forms import END, Form
@@ -29,8 +29,10 @@ from logicalrep.pipeline.storage.storage import Storage, below
 from logicalrep.transactions.tags import TRUNCATE
 from logicalrep_runtime.scalars import Lsn
 
-_OF_ONE_TASK = 32 << 20
-"""The most bytes of files that the task which reduces the changes also rewrites."""
+_OF_ONE_TASK = LITTLE
+"""The most bytes of files that the task which reduces the changes also rewrites: more may be for another engine."""
+_OF_PART = 32 << 20
+"""About the bytes of files that each of several tasks rewrites."""
 _MOST_BYTES = 48 << 20
 """The most bytes of changes that a task reduces at once, unless one row has more."""
 _SMALL = 2 << 20
@@ -142,10 +144,11 @@ def _apply_part(work: _ApplyTask, engine: Engine) -> Rewritten:
 
 def _end_all_rows(work: _ApplyTask, engine: Engine) -> Rewritten:
     files = sorted(work.files, key=lambda file: -file.size)
-    count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
+    size = sum(file.size for file in files)
+    count = -(-size // _OF_PART)
     position = Positions.of(work.changes[0])
     endings = [Ending(work.storage, work.folder, work.table, files[number::count], position) for number in range(count)]
-    done = engine.run(end_all, endings)
+    done = engine.run(end_all, endings, size)
     return Rewritten(
         [file for each in done for file in each.added], [file for each in done for file in each.removed], 0
     )
@@ -189,7 +192,8 @@ def _change_files(work: _ApplyTask) -> list[DataFile]:
 def _rewrite_in_parts(work: _ApplyTask, effect: Reduced, engine: Engine) -> Rewritten:
     """Rewrite many files in tasks, each with a part of about the same size."""
     files = sorted(_candidates(work, effect), key=lambda file: -file.size)
-    count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
+    size = sum(file.size for file in files)
+    count = -(-size // _OF_PART)
     parts = [files[number::count] for number in range(count)]
     # Large rows stay in this process.
     runner = SequentialEngine() if effect.rows.nbytes > MOST_SENT else engine
@@ -197,7 +201,7 @@ def _rewrite_in_parts(work: _ApplyTask, effect: Reduced, engine: Engine) -> Rewr
         rewritings = [
             _rewriting(work, effect, shared, part, files, writes_new=not number) for number, part in enumerate(parts)
         ]
-        return _checked(work, effect, runner.run(rewrite, rewritings))
+        return _checked(work, effect, runner.run(rewrite, rewritings, size))
 
 
 def _rewriting(

@@ -49,7 +49,8 @@ def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
         _Reshaping(stored.storage, stored.folder, stored.table, table, evolution.sources, defaults, file)
         for file in files
     ]
-    stored.describe(table, [file for done in engine.run(_reshape_file, work) for file in done], files)
+    done = engine.run(_reshape_file, work, sum(file.size for file in files))
+    stored.describe(table, [file for each in done for file in each], files)
 
 
 def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:

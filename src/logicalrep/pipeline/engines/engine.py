@@ -13,6 +13,10 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _Shared = TypeVar("_Shared", covariant=True)
 
+LITTLE = 8 << 20
+"""The most bytes of little work: starting a task for it elsewhere costs more than it does."""
+TRIES = 4
+"""The number of times that an item is tried that has too little memory or disk."""
 MOST_SENT = 96 << 20
 """The most bytes of an item that is sent: a row may have a gigabyte, and Spark sends at most 128 MiB at once."""
 
@@ -46,8 +50,14 @@ class Engine(Protocol):
     The context that starts an engine, as `start_engine` does, ends it, with its processes.
     """
 
-    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-        """Return the function's result for each item, in their order. Raises the first error."""
+    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
+        """Return the function's result for each item, in their order. Raises the first error.
+
+        Args:
+            function: the function.
+            items: the items.
+            nbytes: about the bytes of data that the function reads or writes for all of them.
+        """
         ...
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
@@ -61,16 +71,20 @@ class Engine(Protocol):
         """Yield a holder of a value that many items have; each process gets it once, and not with each item."""
         ...
 
+    def check(self) -> None:
+        """Raise the error of an engine that did not start, or has ended; to be called while there is no work."""
+        ...
+
 
 class SequentialEngine:
     """An engine that calls the function in this process, one item after another.
 
     Example:
-        >>> SequentialEngine().run(len, ["a", "bc"])
+        >>> SequentialEngine().run(len, ["a", "bc"], 3)
         [1, 2]
     """
 
-    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
         """Return the function's result for each item."""
         return [function(item) for item in items]
 
@@ -81,6 +95,9 @@ class SequentialEngine:
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
         """Yield a holder of the value itself."""
         return nullcontext(Here(value))
+
+    def check(self) -> None:
+        """Do nothing: there is nothing to start."""
 
 
 class EngineError(LogicalRepError, RuntimeError):

@@ -21,14 +21,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from logicalrep.pipeline.engines.engine import MOST_SENT, EngineError, Here, Shared
+from logicalrep.pipeline.engines.engine import MOST_SENT, TRIES, EngineError, Here, Shared
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, TableFailedError, result_of
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-_TRIES = 4
-"""The number of times that an item is tried whose process ends, or has too little memory or disk."""
 MOST_AT_ONCE = 128 << 20
 """The most bytes of items of several threads at the same time: they are there in this process and in another."""
 # Signals to end go to all processes of a group, or of a service: they are this process's alone, which ends the others.
@@ -45,7 +43,7 @@ class LocalEngine:
 
     Example:
         >>> with LocalEngine() as engine:
-        ...     engine.run(len, ["a", "bc"])
+        ...     engine.run(len, ["a", "bc"], 3)
         [1, 2]
     """
 
@@ -76,7 +74,7 @@ class LocalEngine:
                 worker.end()
         self._threads.shutdown(cancel_futures=True)
 
-    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
         """Return the function's result for each item. Raises the first error.
 
         Raises EngineError if the processes of an item end again and again.
@@ -105,17 +103,20 @@ class LocalEngine:
             path = f"/proc/{os.getpid()}/fd/{file.fileno()}" if is_unnamed else file.name
             yield _SharedInFile(path, next(_numbers), value)
 
+    def check(self) -> None:
+        """Do nothing: its processes are replaced when they are needed."""
+
     def _run(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         with self._take_turn(_Turn(function.__module__, nbytes)):
             data, reason = pickle.dumps((Caught(function), item)), ""
-            for _ in range(_TRIES):
+            for _ in range(TRIES):
                 with self._worker() as worker:
                     answer = worker.ask(data)
                 if not isinstance(answer, str):
                     result: _Result = result_of(answer)
                     return result
                 reason = answer
-            raise EngineError(f"a process could not run a task, {_TRIES} times: {reason}")
+            raise EngineError(f"a process could not run a task, {TRIES} times: {reason}")
 
     @contextmanager
     def _take_turn(self, own: _Turn) -> Iterator[None]:

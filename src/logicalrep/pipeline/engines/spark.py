@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -43,6 +44,13 @@ _CHECK_AGAIN = 0.1
 """The longest time until the start of Spark sees that it is to end, in seconds."""
 
 
+def is_spark_there() -> bool:
+    """Return whether the program has a session already, or `spark-submit` runs it. PySpark is not imported for it."""
+    pyspark = sys.modules.get("pyspark")
+    has_context = pyspark is not None and pyspark.SparkContext._active_spark_context is not None
+    return has_context or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 @contextmanager
 def start_spark(storage: Storage, stop: threading.Event) -> Iterator[Engine]:
     """Yield a runner on the active session, on that of `spark-submit`, or on a new local one, which ends with it.
@@ -54,20 +62,22 @@ def start_spark(storage: Storage, stop: threading.Event) -> Iterator[Engine]:
         EngineEndedError: the Java of the local session has ended; another call starts another one.
         Ended: `stop` was set before Spark had started.
     """
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from logicalrep.spark.java import forget, quiet_end
 
     is_ours = False
-    with spark_errors("Spark does not start"):
-        spark = SparkSession.getActiveSession()
-        is_there = SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ
-        if spark is None and is_there:
-            spark = SparkSession.builder.getOrCreate()
-        if spark is None:
-            spark, is_ours = _start_session(stop), True
-        master = str(spark.sparkContext.master)
+    try:
+        with spark_errors("Spark does not start"):
+            spark = SparkSession.getActiveSession()
+            if spark is None and is_spark_there():
+                spark = SparkSession.builder.getOrCreate()
+            if spark is None:
+                spark, is_ours = _start_session(stop), True
+            master = str(spark.sparkContext.master)
+    except EngineEndedError:
+        forget()
+        raise
     with quiet_end():
         try:
             if storage.is_local and not master.startswith("local"):
@@ -113,7 +123,7 @@ class SparkEngine:
     """An engine on the executors of a Spark session: a task for each item.
 
     Example:
-        >>> SparkEngine(session()).run(len, ["a", "bc"])
+        >>> SparkEngine(session()).run(len, ["a", "bc"], 3)
         [1, 2]
     """
 
@@ -126,7 +136,7 @@ class SparkEngine:
         # Large rows one after another, as this process has their memory.
         self._in_this_process = threading.Lock()
 
-    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
         """Return the function's result for each item. Raises the first error of ours, or of the server.
 
         Raises EngineError if Spark could not run a task, after it has tried again.
@@ -206,6 +216,13 @@ class SparkEngine:
         finally:
             with suppress(Exception):  # Java may have ended, which the tasks have told.
                 shared.destroy()
+
+    def check(self) -> None:
+        """Raise EngineEndedError if the Java that this process has started has ended."""
+        from logicalrep.spark.java import has_ended
+
+        if has_ended(within=0):
+            raise EngineEndedError("Spark is not there any more: its Java has ended")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,30 +4,52 @@ from __future__ import annotations
 
 import threading
 from contextlib import AbstractContextManager
-from importlib import import_module
+from functools import partial
+from importlib.util import find_spec
 from typing import Literal
 
+from logicalrep.pipeline.engines.by_size import BySizeEngine, Moment
 from logicalrep.pipeline.engines.engine import Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
-from logicalrep.pipeline.engines.spark import start_spark
+from logicalrep.pipeline.engines.spark import is_spark_there, start_spark
 from logicalrep.pipeline.storage.storage import Storage
 
 EngineName = Literal["spark", "local"]
 
 
 def refuse_missing(name: EngineName) -> None:
-    """Raise EngineError if an engine's libraries are not installed; to be called before anything is made."""
-    if name == "spark":
-        try:
-            import_module("pyspark")
-        except ModuleNotFoundError as error:
+    """Raise EngineError if an engine's libraries are not installed; to be called before anything is made.
+
+    They are not imported, which takes longer than a run with little to do.
+    """
+    for library in ("pyspark", "py4j") if name == "spark" else ():
+        if not _is_installed(library):
             raise EngineError(
-                f"{error.name} is not installed: pip install 'logicalrep[replicate]', or work without Spark by "
+                f"{library} is not installed: pip install 'logicalrep[replicate]', or work without Spark by "
                 "--engine local",
                 code="ENGINE_MISSING",
-            ) from None
+            )
 
 
-def start_engine(name: EngineName, storage: Storage, stop: threading.Event) -> AbstractContextManager[Engine]:
-    """Return the context of an engine, which ends it. Raises what `start_spark` does."""
-    return LocalEngine() if name == "local" else start_spark(storage, stop)
+def _is_installed(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def start_engine(
+    name: EngineName, storage: Storage, stop: threading.Event, once: bool
+) -> AbstractContextManager[Engine]:
+    """Return the context of an engine, which ends it; little work runs in this process.
+
+    Args:
+        name: the engine for the rest of the work, which raises what `start_spark` does.
+        storage: the destination.
+        stop: ends the waiting for it.
+        once: whether the run ends soon: a Spark is then started only if there is work for it.
+    """
+    if name == "local":
+        return BySizeEngine(lambda _: LocalEngine(), stop, "needed")
+    moment: Moment = "now" if is_spark_there() else "needed" if once else "beside"
+    return BySizeEngine(partial(start_spark, storage), stop, moment)

@@ -21,10 +21,10 @@ class TimedEngine:
         self._engine = engine
         self._stopwatch = stopwatch
 
-    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
         """Return the function's result for each item."""
         with self._stopwatch.measure():
-            return self._engine.run(function, items)
+            return self._engine.run(function, items, nbytes)
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         """Return the function's result for an item."""
@@ -34,3 +34,7 @@ class TimedEngine:
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
         """Yield a holder of a value."""
         return self._engine.share(value)
+
+    def check(self) -> None:
+        """Raise the error of an engine that did not start, or has ended."""
+        self._engine.check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +42,7 @@ def write_marked_files(
     work = Matching(before.storage, before.folder, before.table, old, before.folder, table, loaded)
     rows = matched(work, engine).old
     items = [_Old(work, file, these, position) for file, these in zip(old, rows, strict=True) if len(these)]
-    return [file for files in engine.run(_write_marked, items) for file in files]
+    return _written(_write_marked, items, engine)
 
 
 def write_version_files(
@@ -86,13 +86,13 @@ def write_closed_files(
         for file, these in zip(work.old, rows, strict=True)
         if len(these) or writes_all
     ]
-    return [file for files in engine.run(_write_closed, items) for file in files]
+    return _written(_write_closed, items, engine)
 
 
 def write_begun_files(work: Matching, rows: Sequence[_Ints], position: Positions, engine: Engine) -> list[DataFile]:
     """Write loaded rows as versions that begin at a position; `rows` are their numbers, of each loaded file."""
     items = [_Old(work, file, these, position) for file, these in zip(work.new, rows, strict=True) if len(these)]
-    return [file for files in engine.run(_write_begun, items) for file in files]
+    return _written(_write_begun, items, engine)
 
 
 def write_change_files(before: StoredTable, table: TableSpec, engine: Engine) -> list[DataFile]:
@@ -103,7 +103,7 @@ def write_change_files(before: StoredTable, table: TableSpec, engine: Engine) ->
     work = Matching(before.storage, before.folder, before.table, old, before.folder, table, ())
     nowhere = Positions(*(np.zeros(1, np.int64) for _ in range(3)))
     items = [_Old(work, file, np.zeros(0, np.int64), nowhere) for file in old]
-    return [file for files in engine.run(_write_converted, items) for file in files]
+    return _written(_write_converted, items, engine)
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,11 @@ class _Old:
     file: DataFile
     rows: _Ints
     position: Positions
+
+
+def _written(write: Callable[[_Old], list[DataFile]], items: Sequence[_Old], engine: Engine) -> list[DataFile]:
+    done = engine.run(write, items, sum(item.file.size for item in items))
+    return [file for files in done for file in files]
 
 
 def _read(item: _Old) -> pa.Table:

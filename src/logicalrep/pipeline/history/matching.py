@@ -59,7 +59,7 @@ def matched(work: Matching, engine: Engine) -> Matched:
     """
     size = sum(file.size for file in (*work.old, *work.new))
     count = size // _AT_ONCE + 1
-    parts = engine.run(_match_part, [_MatchTask(work, number, count) for number in range(count)])
+    parts = engine.run(_match_part, [_MatchTask(work, number, count) for number in range(count)], size)
     return Matched(
         *(
             [np.sort(np.concatenate(of_file)) for of_file in zip(*sides, strict=True)]

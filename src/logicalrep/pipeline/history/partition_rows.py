@@ -73,7 +73,8 @@ def _rows(
         for file, rows in zip(old, matched(work, engine).old, strict=True)
         if len(rows) < file.rows
     ]
-    written = [file for files in engine.run(_write_staying_rows, staying) for file in files]
+    size = sum(each.file.size for each in staying)
+    written = [file for files in engine.run(_write_staying_rows, staying, size) for file in files]
     return [*written, *loaded.files], [each.file for each in staying]
 
 

@@ -98,6 +98,8 @@ class _Copy:
     now: CatalogTable | None
     """The table in the snapshot's catalog, if only partitions are copied."""
     parts: list[CopyTask]
+    nbytes: int
+    """About the bytes that its rows have on the server's disk."""
     began: float
     left: int
     """The number of parts that are not copied yet."""
@@ -186,7 +188,7 @@ class Loading:
         try:
             for each in sorted(copies, key=lambda copy: copy.left):
                 for part in each.parts:
-                    running[self._pool.submit(self._copy, part)] = each
+                    running[self._pool.submit(self._copy, part, each.nbytes)] = each
             while running:
                 self._go_on()
                 for name in {table.name for table in running.values() if not is_wanted(table.name)}:
@@ -252,10 +254,12 @@ class Loading:
             )
             for few in (ranges[start : start + _RANGES] for start in range(0, len(ranges), _RANGES))
         ]
-        return _Copy(name, table, None if wanted.before is None else found, parts, began, len(parts))
+        now = None if wanted.before is None else found
+        return _Copy(name, table, now, parts, sum(rows.nbytes for rows in ranges), began, len(parts))
 
-    def _copy(self, part: CopyTask) -> list[DataFile]:
-        return self._engine.run(copy, [part])[0]
+    def _copy(self, part: CopyTask, of_table: int) -> list[DataFile]:
+        # All parts of a table are work of its size: the last one may be little.
+        return self._engine.run(copy, [part], of_table)[0]
 
     def _finish_copy(self, snapshot: Snapshot, copy: _Copy) -> LoadedTable:
         self._said.pop(copy.name, None)

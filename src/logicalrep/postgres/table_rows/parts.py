@@ -60,7 +60,7 @@ def query_parts(
             raise UnsafeTableError(
                 f"{file.name} is a foreign table, which no change is sent of: detach it from {relation.table}"
             )
-        whole = FileRows(file.oid, file.name, columns, needs_query=needs_query)
+        whole = FileRows(file.oid, file.name, columns, needs_query=needs_query, nbytes=file.nbytes)
         if published is not None:
             whole = replace(whole, conditions=(f"({published})",), attributes=file.attributes)
         count = min(file.pages, -(-file.nbytes // size)) if file.is_heap and (has_ranges or wants_parts) else 1
@@ -72,7 +72,7 @@ def query_parts(
                     raise
                 count = 1
         for part in parts(file.pages, count) if count > 1 else [[]]:
-            found.append(replace(whole, conditions=(*whole.conditions, *part)))
+            found.append(replace(whole, conditions=(*whole.conditions, *part), nbytes=file.nbytes // max(count, 1)))
     return found
 
 

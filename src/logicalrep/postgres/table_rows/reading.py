@@ -78,6 +78,8 @@ class FileRows:
     """The file's columns (`ATTRIBUTES`) when a row filter among the conditions was valid; None without a filter."""
     needs_query: bool = False
     """Whether there are expressions or generated columns among the columns, which COPY of a table does not have."""
+    nbytes: int = 0
+    """About the bytes that the rows have on the server's disk, those that conditions leave out included."""
 
     @property
     def is_planned(self) -> bool:

@@ -334,7 +334,8 @@ class DeltaLog(StoredTable):
     def maintain(self, keep_hours: float, engine: Engine) -> None:
         small = files_to_merge(self.table, self.files.values())
         if small:
-            (done,) = engine.run(merge_files, [Merge(self.storage, self.folder, self.table, small)])
+            merge = Merge(self.storage, self.folder, self.table, small)
+            (done,) = engine.run(merge_files, [merge], sum(file.size for file in small))
             self._write(done.added, done.removed, None, None, [], changes_data=False)
         if not self.removed.is_complete:
             self.removed.recall(self.version, self.files, keep_hours)

@@ -1,0 +1,124 @@
+"""The engine that chooses: little work runs in this process, and the rest on the engine that the settings name."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import Literal, Self, TypeVar
+
+from logicalrep.pipeline.engines.engine import LITTLE, TRIES, Engine, EngineError, Shared
+from logicalrep.pipeline.engines.outcomes import Caught, result_of
+from logicalrep.pipeline.errors import Ended
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+Moment = Literal["now", "beside", "needed"]
+"""The moment at which the other engine starts: before the first work, beside it, or once there is work for it."""
+
+_AT_ONCE = 4
+"""The most calls of a kind of work that run in this process at the same time, so that its memory is bounded."""
+_CHECK_AGAIN = 0.1
+"""The longest time until a call that waits for the other engine sees that it is to end, in seconds."""
+
+
+class BySizeEngine:
+    """An engine that runs work of up to LITTLE bytes in this process, and the rest on another engine.
+
+    What it writes is the same either way, as the function is.
+
+    Example:
+        >>> with BySizeEngine(lambda _: LocalEngine(), threading.Event(), "needed") as engine:
+        ...     engine.run(len, ["a", "bc"], 3)
+        [1, 2]
+    """
+
+    def __init__(
+        self,
+        start: Callable[[threading.Event], AbstractContextManager[Engine]],
+        stop: threading.Event,
+        moment: Moment,
+    ) -> None:
+        """Take what starts the other engine, until the event that it gets is set; `stop` ends the waiting for it."""
+        self._start, self._stop, self._moment = start, stop, moment
+        self._ending = threading.Event()
+        self._context = ExitStack()
+        self._other: Future[Engine] = Future()
+        self._starting: threading.Thread | None = None
+        self._is_starting = threading.Lock()
+        # A load at a bounded rate must not keep batches waiting.
+        self._turns: defaultdict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(_AT_ONCE))
+
+    def __enter__(self) -> Self:
+        if self._moment == "now":
+            self._other.set_result(self._context.enter_context(self._start(self._ending)))
+        elif self._moment == "beside":
+            self._start_other()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        if self._starting is not None:
+            self._starting.join()
+        self._context.__exit__(kind, error, traceback)
+
+    def check(self) -> None:
+        """Raise the error of an engine that did not start, or has ended."""
+        if self._other.done():
+            self._other.result().check()
+
+    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
+        """Return the function's result for each item. Raises the first error."""
+        if nbytes > LITTLE:
+            return self._wait_for_other().run(function, items, nbytes)
+        with self._turns[function.__module__]:
+            return [_run_here(function, item) for item in items]
+
+    def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
+        """Return the function's result for an item. Raises its error."""
+        if nbytes > LITTLE:
+            return self._wait_for_other().run_together(function, item, nbytes)
+        with self._turns[function.__module__]:
+            return _run_here(function, item)
+
+    def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
+        """Yield a holder of a value that many items have, which is more than little work."""
+        return self._wait_for_other().share(value)
+
+    def _wait_for_other(self) -> Engine:
+        """Return the other engine, once it has started. Raises its error, and Ended as soon as `stop` is set."""
+        if not self._other.done():
+            self._start_other()
+        while not self._other.done():
+            if self._stop.wait(_CHECK_AGAIN):
+                raise Ended
+        return self._other.result()
+
+    def _start_other(self) -> None:
+        with self._is_starting:
+            if self._starting is None:
+                self._starting = threading.Thread(target=self._run_start, name="logicalrep-start")
+                self._starting.start()
+
+    def _run_start(self) -> None:
+        try:
+            self._other.set_result(self._context.enter_context(self._start(self._ending)))
+        except BaseException as error:
+            self._other.set_exception(error)
+
+
+def _run_here(function: Callable[[_Item], _Result], item: _Item) -> _Result:
+    """Return the function's result. Raises its error as other engines do."""
+    for _ in range(TRIES):
+        try:
+            result: _Result = result_of(Caught(function)(item))
+            return result
+        except (OSError, MemoryError) as error:
+            reason = f"{type(error).__name__}: {error}"
+    raise EngineError(f"this process could not run a task, {TRIES} times: {reason}")

@@ -1,0 +1,190 @@
+"""The engine that chooses: what runs in this process, when the other engine starts, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines import by_size
+from logicalrep.pipeline.engines.by_size import BySizeEngine
+from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
+from logicalrep.pipeline.engines.local import LocalEngine
+from logicalrep.pipeline.engines.outcomes import TableFailedError
+from logicalrep.pipeline.errors import Ended
+from logicalrep.pipeline.run import replicate_with
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_replicate import TABLES, settings, shop
+from tests.postgres.servers import Database
+from tests.waiting import eventually
+
+__all__ = ["shop"]
+
+Start = Callable[[threading.Event], AbstractContextManager[Engine]]
+
+
+def _local(_: threading.Event) -> LocalEngine:
+    return LocalEngine(1)
+
+
+def _pid(item: object) -> int:
+    return os.getpid()
+
+
+def _is_full(path: str) -> None:
+    with Path(path).open("a") as file:
+        file.write("x")
+    raise OSError(28, "No space left on device")
+
+
+@contextmanager
+def _never(_: threading.Event) -> Iterator[Engine]:
+    raise AssertionError("there is no work for the other engine")
+    yield
+
+
+def test_little_work_runs_in_this_process_and_other_work_elsewhere() -> None:
+    with BySizeEngine(_local, threading.Event(), "needed") as engine:
+        assert engine.run(_pid, [1, 2], LITTLE) == [os.getpid()] * 2
+        assert engine.run_together(_pid, 1, LITTLE) == os.getpid()
+        assert os.getpid() not in engine.run(_pid, [1, 2], LITTLE + 1)
+        assert engine.run_together(_pid, 1, LITTLE + 1) != os.getpid()
+        with engine.share("x") as shared:
+            assert shared.value == "x"
+
+
+def test_the_other_engine_starts_beside_or_before_or_once_it_is_needed() -> None:
+    with BySizeEngine(_never, threading.Event(), "needed") as engine:
+        assert engine.run(len, ["a"], 1) == [1]
+        engine.check()
+    started = threading.Event()
+
+    def start(_: threading.Event) -> LocalEngine:
+        started.set()
+        return LocalEngine(1)
+
+    with BySizeEngine(start, threading.Event(), "beside") as engine:
+        eventually(started.is_set)
+        engine.check()
+    started.clear()
+    with BySizeEngine(start, threading.Event(), "now") as engine:
+        assert started.is_set()
+        assert engine.run(len, ["a"], LITTLE + 1) == [1]
+
+
+def test_an_engine_that_does_not_start_is_told_without_work_for_it() -> None:
+    @contextmanager
+    def fails(_: threading.Event) -> Iterator[Engine]:
+        raise EngineError("no Java")
+        yield
+
+    with BySizeEngine(fails, threading.Event(), "beside") as engine:
+
+        def is_told() -> bool:
+            try:
+                engine.check()
+            except EngineError as error:
+                return "no Java" in str(error)
+            return False
+
+        eventually(is_told)
+        assert engine.run(len, ["a"], 1) == [1]
+        with pytest.raises(EngineError, match="no Java"):
+            engine.run(len, ["a"], LITTLE + 1)
+    with pytest.raises(EngineError, match="no Java"), BySizeEngine(fails, threading.Event(), "now"):
+        pass
+
+
+def test_nobody_waits_for_a_start_after_the_end_was_asked_for() -> None:
+    stop, begun = threading.Event(), threading.Event()
+
+    @contextmanager
+    def starts_for_ever(ending: threading.Event) -> Iterator[Engine]:
+        begun.set()
+        ending.wait()
+        raise Ended
+        yield
+
+    with ThreadPoolExecutor(1) as pool, BySizeEngine(starts_for_ever, stop, "needed") as engine:
+        waiting = pool.submit(engine.run, len, ["a"], LITTLE + 1)
+        eventually(begun.is_set)
+        stop.set()
+        assert isinstance(waiting.exception(60), Ended)
+
+
+def test_errors_here_are_those_of_other_engines(tmp_path: Path) -> None:
+    with BySizeEngine(_never, threading.Event(), "needed") as engine:
+        with pytest.raises(TableFailedError, match="ZeroDivisionError"):
+            engine.run_together(divmod_of, 0, 1)
+        with pytest.raises(EngineError, match=r"4 times: OSError: .*No space left"):
+            engine.run(_is_full, [str(tmp_path / "full")], 1)
+    assert (tmp_path / "full").read_text() == "xxxx"
+
+
+def divmod_of(number: int) -> tuple[int, int]:
+    return divmod(1, number)
+
+
+def test_little_work_has_few_threads_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_size, "_AT_ONCE", 2)
+    running, most = [0], [0]
+    lock, full = threading.Lock(), threading.Event()
+
+    def work(_: int) -> None:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+            if running[0] == 2:
+                full.set()
+        full.wait()
+        with lock:
+            running[0] -= 1
+
+    with (
+        BySizeEngine(_never, threading.Event(), "needed") as engine,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        list(pool.map(lambda number: engine.run_together(work, number, 1), range(24)))
+    assert most == [2]
+
+
+@pytest.mark.parametrize("most_here", [0, 2000, LITTLE])
+def test_tables_are_the_same_wherever_the_work_runs(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_here: int
+) -> None:
+    monkeypatch.setattr(by_size, "LITTLE", most_here)
+    with BySizeEngine(_local, threading.Event(), "needed") as engine:
+        for _ in range(3):
+            replicate_with(settings(shop, tmp_path, once=True), Observer(), engine=engine)
+            assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
+            shop.execute(
+                "UPDATE customer SET city = 'Erlangen' WHERE id % 3 = 0",
+                "DELETE FROM orders WHERE id % 7 = 0",
+                "INSERT INTO audit VALUES (NULL, NULL), ('2021-01-01', 'new')",
+            )
+
+
+_ONCE = """
+import sys
+import logicalrep
+logicalrep.replicate(sys.argv[1], sys.argv[2], once=True)
+print(sorted({"pyspark", "py4j"} & set(sys.modules)))
+"""
+
+
+def test_a_run_with_little_to_do_does_not_import_spark(shop: Database, tmp_path: Path) -> None:
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", _ONCE, shop.dsn, str(tmp_path)],
+            capture_output=True, text=True, check=False, timeout=600, env=os.environ | {"JAVA_HOME": "/nonexistent"},
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+    assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
