@@ -26,6 +26,7 @@ import yaml
 from logicalrep.cli.main import main
 from logicalrep.observe.counts import Observed
 from logicalrep.observe.figures import LoadProgress, TableFigures
+from logicalrep.observe.health import readiness
 from logicalrep.observe.metrics import METRICS
 from logicalrep.observe.metrics import page as metrics_page
 from logicalrep.observe.observer import Observer
@@ -80,6 +81,33 @@ class Texts(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
+
+
+def asked(url: str) -> tuple[int, str]:
+    """Return the status and the text of an answer."""
+    try:
+        return 200, got(url)
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_health_and_readiness(shop: Database, tmp_path: Path) -> None:
+    heard = Heard()
+    with replicate_meanwhile(shop, tmp_path, heard, listen="0") as caught_up:
+        caught_up()
+        assert asked(f"{heard.address}healthz") == (200, "alive\n")
+        assert asked(f"{heard.address}readyz") == (200, "ready: 3 following, 0 loading, 0 stopped\n")
+
+
+def test_a_run_that_saves_no_checkpoints_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    observed = Observed()
+    assert readiness(observed) == (False, "not ready: no checkpoint is saved since the start")
+    observed.on_checkpoint(1, {"public.t": standing("stopped"), "public.u": standing("following")})
+    assert readiness(observed) == (True, "ready: 1 following, 0 loading, 1 stopped")
+    saved = time.time()
+    monkeypatch.setattr(time, "time", lambda: saved + 200)
+    with serve("0", list, checks={"/readyz": partial(readiness, observed)}) as url:
+        assert asked(f"{url}readyz") == (503, "not ready: the last checkpoint was saved 200 s ago\n")
 
 
 def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) -> None:

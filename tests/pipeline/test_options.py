@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ def test_each_option_is_an_argument_of_python_and_of_the_command_line(capsys: py
     with pytest.raises(SystemExit):
         main(["replicate", "--help"])
     shown = capsys.readouterr().out
+    # The page has every option of the command.
+    assert {*re.findall(r"--[a-z-]+", shown)} - {"--help"} <= {*re.findall(r"--[a-z-]+", page())}
     documentation = inspect.getdoc(logicalrep.replicate) or ""
     for name in arguments.keys() - {"dsn", "to", "storage_options", "observer", "stop"}:
         assert f"  {flag_of(name)} " in shown, name
@@ -76,13 +79,19 @@ def test_a_wrong_value_is_the_same_error_in_python_and_on_the_command_line(
     assert not (tmp_path / "lake").exists()
 
 
+def test_a_text_has_the_same_tables_as_a_list() -> None:
+    for name in ("tables", "exclude_tables"):
+        for given in ("a.b,c.d", ["a.b", "c.d"], ["a.b,c.d"]):
+            assert getattr(ReplicateSettings("", "x", **{name: given}), name) == ("a.b", "c.d")
+
+
 def test_a_table_is_not_both_wanted_and_excluded() -> None:
     with pytest.raises(OptionError, match=r"both name public\.b: leave it out of one"):
         ReplicateSettings("", "x", tables="a,b", exclude_tables=["public.b", "c"])
 
 
 def test_every_kind_of_option_has_wrong_values_above() -> None:
-    assert OPTIONS.keys() - WRONG.keys() == {"publication", "slot", "config"}
+    assert OPTIONS.keys() - WRONG.keys() == {"publication", "slot", "config", "call_on_stop"}
 
 
 def test_options_that_are_left_out_or_none_have_their_defaults() -> None:

@@ -63,7 +63,9 @@ def test_a_password_that_is_missing_is_told_in_one_sentence(server: StandIn) -> 
     server.want_password()
     text, seconds = failure(server.dsn, 60)
     assert text.startswith("[PASSWORD_MISSING] the server requires a password and none is given: ")
-    assert all(word in text for word in ("option `password`", ".pgpass", "PGPASSFILE", "executors"))
+    assert all(
+        word in text for word in ("option `password`", ".pgpass", "--dsn-file", "--password-command", "executors")
+    )
     assert "\n" not in text
     assert seconds < 10
 

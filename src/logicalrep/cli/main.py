@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
 import os
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,13 @@ class StatementError(LogicalRepError):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command. Returns the exit code: 0 for success, 1 for invalid input, 2 for invalid arguments."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, unknown = parser.parse_known_args(arguments)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return 2
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{_nearest(unknown[0], options.parser)}")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
@@ -73,7 +81,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(visible(str(error)), 1)
     except ModuleNotFoundError as error:
         return _fail(
-            f"{error.name} is not installed: pip install 'logicalrep[local]', or 'logicalrep[replicate]' with Spark", 1
+            f"{error.name} is not installed: run pip install '.[local]', or '.[replicate]' with Spark, in a clone of "
+            "logicalrep",
+            1,
         )
     except Exception as error:
         # Commands that reach no server do not need the library.
@@ -94,6 +104,13 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
+        self.set_defaults(parser=self)
+
+
+def _nearest(text: str, parser: argparse.ArgumentParser) -> str:
+    """Return a question for the option of a command that is written nearly like a text; nothing if none is."""
+    near = difflib.get_close_matches(text.partition("=")[0], list(parser._option_string_actions), 1, cutoff=0.75)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,7 +118,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="logicalrep",
         description="Read PostgreSQL's logical replication (the pgoutput plugin), and keep tables from it.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=f"logicalrep {version('logicalrep')}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_decode(commands)
     _add_inspect(commands)
     _add_changes(commands)

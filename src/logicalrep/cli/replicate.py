@@ -53,6 +53,7 @@ def add_replicate(commands: Commands) -> None:
         "-v", "--verbose", action="store_true",
         help="write the log to standard error instead: a line of figures for each batch, with times and levels",
     )  # fmt: skip
+    shows.add_argument("--log", choices=["text", "json"], help="the same as -v, or each line of it as a JSON object")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +101,8 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.state.requests import PausedError
 
     try:
-        with _log_to_stderr() if options.verbose else show_progress(quiet=options.quiet) as observer:
+        log = options.log or ("text" if options.verbose else None)
+        with _log_to_stderr(as_json=log == "json") if log else show_progress(quiet=options.quiet) as observer:
             replicate(
                 connection,
                 storage.uri,
@@ -120,9 +122,9 @@ def _replicate(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _log_to_stderr() -> Iterator[Observer]:
+def _log_to_stderr(*, as_json: bool) -> Iterator[Observer]:
     """Let the log go to standard error, and yield a receiver that shows nothing else."""
     from logicalrep.observe.observer import Observer
 
-    log_to_standard_error(logging.getLogger("logicalrep"))
+    log_to_standard_error(logging.getLogger("logicalrep"), as_json=as_json)
     yield Observer()

@@ -46,6 +46,11 @@ def add_server(parser: argparse.ArgumentParser) -> None:
         metavar="DSN",
         help="the server: a URI or connection string of libpq; put a password into PGPASSWORD, ~/.pgpass or --dsn-file",
     )
+    parser.add_argument(
+        "--password-command",
+        metavar="COMMAND",
+        help="a command of the shell that prints the password, run at each connect, for passwords that expire",
+    )
     server.add_argument("--dsn-file", metavar="FILE", type=Path, help="the file that has the DSN, for a password in it")
 
 
@@ -91,6 +96,7 @@ def server_of(options: argparse.Namespace) -> ConnectionSettings:
 
     # An operator sees in pg_stat_activity which command a session belongs to.
     settings = ConnectionSettings(_dsn_of(options), fallback_application_name=f"logicalrep {options.command}")
+    settings = settings.with_password_command(options.password_command)
     if options.command not in ("replicate", "verify"):
         # These two say so by themselves.
         for warning in settings.warnings:

@@ -47,7 +47,7 @@ OF_READING: dict[str, tuple[str, str]] = {
     ),
     "JAVA_MISSING": (
         "Spark finds no Java. `replicate --once` starts it only for work of more than 8 MB.",
-        "Install Java 17 or later, or `pip install 'logicalrep[java]'`.",
+        "Install Java 17 or later, or run `pip install '.[java]'` in a clone.",
     ),
     "KEYS_INVALID": (
         "The `keys` of `merged` or `changed_rows` are empty, or not columns of the table.",

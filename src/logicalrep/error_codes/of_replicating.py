@@ -50,7 +50,7 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
     ),
     "ENGINE_MISSING": (
         "The libraries of the engine that `replicate` is to use are not installed.",
-        "Run `pip install 'logicalrep[replicate]'` for Spark, or name another engine by `--engine local`.",
+        "Run `pip install '.[replicate]'` in a clone for Spark, or name another engine by `--engine local`.",
     ),
     "HISTORY_DAMAGED": (
         "A data file of a table's history, or of its changes, is not there any more, or is damaged.",

@@ -23,10 +23,15 @@ OF_SERVERS: dict[str, tuple[str, str]] = {
         "An option is unknown, is missing, has an invalid value, or has no effect together with the others.",
         "Correct the option in the text.",
     ),
+    "PASSWORD_COMMAND": (
+        "The command of `--password-command` failed, or printed no text.",
+        "Run it as the same user on the same machine, also on those of Spark's executors. It prints the password "
+        "alone.",
+    ),
     "PASSWORD_MISSING": (
         "The server requires a password, and none is given.",
-        "Set the option `password`, or put it in `~/.pgpass` or the file in `PGPASSFILE`, for Spark's executors as "
-        "well as for its driver.",
+        "Put it into `~/.pgpass`, `PGPASSWORD` or the file of `--dsn-file`, or name a `--password-command`; in Spark's "
+        "source set the option `password`. Spark's executors need it as well as its driver.",
     ),
     "POSITION_PASSED": (
         "The slot is past the reader's position: another reader has acknowledged the changes in between.",

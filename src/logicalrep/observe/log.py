@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 
 Value = str | int | float | datetime | None
 
@@ -21,12 +21,41 @@ def log_figures(log: logging.Logger, event: str, **figures: Value) -> None:
     log.info("%s %s", event, pairs, extra={"event": event, "figures": known})
 
 
-def log_to_standard_error(log: logging.Logger) -> None:
+class JsonFormatter(logging.Formatter):
+    """Writes each record as a JSON object in a line: `time`, `level`, `logger`, `message`, `event` and its `figures`.
+
+    Example:
+        {"time": "2026-11-26T09:00:00.123Z", "level": "INFO", "logger": "logicalrep.batch", "message": "batch …",
+        "event": "batch", "figures": {"slot": "lake", "changes": 9, …}}
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, object] = {
+            "time": moment.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        for name in ("event", "figures"):
+            if name in vars(record):
+                line[name] = vars(record)[name]
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=_moment)
+
+
+def _moment(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def log_to_standard_error(log: logging.Logger, *, as_json: bool = False) -> None:
     """Let a logger write to standard error from INFO on, each line with its time in UTC, level and name."""
     handler = logging.StreamHandler(sys.stderr)
     formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
-    handler.setFormatter(formatter)
+    handler.setFormatter(JsonFormatter() if as_json else formatter)
     log.addHandler(handler)
     log.setLevel(logging.INFO)
 

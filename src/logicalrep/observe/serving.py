@@ -24,6 +24,7 @@ def serve(
     read: Callable[[], Iterable[Figures]],
     pages: Mapping[str, Callable[[], str]] | None = None,
     posts: Mapping[str, Callable[[bytes], None]] | None = None,
+    checks: Mapping[str, Callable[[], tuple[bool, str]]] | None = None,
 ) -> Iterator[str]:
     """Serve metrics at `/metrics`, and pages; yield the server's URL.
 
@@ -32,6 +33,7 @@ def serve(
         read: returns the figures.
         pages: functions that return HTML, by paths such as `/`.
         posts: functions that take what is sent to their paths; a ValueError, TypeError or KeyError refuses it.
+        checks: functions that return whether all is well, and a line about it: the status is 200 or 503.
 
     Raises:
         ListenError: `listen` is no address, or cannot be listened at.
@@ -44,6 +46,7 @@ def serve(
 
     class Handler(_RequestHandler):
         answers = {path: _html(render) for path, render in (pages or {}).items()} | {"/metrics": _metrics(read)}
+        answers |= {path: _checked(query) for path, query in (checks or {}).items()}
         takers = posts or {}
 
     class Server(ThreadingHTTPServer):
@@ -74,18 +77,26 @@ def serve(
         thread.join(5)
 
 
-_Answer = Callable[[], tuple[str, bytes]]
-"""A function that returns the type of some content, and the content."""
+_Answer = Callable[[], tuple[int, str, bytes]]
+"""A function that returns a status, the type of some content, and the content."""
 
 
 def _html(render: Callable[[], str]) -> _Answer:
-    return lambda: ("text/html; charset=utf-8", render().encode())
+    return lambda: (200, "text/html; charset=utf-8", render().encode())
+
+
+def _checked(query: Callable[[], tuple[bool, str]]) -> _Answer:
+    def answer() -> tuple[int, str, bytes]:
+        is_well, line = query()
+        return 200 if is_well else 503, "text/plain; charset=utf-8", f"{line}\n".encode()
+
+    return answer
 
 
 def _metrics(read: Callable[[], Iterable[Figures]]) -> _Answer:
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-    return lambda: (CONTENT_TYPE_LATEST, generate_latest(registry(read)))
+    return lambda: (200, CONTENT_TYPE_LATEST, generate_latest(registry(read)))
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
@@ -102,7 +113,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
             there = f"There are {' and '.join(sorted(self.answers))}.\n"
             self._send_answer(404, "text/plain; charset=utf-8", there.encode())
         else:
-            self._send_answer(200, *answer())
+            self._send_answer(*answer())
 
     def do_POST(self) -> None:
         taker, size = self.takers.get(self.path), self.headers.get("Content-Length", "")

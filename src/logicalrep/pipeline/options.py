@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from logicalrep.options import kinds
 from logicalrep.options.kinds import Option, OptionError, OptionTexts, option, read_value
+from logicalrep.transactions.table_names import TableNameError, TableSelection
 
 if TYPE_CHECKING:
     # Loaded late: the command line has the table for its help, also without what these need.
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
 
 
 def _tables(texts: OptionTexts, name: str) -> tuple[str, ...]:
-    """Read comma-separated tables, and return each as in SQL with its schema."""
-    return tuple(map(str, kinds.tables(texts, name)))
+    """Read comma-separated tables and patterns of tables, and return each as in SQL with its schema."""
+    try:
+        found = TableSelection.of([texts[name]] if texts.get(name, "").strip() else [])
+    except TableNameError as error:
+        raise OptionError(f"option {name!r}: {error.description}") from None
+    return tuple(map(str, (*found.names, *found.patterns)))
 
 
 @dataclass(frozen=True)
@@ -56,14 +61,16 @@ class ReplicateOptions:
     failover: bool = option(kinds.flag, "Have standbys keep the slot, so that it survives a failover (PostgreSQL 17).")
     tables: Iterable[str] = option(
         _tables,
-        "Only these tables: `schema.table`, or `table`, as in SQL.",
+        "Only these tables: `schema.table`, or `table`, as in SQL; `*` stands for any text, as in `sales.*`. Tables of "
+        "a pattern that come later are replicated too.",
         default="all that can be replicated",
         metavar="A,B",
     )
     exclude_tables: Iterable[str] = option(
         _tables,
-        "Not these tables: they are not published by us and not loaded, and changes that another publication has of "
-        "them are ignored. The start says so. Rows that the destination has of them stay as they are.",
+        "Not these tables, written in the same way: they are not published by us and not loaded, and changes that "
+        "another publication has of them are ignored. The start says so. Rows that the destination has of them stay as "
+        "they are.",
         default="none",
         metavar="A,B",
     )
@@ -141,9 +148,16 @@ class ReplicateOptions:
     )
     listen: str | None = option(
         kinds.address,
-        "Serve a page at `/`, and metrics for Prometheus at `/metrics`, at this address; a port alone is one of "
-        "127.0.0.1.",
+        "Serve a page at `/`, metrics for Prometheus at `/metrics`, and `/healthz` and `/readyz`, at this address; a "
+        "port alone is one of 127.0.0.1.",
         metavar="HOST:PORT",
+    )
+    call_on_stop: str | None = option(
+        kinds.text,
+        "A command of the shell, or a URL, that is called when a table stops, and when the run ends with an error: it "
+        "gets a JSON object on standard input, or as what is posted.",
+        default="nobody is called",
+        metavar="COMMAND|URL",
     )
 
     def __post_init__(self) -> None:
@@ -188,7 +202,21 @@ file with it; in Python the first argument. |
 | `--to DESTINATION` | | The destination: a folder, or an object store's URI; in Python the second argument. |
 | `--storage-option NAME=VALUE` | the store's environment | An option of the object store; may be repeated. In Python \
 a mapping, `storage_options`. |
+| `--password-command COMMAND` | | A command of the shell that prints the password, run at each connect, also on \
+Spark's executors, for passwords that expire. In Python `ConnectionSettings(dsn).with_password_command(COMMAND)` as \
+the first argument. |
 {}
+These are of the command line alone:
+
+| option | meaning |
+| --- | --- |
+| `--quiet` | Show only warnings, and what the work waits for. |
+| `--log text`, `-v`, `--verbose` | Write the log to standard error instead, a line for each batch. |
+| `--log json` | The same, each line a JSON object: `time`, `level`, `logger`, `message`, and the `event` with its \
+`figures`. |
+
+`logicalrep check` has the options of `replicate`, and `--print-sql`, which prints the script alone.
+
 ## Settings of a table
 
 A table may have these settings of its own, in the file of `--config` or in the mapping of `config`: see

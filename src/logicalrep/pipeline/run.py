@@ -12,7 +12,9 @@ from functools import partial
 
 import psycopg
 
+from logicalrep.observe.calls import Calls
 from logicalrep.observe.counts import Observed
+from logicalrep.observe.health import health, readiness
 from logicalrep.observe.logged import Logged
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.observe.page import page
@@ -100,18 +102,22 @@ def replicate_with(
 ) -> None:
     """Do what `replicate` does, with settings; `engine` runs the work in place of the one that they name."""
     stop, observed = stop or threading.Event(), Observed()
-    observer = Observers(observer, Logged(), observed)
-    try:
-        _replicate(settings, observer, observed, stop, engine)
-    except Ended:
-        pass
-    except Exception as error:
-        if stop.is_set() and isinstance(error, LogicalRepError | psycopg.Error):
-            # The end was asked for. What is at the destination is whole, and the next run goes on with it.
-            observer.on_warning(f"ended, and did not wait for this to pass: {error}")
-            return
-        observer.on_ended(error, isinstance(error, PausedError))
-        raise
+    with ExitStack() as stack:
+        calls = [] if settings.call_on_stop is None else [Calls(settings.call_on_stop, settings.to)]
+        observer = Observers(observer, Logged(), observed, *calls)
+        for each in calls:
+            stack.enter_context(each.calling())
+        try:
+            _replicate(settings, observer, observed, stop, engine)
+        except Ended:
+            pass
+        except Exception as error:
+            if stop.is_set() and isinstance(error, LogicalRepError | psycopg.Error):
+                # The end was asked for. What is at the destination is whole, and the next run goes on with it.
+                observer.on_warning(f"ended, and did not wait for this to pass: {error}")
+                return
+            observer.on_ended(error, isinstance(error, PausedError))
+            raise
 
 
 def _replicate(
@@ -126,7 +132,8 @@ def _replicate(
     with ExitStack() as stack:
         if settings.listen is not None:
             pages = {"/": partial(page, observed, storage.uri)}
-            address = stack.enter_context(serve(settings.listen, observed.figures, pages))
+            checks = {"/healthz": partial(health, observed), "/readyz": partial(readiness, observed)}
+            address = stack.enter_context(serve(settings.listen, observed.figures, pages, checks=checks))
             observer.on_listening(address)
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
         while True:

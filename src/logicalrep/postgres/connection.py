@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import os
+import subprocess
 from collections.abc import Mapping
 from copy import copy
 from itertools import zip_longest
@@ -82,6 +83,8 @@ class ConnectError(LogicalRepError, psycopg.OperationalError):
 _PATIENCE = 10.0
 """The longest time for retries where a server answers and refuses a first connection, in seconds."""
 
+_PATIENCE_OF_COMMAND = 30.0
+
 # The connection strings that have worked in this process, so that a refusal is not the parameters' fault.
 _right: set[str] = set()
 
@@ -112,6 +115,8 @@ class ConnectionSettings:
             raise ConnectionSettingsError(reason) from None
         self.patience = PATIENCE
         """The longest time without a word of the server, in seconds; then the server is asked, or given up."""
+        self.password_command: str | None = None
+        """A command of the shell that prints the password, run at each connect; None for no such command."""
         self._parameters: dict[str, str] = {"fallback_application_name": "logicalrep"}
         if "PGCONNECT_TIMEOUT" not in os.environ:
             self._parameters["connect_timeout"] = "10"
@@ -127,6 +132,17 @@ class ConnectionSettings:
         """Return the same settings with another `patience`."""
         made = copy(self)
         made.patience = seconds
+        return made
+
+    def with_password_command(self, command: str | None) -> Self:
+        """Return the same settings with a command of the shell that prints the password, which is run at each connect.
+
+        Example:
+            >>> ConnectionSettings("host=db.example.org").with_password_command("aws rds generate-db-auth-token …")
+            ConnectionSettings('…')
+        """
+        made = copy(self)
+        made.password_command = command
         return made
 
     @property
@@ -193,13 +209,16 @@ class ConnectionSettings:
         parameters["options"] = f"{_KEEPALIVES} {own} {settings}"
         if replication:
             parameters["replication"] = "database"
+        if self.password_command is not None:
+            parameters["password"] = _password_of(self.password_command)
         conninfo = make_conninfo("", **parameters)
         try:
             connection = WatchedConnection.connect(conninfo, autocommit=True, cursor_factory=psycopg.ClientCursor)
         except psycopg.OperationalError as error:
-            raise self._not_connected(error, conninfo) from None
+            raise self._not_connected(error, conninfo, parameters.get("password", "")) from None
         _right.add(make_conninfo("", **self._parameters))
         connection.patience = min(self.patience, PATIENCE_OF_SECOND) if is_second else self.patience
+        connection.password_command = self.password_command
         if not is_second:
             connection.second = _connect_second
         try:
@@ -210,21 +229,23 @@ class ConnectionSettings:
             raise
         return connection
 
-    def _not_connected(self, error: psycopg.OperationalError, conninfo: str) -> ConnectError:
+    def _not_connected(self, error: psycopg.OperationalError, conninfo: str, password: str) -> ConnectError:
         """Return the error with its patience, from libpq's status alone: the server's texts may be in any language."""
-        words = " ".join(self.without_password(str(error)).split())
+        text = str(error).replace(password, "***") if password else str(error)
+        words = " ".join(self.without_password(text).split())
         pgconn = error.pgconn
         if pgconn is not None and pgconn.needs_password:
             found = ConnectError(
-                "the server requires a password and none is given: set the option `password`, or put it in ~/.pgpass "
-                f"or the file that PGPASSFILE names, for Spark's executors as well as for its driver ({words})",
+                "the server requires a password and none is given: put it into ~/.pgpass, PGPASSWORD or the file of "
+                "--dsn-file, or name a --password-command; in Spark's source set the option `password`. Spark's "
+                f"executors need it too ({words})",
                 code="PASSWORD_MISSING",
             )
             found.patience = 0
         elif pgconn is not None and pgconn.used_password:
-            # The password is most likely wrong, so it is not sent again.
+            # The password is most likely wrong, so it is not sent again; a command may print another one.
             found = ConnectError(words, code="CONNECTION_REFUSED")
-            found.patience = math.inf if self._chooses_servers else 0
+            found.patience = math.inf if self._chooses_servers else _PATIENCE if self.password_command else 0
         elif isinstance(error, psycopg.errors.ConnectionTimeout) or not _answers(conninfo):
             found = ConnectError(words)
         else:
@@ -246,6 +267,22 @@ class ConnectionSettings:
             if _is_hidden(name) and value:
                 text = text.replace(str(value), "***")
         return text
+
+
+def _password_of(command: str) -> str:
+    """Return what a command prints. Raises ConnectError if it fails; the text has nothing of what it printed."""
+    try:
+        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=_PATIENCE_OF_COMMAND, check=True)
+        return done.stdout.decode().removesuffix("\n")
+    except subprocess.CalledProcessError as error:
+        why = f"exit code {error.returncode}"
+    except subprocess.TimeoutExpired:
+        why = f"no end after {_PATIENCE_OF_COMMAND:.0f} s"
+    except UnicodeDecodeError:
+        why = "what it prints is no text"
+    found = ConnectError(f"--password-command gives no password: {why}", code="PASSWORD_COMMAND")
+    found.patience = _PATIENCE
+    raise found
 
 
 def _answers(conninfo: str) -> bool:
@@ -279,6 +316,7 @@ def settings_of(connection: psycopg.Connection[TupleRow]) -> ConnectionSettings:
     if "hostaddr" in parameters:
         parameters["hostaddr"] = info.hostaddr
     settings = ConnectionSettings(**{name: value for name, value in parameters.items() if value})
+    settings.password_command = getattr(connection, "password_command", None)
     return settings.with_patience(getattr(connection, "patience", PATIENCE))
 
 

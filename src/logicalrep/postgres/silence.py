@@ -61,6 +61,8 @@ class WatchedConnection(psycopg.Connection[TupleRow]):
     """Opens another session on a session's server, which asks for it; None for one that asks itself."""
     backend: Backend | None = None
     """The server's process."""
+    password_command: str | None = None
+    """The command that prints the password of another session on the same server; None without one."""
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **named: Any) -> Any:
         """Run an action of psycopg, which yields whenever it waits for the server."""

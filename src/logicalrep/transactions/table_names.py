@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from logicalrep_runtime.errors import LogicalRepError
 
 # A server with the encoding UTF-8 folds only ASCII capitals to lower case.
 _PLAIN = re.compile(r"[a-z_\x80-\U0010ffff][a-z0-9_$\x80-\U0010ffff]*")
+_ANY = "\0"
+"""The character in place of a `*` outside of double quotes; no name has it."""
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".,]+))\s*(\.|,|\Z)', re.ASCII)
 
 
@@ -34,9 +37,43 @@ def table_names(text: str) -> list[TableName]:
     return [_named(parts) for parts in _all_parts(text)]
 
 
-def all_table_names(texts: Iterable[str]) -> tuple[TableName, ...]:
-    """Return the tables in comma-separated texts."""
-    return tuple(name for text in texts for name in table_names(text))
+@dataclass(frozen=True, slots=True)
+class TableSelection:
+    """Tables by their names, and by patterns in which `*` is any text, such as `sales.*`.
+
+    Example:
+        >>> TableName("sales", "orders") in TableSelection.of(["sales.*", "audit"])
+        True
+    """
+
+    names: tuple[TableName, ...]
+    patterns: tuple[TableName, ...]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> TableSelection:
+        """Return the tables in comma-separated texts. Raises TableNameError for what is no name and no pattern."""
+        found = [_named(parts) for text in texts for parts in _all_parts(text, may_be_patterns=True)]
+        return cls(
+            tuple(table for table in found if _ANY not in "".join(table)),
+            tuple(table for table in found if _ANY in "".join(table)),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.patterns)
+
+    def __contains__(self, table: TableName) -> bool:
+        return table in self.names or any(matches(pattern, table) for pattern in self.patterns)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, sorted((*self.names, *self.patterns))))
+
+
+def matches(pattern: TableName, table: TableName) -> bool:
+    """Return whether a table is one of a selection's pattern."""
+    return all(
+        re.fullmatch(".*".join(map(re.escape, part.split(_ANY))), name, re.DOTALL)
+        for part, name in zip(pattern, table, strict=True)
+    )
 
 
 def table_name(text: str) -> TableName:
@@ -58,10 +95,17 @@ def name_parts(text: str) -> tuple[str, ...]:
 
 def _written(parts: tuple[str, ...]) -> str:
     """Return a name as written in SQL."""
-    return ".".join(part if _PLAIN.fullmatch(part) else '"' + part.replace('"', '""') + '"' for part in parts)
+    return ".".join(
+        part.replace(_ANY, "*") if _is_plain(part) else '"' + part.replace('"', '""') + '"' for part in parts
+    )
 
 
-def _all_parts(text: str) -> Iterator[tuple[str, ...]]:
+def _is_plain(part: str) -> bool:
+    """Return whether SQL reads a name unchanged, or what of it a pattern has."""
+    return _PLAIN.fullmatch(part.replace(_ANY, "_")) is not None
+
+
+def _all_parts(text: str, *, may_be_patterns: bool = False) -> Iterator[tuple[str, ...]]:
     parts: list[str] = []
     plain: list[str] = []
     at, follows = 0, ","
@@ -73,12 +117,14 @@ def _all_parts(text: str) -> Iterator[tuple[str, ...]]:
                 "more than lower-case letters, digits and underscores, and double each quote in it"
             )
         quoted, unquoted, follows = match.groups()
+        if unquoted is not None and may_be_patterns:
+            unquoted = unquoted.replace("*", _ANY)
         parts.append(unquoted if quoted is None else quoted.replace('""', '"'))
         plain += [unquoted] if quoted is None else []
         if follows != ".":
             if len(parts) > 2:
                 raise TableNameError(f"{_written(tuple(parts))} has {len(parts)} parts; schema.table is expected")
-            if not all(map(_PLAIN.fullmatch, plain)):
+            if not all(map(_is_plain, plain)):
                 raise TableNameError(
                     f"{'.'.join(parts)} is not a name that SQL reads unchanged: write {_written(tuple(parts))}, or "
                     "write it in lower case if that is its name"

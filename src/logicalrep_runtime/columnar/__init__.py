@@ -11,7 +11,8 @@ import importlib.util
 _MISSING = [name for name in ("numpy", "numba", "pyarrow") if importlib.util.find_spec(name) is None]
 if _MISSING:
     raise ImportError(
-        f"reading in columns needs {' and '.join(_MISSING)}: pip install 'logicalrep[arrow]'", name=_MISSING[0]
+        f"reading in columns needs {' and '.join(_MISSING)}: run pip install '.[arrow]' in a clone of logicalrep",
+        name=_MISSING[0],
     )
 
 from logicalrep_runtime.columnar.batches import (  # noqa: E402

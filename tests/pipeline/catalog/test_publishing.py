@@ -383,6 +383,25 @@ def test_excluded_tables_are_not_published_or_leave_and_that_is_said(db: Databas
         assert "public.parted" in names(ensured(db, excluded=excluded, at_start=False))
 
 
+def test_tables_by_pattern(db18: Database) -> None:
+    db18.execute(
+        "CREATE SCHEMA sales",
+        "CREATE TABLE sales.orders (id int PRIMARY KEY)",
+        "CREATE TABLE sales.log_1 (id int PRIMARY KEY)",
+        "CREATE TABLE public.other (id int PRIMARY KEY)",
+        'CREATE TABLE sales."*" (id int PRIMARY KEY)',
+    )
+    assert names(ensured(db18, "sales.*", excluded="*.log_*")) == ['sales."*"', "sales.orders"]
+    # A quoted star is a name.
+    assert names(ensured(db18, 'sales."*"', name="literal")) == ['sales."*"']
+    db18.execute("CREATE TABLE sales.later (id int PRIMARY KEY)", "CREATE TABLE sales.log_2 (id int PRIMARY KEY)")
+    assert names(ensured(db18, "sales.*", excluded="*.log_*")) == ['sales."*"', "sales.later", "sales.orders"]
+    with pytest.raises(PublicationNeededError, match=r"no table can be replicated as slaes\.\*"):
+        ensured(db18, "slaes.*")
+    # What is excluded may come later, or never.
+    assert len(names(ensured(db18, excluded="none_*", name="all"))) == 6
+
+
 def test_a_publication_of_others_keeps_its_excluded_tables(db: Database) -> None:
     db.execute(
         "CREATE TABLE one (id int PRIMARY KEY)",

@@ -56,6 +56,19 @@ def test_folders_stay_within_the_place_and_differ() -> None:
     assert table_folder(TableName("public", "Orders"), ["public/orders"]) == "public/~4Frders"
 
 
+def test_a_table_that_differs_in_case_alone_stays_in_the_folder_of_its_schema() -> None:
+    assert table_folder(TableName("Odd Schema", "T"), ["Odd Schema/t"]) == "Odd Schema/~54"
+    assert table_folder(TableName("Odd Schema", "ü"), ["Odd Schema/Ü"]) == "Odd Schema/ü"
+    # Schemas that differ in case have two folders, each with all of its tables.
+    taken = ["sales/orders"]
+    for name in ("orders", "items", "Orders"):
+        taken.append(table_folder(TableName("Sales", name), taken))
+    assert taken[1:] == ["~53ales/orders", "~53ales/items", "~53ales/~4Frders"]
+    # A schema whose folder was its own name before goes on with it.
+    assert table_folder(TableName("Sales", "items"), ["Sales/items2", "sales/orders"]) == "Sales/items"
+    assert table_folder(TableName("Sales", "orders"), ["Sales/items", "sales/orders"]) == "~53ales/orders"
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_tables_with_odd_names_are_read_back(tmp_path: Path, name: str) -> None:
     storage = Storage(str(tmp_path / "a destination"))

@@ -244,3 +244,14 @@ def test_a_database_is_replicated_into_a_store_with_troubles(shop: Database, sto
     assert {verdict.result for verdict in verify(shop.settings, storage)} == {"equal"}
     for key in store.keys():  # noqa: SIM118
         assert b"the secret" not in store.client.get_object(Bucket="lake", Key=key)["Body"].read()
+
+
+def test_a_store_without_tls_is_allowed_by_an_option_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
+    for name in ("aws_endpoint", "AWS_ENDPOINT_URL"):
+        with pytest.raises(InvalidDestinationError, match="set AWS_ALLOW_HTTP=true, or add --storage-option"):
+            Storage("s3://lake/shop", {name: "http://minio:9000"})
+    Storage("s3://lake/shop", {"aws_endpoint": "http://minio:9000", "AWS_ALLOW_HTTP": "true"})
+    Storage("s3://lake/shop", {"aws_endpoint": "https://minio:9000"})
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    Storage("s3://lake/shop", {"aws_endpoint": "http://minio:9000"})

@@ -11,7 +11,7 @@ from logicalrep.pipeline.catalog.publishable import Candidates, query_candidates
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.server import Connection, query_scalar, server_major
-from logicalrep.transactions.table_names import TableName, all_table_names
+from logicalrep.transactions.table_names import TableName, TableSelection, matches
 from logicalrep_runtime.errors import LogicalRepError
 
 _MARK = "made by logicalrep replicate"
@@ -42,9 +42,9 @@ class PublicationPlan:
     is_there: bool
     is_ours: bool
     """Whether it is made by this project, or is to be."""
-    wanted: tuple[TableName, ...]
+    wanted: TableSelection
     """The tables to replicate; none for all."""
-    excluded: tuple[TableName, ...]
+    excluded: TableSelection
     tables: frozenset[TableName]
     """The tables that it has."""
     candidates: Candidates
@@ -56,6 +56,10 @@ class PublicationPlan:
     """One sentence for each table that is left out, with its remedy."""
     sends_generated: bool
     """Whether it sends stored generated columns, or is to be made so, as a table needs that."""
+
+    def is_meant(self, table: TableName) -> bool:
+        """Return whether a table is to be replicated, if it can be."""
+        return table not in self.excluded and (not self.wanted or table in self.wanted)
 
     @property
     def adding(self) -> tuple[TableName, ...]:
@@ -86,7 +90,7 @@ def query_plan(
         settings: the settings, which tell the tables to replicate, and those to exclude.
         at_start: whether excluded tables that are not there are looked for; later they may have been dropped.
     """
-    wanted, excluded = all_table_names(settings.tables), tuple(sorted(all_table_names(settings.exclude_tables)))
+    wanted, excluded = TableSelection.of(settings.tables), TableSelection.of(settings.exclude_tables)
     major = server_major(connection)
     of_version = {
         "truncate": "pubtruncate" if major >= 11 else "true",
@@ -107,14 +111,17 @@ def query_plan(
         known = candidates()
     warnings = known.warnings if is_ours else []
     refusals = []
-    if unknown := _unknown(connection, excluded if at_start else (), there):
+    if unknown := _unknown(connection, sorted(excluded.names) if at_start else (), there):
         refusals.append(PublicationNeededError(f"what is to be excluded is no table to replicate: {unknown}"))
-    missing = [table for table in wanted if table not in known.can and table not in there]
+    missing = [table for table in wanted.names if table not in known.can and table not in there]
     if missing and is_ours:
         warnings += [reason for table in missing for reason in query_unknown(connection, table)]
         refusals.append(PublicationNeededError("; ".join(warnings)))
     elif missing:
         refusals.append(absent_error(name, missing, warnings))
+    for pattern in wanted.patterns:
+        if not any(matches(pattern, table) for table in (*known.can, *there)):
+            refusals.append(PublicationNeededError("; ".join([f"no table can be replicated as {pattern}", *warnings])))
     return PublicationPlan(
         name=name,
         is_there=is_there,

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from logicalrep.postgres.publications import PublishedTable
 from logicalrep.postgres.server import Connection, server_major
-from logicalrep.transactions.table_names import TableName
+from logicalrep.transactions.table_names import TableName, TableSelection
 
 # The columns of a table's replica identity, with REPLICA IDENTITY FULL those of the primary key, if an index has them.
 _KEY = """(
@@ -154,8 +154,8 @@ class Candidates:
 def query_candidates(
     connection: Connection,
     publication: str,
-    wanted: Sequence[TableName],
-    excluded: Collection[TableName],
+    wanted: TableSelection,
+    excluded: TableSelection,
     there: Mapping[TableName, PublishedTable],
     *,
     sends_generated: bool,

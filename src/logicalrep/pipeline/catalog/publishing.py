@@ -68,19 +68,16 @@ def ensure_publication(
             raise PublicationNeededError("; ".join([*warnings, error.description])) from None
     elif plan.is_ours:
         warnings += _drop(connection, name, plan.candidates.refusing, "the server refuses updates and deletes of")
-        published = [table for table in plan.excluded if table in plan.tables]
+        published = [table for table in sorted(plan.tables) if table in plan.excluded]
         warnings += _drop(connection, name, published, "the server still sends changes, which are ignored, of")
         warnings += _add(connection, name, plan.adding)
     listed = [table for table in query_listed_tables(connection, (name,)) if table.under is None]
-    absent = {*plan.wanted} - {table.name for table in listed}
+    absent = {*plan.wanted.names} - {table.name for table in listed}
     if absent and at_start:
         raise absent_error(name, absent, warnings)
     if plan.excluded:
-        listing = ", ".join(map(str, plan.excluded))
-        warnings.append(f"excluded, so neither loaded nor followed: {listing}; rows that are there already stay")
-    excluded, wanted = {*plan.excluded}, {*plan.wanted}
-    replicated = (table for table in listed if table.name not in excluded and (not wanted or table.name in wanted))
-    return Published(tuple(replicated), tuple(warnings))
+        warnings.append(f"excluded, so neither loaded nor followed: {plan.excluded}; rows that are there already stay")
+    return Published(tuple(table for table in listed if plan.is_meant(table.name)), tuple(warnings))
 
 
 def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:

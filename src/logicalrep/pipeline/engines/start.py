@@ -25,8 +25,8 @@ def refuse_missing(name: EngineName) -> None:
     for library in ("pyspark", "py4j") if name == "spark" else ():
         if not _is_installed(library):
             raise EngineError(
-                f"{library} is not installed: pip install 'logicalrep[replicate]', or work without Spark by "
-                "--engine local",
+                f"{library} is not installed: run pip install '.[replicate]' in a clone of logicalrep, or work "
+                "without Spark by --engine local",
                 code="ENGINE_MISSING",
             )
 

@@ -17,9 +17,10 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
     r"""Return a table's folder at its destination: schema and name as they are.
 
     Only `/`, `\`, control characters, a leading dot, a `%` or `~` that would read as a code, the `_` of `_delta_log`
-    and `_logicalrep`, the `~` of a name that ends with `~history` or `~changes`, and the capitals of a name that
-    differs from one of the `taken` folders only in case become `~` and two hexadecimal digits for each byte. It is not
-    `%`, as delta-rs, and what is built on it, takes `a%2Fb` in a path for `a/b`, and reads another folder.
+    and `_logicalrep`, the `~` of a name that ends with `~history` or `~changes`, and the capitals of a schema, or of a
+    name in its schema, that differs from one of the `taken` folders only in case become `~` and two hexadecimal digits
+    for each byte. It is not `%`, as delta-rs, and what is built on it, takes `a%2Fb` in a path for `a/b`, and reads
+    another folder.
 
     Example:
         >>> table_folder(TableName("Odd Schema", 'Odd.Table "q"'))
@@ -27,10 +28,16 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
         >>> table_folder(TableName("public", "a/b"))
         'public/a~2Fb'
     """
-    folder = f"{_encoded(table.schema)}/{_encoded(table.name)}"
-    if any(folder != other and folder.casefold() == other.casefold() for other in taken):
-        return re.sub(r"[^\W\d_]", lambda match: _code(match[0]) if match[0] != match[0].lower() else match[0], folder)
-    return folder
+    schema, name = _encoded(table.schema), _encoded(table.name)
+    schemas = {other.partition("/")[0] for other in taken}
+    # Tables of a schema stay together, as far as its folder is not that of another one.
+    if schema not in schemas and (_differs_in_case(schema, schemas) or _in_small_letters(schema) in schemas):
+        schema = _in_small_letters(schema)
+    if _differs_in_case(f"{schema}/{name}", taken):
+        name = _in_small_letters(name)
+    if _differs_in_case(f"{schema}/{name}", [other for other in taken if not other.startswith(f"{schema}/")]):
+        schema = _in_small_letters(schema)
+    return f"{schema}/{name}"
 
 
 def companion_folder(folder: str, companion: str) -> str:
@@ -45,6 +52,16 @@ def companion_folder(folder: str, companion: str) -> str:
 
 def _encoded(name: str) -> str:
     return _ENCODED.sub(lambda match: _code(match[0]), name)
+
+
+def _differs_in_case(name: str, others: Collection[str]) -> bool:
+    """Return whether one of some names differs from a name in case alone."""
+    return any(name != other and name.casefold() == other.casefold() for other in others)
+
+
+def _in_small_letters(name: str) -> str:
+    """Return a name with a code in place of each capital."""
+    return re.sub(r"[^\W\d_]", lambda match: _code(match[0]) if match[0] != match[0].lower() else match[0], name)
 
 
 def _code(character: str) -> str:

@@ -33,6 +33,18 @@ _OF_ENVIRONMENT = (
     "AWS_ALLOW_HTTP",
 )
 """The environment variables of S3 that executors get too, whose environment is another."""
+_ENDPOINTS = ("aws_endpoint", "endpoint", "aws_endpoint_url", "endpoint_url")
+
+
+def _refuse_plain_http(uri: str, options: Mapping[str, str]) -> None:
+    """Raise InvalidDestinationError for an endpoint without TLS that is not allowed: the store's client says less."""
+    endpoint = next((options[name] for name in _ENDPOINTS if name in options), "")
+    allowed = options.get("aws_allow_http", options.get("allow_http", "")).lower()
+    if endpoint.startswith("http://") and allowed not in ("true", "1"):
+        raise InvalidDestinationError(
+            f"the store of {uri} is at {endpoint}, which sends all in clear: set AWS_ALLOW_HTTP=true, or add "
+            "--storage-option aws_allow_http=true, if that is meant"
+        )
 
 
 class StorageError(LogicalRepError, RuntimeError):
@@ -112,6 +124,7 @@ class Storage:
             if "aws_endpoint" in options:
                 found.pop("aws_endpoint_url", None)
             options = found | options
+            _refuse_plain_http(self.uri, options)
         object.__setattr__(self, "uri", self.uri.rstrip("/"))
         object.__setattr__(self, "storage_options", options)
 

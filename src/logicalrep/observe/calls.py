@@ -1,0 +1,70 @@
+"""The receiver that calls somebody: a command or a URL, when a table stops and when the run ends with an error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+
+from logicalrep.observe.observer import Observer
+from logicalrep.transactions.logs import logger
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.visible import visible
+
+_PATIENCE = 10.0
+"""The seconds that a call may take."""
+
+_log = logger("logicalrep.replicate")
+
+
+class Calls(Observer):
+    """Makes one call after another in a thread of its own, so that no table waits for them."""
+
+    def __init__(self, to: str, destination: str) -> None:
+        """Take a shell's command, or a URL that begins with `http://` or `https://`, and the destination's URI."""
+        self._to = to
+        self._destination = destination
+        self._queue: SimpleQueue[dict[str, str] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="logicalrep-calls", daemon=True)
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Make calls within this context, whose end waits a while for the last ones."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._queue.put(None)
+            self._thread.join(2 * _PATIENCE)
+
+    def on_table_stopped(self, table: TableName, reason: str) -> None:
+        """Call for a table that is stopped from now on."""
+        self._call("table_stopped", reason, table=str(table))
+
+    def on_ended(self, error: Exception, is_meant: bool) -> None:
+        """Call for an end by an error, unless somebody wanted it so."""
+        if not is_meant:
+            code = error.code if isinstance(error, LogicalRepError) else type(error).__name__
+            self._call("ended", str(error), code=code)
+
+    def _call(self, event: str, text: str, **more: str) -> None:
+        self._queue.put({"event": event, "destination": self._destination, "text": visible(text), **more})
+
+    def _run(self) -> None:
+        while (content := self._queue.get()) is not None:
+            try:
+                self._make(json.dumps(content).encode())
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                _log.warning("the call of --call-on-stop failed for %s: %s", content["event"], visible(str(error)))
+
+    def _make(self, content: bytes) -> None:
+        if self._to.startswith(("http://", "https://")):
+            request = urllib.request.Request(self._to, content, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=_PATIENCE):
+                return
+        subprocess.run(self._to, shell=True, input=content, timeout=_PATIENCE, check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,39 @@
+"""The command line before any command: help, the version, and options that are written nearly right."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+
+from logicalrep.cli.main import main
+
+
+def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    said = capsys.readouterr().err
+    assert "keep the tables of a database as Delta tables" in said
+    assert "error" not in said
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"logicalrep {version('logicalrep')}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["replicate", "--table", "x"], "logicalrep replicate: error: unrecognized arguments: --table x; did you mean --tables?"),
+        (["check", "--exclude-table=x"], "; did you mean --exclude-tables?"),
+        (["status", "--frobnicate"], "unrecognized arguments: --frobnicate\n"),
+    ],
+)  # fmt: skip
+def test_an_option_that_is_written_nearly_right(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--dsn", "dbname=x", "--to", "x"])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
