@@ -53,7 +53,7 @@ FOREIGN = {
     "postgres": {"psycopg", "pyarrow"},
     "observe": {"prometheus_client", "rich"},
     "spark": {"numpy", "prometheus_client", "psycopg", "pyarrow", "pyspark"},
-    "pipeline": {"deltalake", "numpy", "obstore", "psycopg", "pyarrow", "pyspark", "yaml"},
+    "pipeline": {"deltalake", "numpy", "obstore", "psycopg", "pyarrow", "pyroaring", "pyspark", "yaml"},
     "metrics": set(),
     "cli": set(),
     "logicalrep": set(),

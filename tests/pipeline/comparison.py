@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from psycopg import sql
+
+from tests.pipeline.reading import read_delta
 
 
 def find_differences(
@@ -44,7 +45,7 @@ def find_differences(
                 there = delta_rows(uri, storage_options)
             else:
                 columns = connection.execute(_COLUMNS, (schema, name)).fetchall()
-                rows = DeltaTable(uri, storage_options=storage_options).to_pyarrow_table().filter(there_now)
+                rows = read_delta(uri, storage_options).filter(there_now)
                 there = counted(rows.select([column for (column,) in columns]))
             missing, surplus = source - there, there - source
             if missing or surplus:
@@ -75,7 +76,7 @@ def query_rows(connection: psycopg.Connection[Any], query: sql.SQL | sql.Compose
 
 def delta_rows(uri: str, storage_options: dict[str, str] | None = None) -> Counter[tuple[Any, ...]]:
     """Return the rows of a Delta table with their counts."""
-    return counted(DeltaTable(uri, storage_options=storage_options).to_pyarrow_table())
+    return counted(read_delta(uri, storage_options))
 
 
 def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:

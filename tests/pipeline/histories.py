@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import TypeCatalog
@@ -21,7 +22,7 @@ Row = tuple[str | None, ...]
 """The texts of id, b, v and big."""
 
 
-def table(key: tuple[str, ...] | None) -> TableSpec:
+def table(key: tuple[str, ...] | None, settings: TableSettings | None = None) -> TableSpec:
     """Return a table of two columns that may be its key, a small one and one whose values may not be sent."""
     types = {"id": 23, "b": 25, "v": 701, "big": 25}
     return TableSpec(
@@ -37,6 +38,7 @@ def table(key: tuple[str, ...] | None) -> TableSpec:
         key=key,
         attnums=(1, 2, 3, 4),
         files=((OID, 1),),
+        settings=settings or TableSettings(),
     )
 
 

@@ -54,6 +54,7 @@ WRONG: dict[str, list[Any]] = {
     "deletes": ["sotf", ["hard", "soft"]],
     "history": ["on"],
     "append": [0],
+    "write_mode": ["copy"],
     "origin": ["all"],
     "engine": ["cluster"],
     "load_sessions": [0, 1.5, -1, "many"],

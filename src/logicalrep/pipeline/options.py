@@ -116,6 +116,13 @@ class ReplicateOptions:
     append: bool = option(
         kinds.flag, "Keep all changes, one after another, in a second table, `TABLE~changes`.", is_by_table=True
     )
+    write_mode: Literal["copy-on-write", "merge-on-read"] = option(
+        kinds.choice("copy-on-write", "merge-on-read"),
+        "Whether files with rows that go are written anew, or such rows are marked in deletion vectors, which costs "
+        "less where changes are spread over a large table, and which not all readers know. A table is not loaded again "
+        "for another mode.",
+        is_by_table=True,
+    )
     origin: Literal["any", "none"] = option(
         kinds.choice("any", "none"),
         "`none` leaves out changes that were replayed from another server, as in two-way replication (PostgreSQL 16); "

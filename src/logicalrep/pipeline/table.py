@@ -144,7 +144,7 @@ class Table:
             state=self.phase.stored,
             error=self.stopped,
             companions={name: stored.version for name, stored in self.companions.items()},
-            rows=None if self.stored is None else sum(file.rows for file in list(self.stored.files.values())),
+            rows=None if self.stored is None else sum(file.rows_there for file in list(self.stored.files.values())),
             commit_timestamp=self.committed,
             progress=progress,
             refused=self.pending_load.refused if self.phase is Phase.HELD and self.pending_load is not None else None,

@@ -14,6 +14,7 @@ from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.apply.reshaping import reshape
+from logicalrep.pipeline.apply.write_modes import change_write_mode
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.evolution import evolution
@@ -36,6 +37,7 @@ from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.forms import CompanionDamagedError
 from logicalrep.pipeline.spec.names import companion_folder
+from logicalrep.pipeline.spec.table_settings import WriteMode
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table import Table
@@ -236,6 +238,19 @@ class TableWriter:
         """Bring a table's copy, which has all rows from before it, to the description of now. Raises NeedsResync."""
         assert table.stored is not None
         self._evolve(table, latest(table.stored.table, now), now)
+
+    def change_write_mode(self, table: Table, mode: WriteMode) -> int:
+        """Give a table and those beside it another write mode; return how many files were written anew for that."""
+        count = 0
+
+        def change(stored: StoredTable) -> None:
+            nonlocal count
+            count += change_write_mode(stored, mode, self._engine)
+
+        # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
+        for stored in reversed(table.stored_tables):
+            self._run(stored, partial(change, stored))
+        return count
 
     def _evolve(self, table: Table, after: TableSpec, now: CatalogTable) -> None:
         """Give a table's copy the columns and the key of the rows that come.

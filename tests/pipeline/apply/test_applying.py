@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -16,27 +16,41 @@ from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch, joined
 from logicalrep.arrow.changes.table_changes import in_parts
-from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply import applying, rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import Here, SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import WriterError
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History, Row, table
+from tests.pipeline.reading import read_delta
 
 APP = "logicalrep/1/1/x"
 KEYS = [("id",), ("b", "id"), None]
 
 
-def new_log(storage: Storage, key: tuple[str, ...] | None, folder: str = "public/t") -> DeltaLog:
+WriteMode = Literal["copy-on-write", "merge-on-read"]
+MODES: tuple[WriteMode, ...] = ("copy-on-write", "merge-on-read")
+
+
+def mark_in_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rows be marked also where files are small, unless all of them go."""
+    monkeypatch.setattr(rewriting, "SMALL_TO_MARK", 1)
+    monkeypatch.setattr(rewriting, "MOST_MARKED", 1)
+
+
+def new_log(
+    storage: Storage, key: tuple[str, ...] | None, folder: str = "public/t", mode: WriteMode = "copy-on-write"
+) -> DeltaLog:
     return DeltaLog.replace(
         storage,
         folder,
-        table(key),
+        table(key, TableSettings(write_mode=mode)),
         [],
         APP,
         Lsn(999),
@@ -72,19 +86,23 @@ def rows_at(storage: Storage) -> Counter[Row]:
             return {"nan": "NaN", "inf": "Infinity", "-0.0": "-0"}.get(repr(value), repr(value))
         return str(value)
 
-    reader = DeltaTable(storage.uri_of("public/t"), storage_options=dict(storage.storage_options))
-    columns = reader.to_pyarrow_table().to_pydict().values()
+    columns = read_delta(storage.uri_of("public/t"), storage.storage_options).to_pydict().values()
     return Counter(tuple(map(text, row)) for row in zip(*columns, strict=True))
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(4))
-def test_random_histories(tmp_path: Path, key: tuple[str, ...] | None, seed: int) -> None:
+def test_random_histories(
+    tmp_path: Path, key: tuple[str, ...] | None, seed: int, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark_in_small_files(monkeypatch)
     chance = random.Random(seed)
     storage = Storage(str(tmp_path))
-    log = new_log(storage, key)
+    log = new_log(storage, key, mode=mode)
     history = History(key, chance)
     kept: list[list[ChangeBatch]] = []
+    has_vectors = False
     for _ in range(25):
         for _ in range(chance.randrange(1, 60)):
             history.step()
@@ -97,21 +115,28 @@ def test_random_histories(tmp_path: Path, key: tuple[str, ...] | None, seed: int
             reopened = DeltaLog.open(storage, "public/t")
             assert reopened is not None
             assert (reopened.version, reopened.table) == (log.version, log.table)
-            assert reopened.files.keys() == log.files.keys()
+            assert {path: file.vector for path, file in reopened.files.items()} == {
+                path: file.vector for path, file in log.files.items()
+            }
             log = reopened
+        has_vectors |= any(file.vector is not None for file in log.files.values())
     assert rows_at(storage) == history.truth()
+    assert has_vectors == (mode == "merge-on-read")
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_many_files_are_rewritten_in_many_tasks(
-    tmp_path: Path, key: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    mark_in_small_files(monkeypatch)
+    monkeypatch.setattr(applying, "MORE_OF_MARKED", 1)
     monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
     monkeypatch.setattr(applying, "_OF_PART", 2000)
     monkeypatch.setattr(data_files, "MOST_ROWS", 7)
     monkeypatch.setattr(applying, "_SMALL", 1)
     storage = Storage(str(tmp_path))
-    log = new_log(storage, key)
+    log = new_log(storage, key, mode=mode)
     history = History(key, random.Random(7))
     most = 0
     for _ in range(20):
@@ -207,12 +232,14 @@ def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: 
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(2))
 def test_a_large_batch_is_applied_in_parts_and_one_commit(
-    tmp_path: Path, key: tuple[str, ...] | None, seed: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, key: tuple[str, ...] | None, seed: int, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    mark_in_small_files(monkeypatch)
     storage = Storage(str(tmp_path))
-    log = new_log(storage, key)
+    log = new_log(storage, key, mode=mode)
     history = History(key, random.Random(seed))
     for _ in range(5):
         for _ in range(150):
@@ -228,7 +255,7 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
         assert rows_at(storage) == history.truth()
     # Files between the parts are in no version, and gone.
     there = {path.name for path in tmp_path.rglob("part-*.parquet")}
-    assert there == log.files.keys() | {file.path for file in log.removed}
+    assert there == log.files.keys() | {file.path for file in log.removed if file.path.startswith("part-")}
 
 
 def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply import applying
@@ -23,11 +22,12 @@ from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
 from tests.pipeline.histories import NAMES, History, table
+from tests.pipeline.reading import read_delta
 
 APP = "logicalrep/1/1/x"
 KEYS = [("id",), ("b", "id"), None]
-MARKED = TableSettings(deletes="soft")
 
 
 def new_log(storage: Storage, description: TableSpec) -> StoredTable:
@@ -55,7 +55,7 @@ def text(value: Any) -> Any:
 
 
 def rows_at(tmp_path: Path) -> list[dict[str, Any]]:
-    found = DeltaTable(str(tmp_path / "public" / "t")).to_pyarrow_table().to_pylist()
+    found = read_delta(str(tmp_path / "public" / "t")).to_pylist()
     return [{name: text(value) if name in NAMES else value for name, value in row.items()} for row in found]
 
 
@@ -123,6 +123,7 @@ def applied_randomly(
 
 @pytest.fixture(params=[False, True], ids=["few files", "many files"])
 def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark_in_small_files(monkeypatch)
     if request.param:
         monkeypatch.setattr(applying, "_OF_ONE_TASK", 9000)
         monkeypatch.setattr(applying, "_OF_PART", 9000)
@@ -132,10 +133,11 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", KEYS[:2], ids=str)
-def test_deleted_rows_are_marked(tmp_path: Path, key: tuple[str, ...]) -> None:
+def test_deleted_rows_are_marked(tmp_path: Path, key: tuple[str, ...], mode: WriteMode) -> None:
     replay = Replay(key)
-    for change in applied_randomly(tmp_path, key, replace(table(key), settings=MARKED), 1):
+    for change in applied_randomly(tmp_path, key, table(key, TableSettings(deletes="soft", write_mode=mode)), 1):
         replay.change(change)
     found = Counter(tuple(row.values()) for row in rows_at(tmp_path))
     there = [(*row["values"].values(), False, None) for row in replay.there.values()]
@@ -145,10 +147,11 @@ def test_deleted_rows_are_marked(tmp_path: Path, key: tuple[str, ...]) -> None:
 
 
 @pytest.mark.usefixtures("_sizes")
-def test_without_a_key_each_delete_leaves_a_mark(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_without_a_key_each_delete_leaves_a_mark(tmp_path: Path, mode: WriteMode) -> None:
     there: Counter[Any] = Counter()
     marked: Counter[Any] = Counter()
-    for change in applied_randomly(tmp_path, None, replace(table(None), settings=MARKED), 2):
+    for change in applied_randomly(tmp_path, None, table(None, TableSettings(deletes="soft", write_mode=mode)), 2):
         if change["op"] == "truncate":
             marked.update({(*row, True, change["commit_timestamp"]): count for row, count in there.items()})
             there.clear()
@@ -165,10 +168,12 @@ def test_without_a_key_each_delete_leaves_a_mark(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", KEYS[:2], ids=str)
-def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...]) -> None:
+def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...], mode: WriteMode) -> None:
     replay = Replay(key)
-    for change in applied_randomly(tmp_path, key, replace(table(key), companion="history"), 3):
+    description = replace(table(key, TableSettings(write_mode=mode)), companion="history")
+    for change in applied_randomly(tmp_path, key, description, 3):
         replay.change(change)
     names = [*NAMES, *(f"_valid_{end}{what}" for end in ("from", "to") for what in ("", "_lsn", "_ordinal"))]
     rows = rows_at(tmp_path)
@@ -180,9 +185,11 @@ def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...]) -> None
 
 
 @pytest.mark.usefixtures("_sizes")
-def test_history_without_a_key_has_the_rows_of_each_moment(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_history_without_a_key_has_the_rows_of_each_moment(tmp_path: Path, mode: WriteMode) -> None:
     """Which of some equal rows ends is not known: how many there are at each moment is."""
-    changes = applied_randomly(tmp_path, None, replace(table(None), companion="history"), 4)
+    description = replace(table(None, TableSettings(write_mode=mode)), companion="history")
+    changes = applied_randomly(tmp_path, None, description, 4)
     rows = rows_at(tmp_path)
     there: Counter[Any] = Counter()
     for change in changes:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.reshaping import reshape
@@ -23,6 +22,7 @@ from logicalrep_protocol import v1
 from logicalrep_runtime.scalars import Lsn, Oid
 from tests.pipeline.apply.test_ended_rows import APP, new_log
 from tests.pipeline.histories import History, table
+from tests.pipeline.reading import read_delta
 
 NEW = 9
 
@@ -57,7 +57,7 @@ def changed(log: StoredTable) -> None:
 
 
 def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:
-    found = DeltaTable(str(tmp_path / "public/t")).to_pyarrow_table().to_pylist()
+    found = read_delta(str(tmp_path / "public/t")).to_pylist()
     return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.pipeline import table_writer
 from logicalrep.pipeline.history import matching
@@ -18,6 +18,8 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
+from tests.pipeline.reading import read_delta
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 
@@ -26,20 +28,23 @@ BIG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 500) AS i)"
 
 
 def rows(storage: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    found = DeltaTable(str(storage / "public" / table)).to_pyarrow_table().to_pylist()
+    found = read_delta(str(storage / "public" / table)).to_pylist()
     return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
 
 
+@pytest.mark.parametrize("mode", MODES)
 def test_all_three_through_changes_a_kill_and_a_resync(
-    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    db18: Database, tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    mark_in_small_files(monkeypatch)
+    wanted = replace(ALL, write_mode=mode)
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text, big text)",
         "ALTER TABLE t ALTER big SET STORAGE EXTERNAL",
         f"INSERT INTO t SELECT i, 'first', {BIG} FROM generate_series(1, 4) AS i",
         "CREATE TABLE reserved (id int PRIMARY KEY, _deleted text)",
     )
-    tables = {"tables": (TableName("public", "t"),), "table_settings": ALL}
+    tables = {"tables": (TableName("public", "t"),), "table_settings": wanted}
     replicate_once(db18, tmp_path, **tables)
     db18.execute(
         "UPDATE t SET v = 'second' WHERE id = 1",
@@ -95,7 +100,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     storage, connection = Storage(str(tmp_path)), ConnectionSettings(db18.dsn)
     assert [(str(each.table), each.result) for each in verify(connection, storage)] == [("public.t", "equal")]
     assert resync(connection, storage, []) is False
-    assert read_known_settings(storage).of(TableName("public", "t")) == ALL
+    assert read_known_settings(storage).of(TableName("public", "t")) == wanted
     before = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
     replicate_once(db18, tmp_path, **tables)

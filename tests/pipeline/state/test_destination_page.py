@@ -86,11 +86,11 @@ def test_stored_objects_have_the_keys_of_the_page() -> None:
             "A table's state", "A table's description", "Facts of the catalog", "A type", "A table's settings"
         )
     }  # fmt: skip
-    assert DESCRIPTION["settings"].keys() - TableSettings().to_json().keys() == {"origin"}
+    assert DESCRIPTION["settings"].keys() - TableSettings().to_json().keys() == {"origin", "write_mode"}
 
 
 def test_a_delta_table_has_the_properties_of_the_page(tmp_path: Path) -> None:
-    log = new_log(Storage(str(tmp_path)), ("id",))
+    log = new_log(Storage(str(tmp_path)), ("id",), mode="merge-on-read")
     log.write_stopped("why")
     properties = DeltaTable(tmp_path / "public/t").metadata().configuration.keys()
     on_page = keys_of("The Delta tables", "property")

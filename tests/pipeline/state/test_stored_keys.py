@@ -53,11 +53,12 @@ STORED_TABLE_STATE = """{
 }"""
 SETTINGS = TableSettings(
     unrepresentable="text", deletes="soft", history=True, append=False, key=("id",), masked={"a": "nulled"},
-    left_out=("b",), mask_key="check", origin="none",
+    left_out=("b",), mask_key="check", origin="none", write_mode="merge-on-read",
 )  # fmt: skip
 STORED_SETTINGS = """{
   "unrepresentable": "text", "deletes": "soft", "history": true, "append": false, "key": ["id"],
-  "masked": {"a": "nulled"}, "left_out": ["b"], "mask_key": "check", "origin": "none"
+  "masked": {"a": "nulled"}, "left_out": ["b"], "mask_key": "check", "origin": "none",
+  "write_mode": "merge-on-read"
 }"""
 TABLE = TableSpec(
     relation=TableDescription(

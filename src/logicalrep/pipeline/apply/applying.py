@@ -14,11 +14,12 @@ from logicalrep.arrow.changes.change_batch import UNREADABLE, ChangeBatch
 from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.arrow.feed.texts import TextError
 from logicalrep.arrow.table.rows import SchemaMismatchError
+from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.change_rows import change_rows
 from logicalrep.pipeline.apply.ending import Ending, may_be_there, reduced_to
 from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
-from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite
+from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite, write_versions
 from logicalrep.pipeline.engines.engine import LITTLE, MOST_SENT, Engine, Here, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, OtherShape
 from logicalrep.pipeline.formats.stored_table import StoredTable
@@ -33,6 +34,8 @@ _OF_ONE_TASK = LITTLE
 """The most bytes of files that the task which reduces the changes also rewrites: more may be for another engine."""
 _OF_PART = 32 << 20
 """About the bytes of files that each of several tasks rewrites."""
+MORE_OF_MARKED = 8
+"""So many bytes of files are one byte's work where few of the rows go, and are marked: little of a file is read."""
 _MOST_BYTES = 48 << 20
 """The most bytes of changes that a task reduces at once, unless one row has more."""
 _SMALL = 2 << 20
@@ -88,17 +91,17 @@ def apply(
         # A part finds the files of those before it, which are in no version of the table.
         task = _ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part, may_lack_rows)
         done = _apply_part(task, engine)
-        for file in done.removed:
-            del files[file.path]
-            if file.path not in stored.files:
-                stored.storage.delete(below(stored.folder, file.path))
+        before, gone = files, {file.path for file in done.removed}
+        files = {path: file for path, file in before.items() if path not in gone}
         files |= {file.path: file for file in done.added}
+        for path in before.keys() - files.keys() - stored.files.keys():
+            stored.storage.delete(below(stored.folder, path))
         count += sum(batch.num_rows for batch in part)
-        written += sum(file.size for file in done.added)
+        written += sum(file.bytes_beside(before.get(file.path)) for file in done.added)
     if not count:
         return None
-    added = [file for path, file in files.items() if path not in stored.files]
-    removed = [file for path, file in stored.files.items() if path not in files]
+    added = [file for path, file in files.items() if not file.is_same(stored.files.get(path))]
+    removed = [file for path, file in stored.files.items() if not file.is_same(files.get(path))]
     stored.commit(added, removed, application, upto)
     return Applied(stored.version, count, written)
 
@@ -174,9 +177,17 @@ def _reduce_and_rewrite(work: _ApplyTask) -> Rewritten | Reduced:
     except SchemaMismatchError as error:
         raise OtherShape(error.description) from None
     files = _candidates(work, effect)
-    if sum(file.size for file in files) > _OF_ONE_TASK and work.table.key is not None and not effect.replaces_all:
+    is_much = _work_on(work, effect, files) > _OF_ONE_TASK
+    if is_much and work.table.key is not None and not effect.replaces_all:
         return effect
     return _checked(work, effect, [rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True))])
+
+
+def _work_on(work: _ApplyTask, effect: Reduced, files: Sequence[DataFile]) -> int:
+    """Return the bytes of files to be rewritten that are as much work as what is done to these."""
+    size, rows = sum(file.size for file in files), sum(file.rows for file in work.files)
+    is_little = work.table.marks_rows and rewriting.MOST_MARKED * len(effect.gone) < rows
+    return size // MORE_OF_MARKED if is_little else size
 
 
 def _change_files(work: _ApplyTask) -> list[DataFile]:
@@ -192,16 +203,21 @@ def _change_files(work: _ApplyTask) -> list[DataFile]:
 def _rewrite_in_parts(work: _ApplyTask, effect: Reduced, engine: Engine) -> Rewritten:
     """Rewrite many files in tasks, each with a part of about the same size."""
     files = sorted(_candidates(work, effect), key=lambda file: -file.size)
-    size = sum(file.size for file in files)
+    size = _work_on(work, effect, files)
     count = -(-size // _OF_PART)
     parts = [files[number::count] for number in range(count)]
     # Large rows stay in this process.
     runner = SequentialEngine() if effect.rows.nbytes > MOST_SENT else engine
     with runner.share(effect) as shared:
-        rewritings = [
+        items = [
             _rewriting(work, effect, shared, part, files, writes_new=not number) for number, part in enumerate(parts)
         ]
-        return _checked(work, effect, runner.run(rewrite, rewritings, size))
+        done = runner.run(rewrite, items, size)
+    rows = [each.rows for each in done if each.rows is not None]
+    if rows:
+        together = write_versions(work.storage, work.folder, work.table, pa.concat_tables(rows))
+        done = [*done, Rewritten(together, [], 0)]
+    return _checked(work, effect, done)
 
 
 def _rewriting(
@@ -213,17 +229,20 @@ def _rewriting(
     *,
     writes_new: bool,
 ) -> Rewriting:
-    grown = None
+    grown, marks = None, work.table.marks_rows
     if writes_new and not effect.replaces_all:
         small = [
             file
             for file in work.files
-            if file.size <= _SMALL and may_be_there(file, work.table.form) and (file in files or file not in of_all)
+            if file.size <= (rewriting.SMALL_TO_MARK if marks else _SMALL)
+            and may_be_there(file, work.table.form)
+            and (file in files or file not in of_all)
         ]
         grown = min(small, key=lambda file: file.size, default=None)
         if grown is not None and grown not in files:
             files = [*files, grown]
-    return Rewriting(work.storage, work.folder, work.table, files, shared, writes_new, grown)
+    returns_rows = marks and len(files) < len(of_all)
+    return Rewriting(work.storage, work.folder, work.table, files, shared, writes_new, grown, returns_rows)
 
 
 def _checked(work: _ApplyTask, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:

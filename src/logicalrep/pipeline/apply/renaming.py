@@ -8,7 +8,7 @@ from typing import Self
 from logicalrep.pipeline.formats.opening import open_table, replace_table
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -44,8 +44,8 @@ def move(
     Raises StorageError if the destination cannot be read or written.
     """
     storage = copied.stored.storage
-    for file in copied.files:
-        storage.copy(f"{copied.stored.folder}/{file.path}", f"{folder}/{file.path}")
+    for path in sizes_of(copied.files):
+        storage.copy(f"{copied.stored.folder}/{path}", f"{folder}/{path}")
     table = replace(copied.table, relation=replace(copied.table.relation, schema=name.schema, name=name.name))
     before = open_table(storage, folder)
     return replace_table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,16 @@ from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.spec.forms import END
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, write_rows
+from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
+SMALL_TO_MARK = 128 << 10
+"""The most bytes of a file that is written anew where a table marks rows: it costs no more than to mark them."""
+MOST_MARKED = 8
+"""Of that part of a file's rows at least one stays: where fewer would, the file is written anew."""
+_MOST_RETURNED = 8 << 20
+"""The most bytes of rows that a task returns, to be written with those of others."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,8 @@ class Rewriting:
     """Whether the new rows are written too."""
     grown: DataFile | None = None
     """A small file that takes in the new rows, so that there are not ever more small files."""
+    returns_rows: bool = False
+    """Whether rows that are in no file yet may be returned, so that those of several tasks get one file."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +51,18 @@ class Rewritten:
     """The files that take the place of others, and how many of the gone rows were found."""
 
     added: list[DataFile]
+    """New files, and files of which more rows are marked."""
     removed: list[DataFile]
     found: int
+    rows: pa.Table | None = None
+    """Rows that are to be written; None if all are."""
 
 
 def rewrite(work: Rewriting) -> Rewritten:
-    """Write the files anew that have rows which are gone, each with the rows that replace them."""
+    """Write the files anew that have rows which are gone, each with the rows that replace them.
+
+    Where the table marks rows, those of large files are marked if not too many go; what replaces them is a new row.
+    """
     reduced, table = work.reduced.value, work.table
     stored = table.stored
     left = reduced.gone_counts.copy()
@@ -60,7 +75,8 @@ def rewrite(work: Rewriting) -> Rewritten:
     added: list[DataFile] = []
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
-    for file in work.files:
+    # Rows that replace marked ones come into the file that takes in new rows.
+    for file in sorted(work.files, key=lambda file: file == work.grown):
         with open_data_file(work.storage, work.folder, file) as there:
             keys = row_keys(table, there.read(stored, table.key_names))
             of_gone = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
@@ -71,25 +87,45 @@ def rewrite(work: Rewriting) -> Rewritten:
             is_grown = file == work.grown and new.num_rows > 0
             if not len(hits) and not is_grown:
                 continue
-            rows = there.read(stored, stored.names)
+            first = np.searchsorted(origins, numbers)
+            counts = np.searchsorted(origins, numbers, side="right") - first
+            replacing = stemming[np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())]
+            order = np.argsort(replacing)
+            bases, replacing = np.repeat(hits, counts)[order], replacing[order]
+            is_marked = not is_grown and _is_to_be_marked(table, file, len(hits))
+            wanted = stored.names if not is_marked else _holes(reduced, replacing)
+            rows = there.read(stored, wanted)
+            numbers_gone = there.numbers_without(hits) if is_marked else None
+        replacements = [_replacements(reduced, rows, bases, replacing)] if len(replacing) else []
+        removed.append(file)
+        if numbers_gone is not None:
+            added.append(replace(file, vector=DeletionVector.of(numbers_gone)))
+            new = pa.concat_tables([new, *replacements])
+            continue
         is_kept = np.ones(rows.num_rows, bool)
         is_kept[hits] = False
-        parts = [rows.filter(pa.array(is_kept))]
-        first = np.searchsorted(origins, numbers)
-        counts = np.searchsorted(origins, numbers, side="right") - first
-        replacing = stemming[np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())]
-        if len(replacing):
-            order = np.argsort(replacing)
-            parts.append(_replacements(reduced, rows, np.repeat(hits, counts)[order], replacing[order]))
+        parts = [rows.filter(pa.array(is_kept)), *replacements]
         if is_grown:
             parts.append(new)
             new = new.slice(0, 0)
-        removed.append(file)
         added += write_versions(work.storage, work.folder, table, pa.concat_tables(parts))
-    if new.num_rows:
+    is_returned = work.returns_rows and new.nbytes <= _MOST_RETURNED
+    if not is_returned:
         added += write_versions(work.storage, work.folder, table, new)
     found = reduced.gone_counts - left
-    return Rewritten(added, removed, int((found[~reduced.is_marked] if reduced.are_marked else found).sum()))
+    count = int((found[~reduced.is_marked] if reduced.are_marked else found).sum())
+    return Rewritten(added, removed, count, new if is_returned else None)
+
+
+def _is_to_be_marked(table: TableSpec, file: DataFile, count: int) -> bool:
+    """Return whether so many rows of a file that go are marked."""
+    stay = file.rows_there - count
+    return table.marks_rows and file.size > SMALL_TO_MARK and MOST_MARKED * (file.rows - stay) < file.rows
+
+
+def _holes(reduced: Reduced, replacing: _Ints) -> list[str]:
+    """Return the columns of which some of these rows take the value of the row that they replace."""
+    return [name for name, holes in reduced.holes.items() if holes[replacing].any()]
 
 
 def end_all(work: Ending) -> Rewritten:

@@ -60,7 +60,8 @@ def write_version_files(
     before_table = table if before is None else before.table
     work = Matching(storage, folder, before_table, old, loaded_folder, table, loaded)
     found = matched(work, engine)
-    is_other = not _has_same_columns(before_table, table)
+    # Vectors go where rows are not marked any more.
+    is_other = not _has_same_columns(before_table, table) or before_table.marks_rows > table.marks_rows
     changed = {file.path for file, rows in zip(old, found.old, strict=True) if len(rows) or is_other}
     return [
         *(file for file in old if file.path not in changed),

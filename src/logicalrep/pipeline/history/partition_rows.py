@@ -71,7 +71,7 @@ def _rows(
     staying = [
         _StayingRows(work, file, rows)
         for file, rows in zip(old, matched(work, engine).old, strict=True)
-        if len(rows) < file.rows
+        if len(rows) < file.rows_there
     ]
     size = sum(each.file.size for each in staying)
     written = [file for files in engine.run(_write_staying_rows, staying, size) for file in files]

@@ -11,6 +11,7 @@ from logicalrep.pipeline.failures import TableFailures
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.table_loads import OTHER_SETTINGS, TableLoads
 from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.spec.table_settings import WriteMode
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
@@ -49,9 +50,15 @@ class Differences:
         """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""
         assert table.stored is not None
         before = table.stored.table
-        if before.settings != self.context.settings.of(table.name):
+        settings = self.context.settings.of(table.name)
+        if not before.settings.has_same_rows(settings):
             self.loads.load(table, OTHER_SETTINGS)
             return
+        if before.settings.write_mode != settings.write_mode:
+            self.failures.run(table, partial(self._change_write_mode, table, settings.write_mode))
+            if table.phase is not Phase.FOLLOWING:
+                return
+            before = table.stored.table
         reason = reason_to_load(before, found.now)
         if reason is None:
             unsent = self.catalog.unsent_partitions(before, found.now.table)
@@ -71,3 +78,11 @@ class Differences:
         elif position >= table.later[1]:
             table.later = None
             self.failures.run(table, partial(self.writer.describe, table, found.now))
+
+    def _change_write_mode(self, table: Table, mode: WriteMode) -> None:
+        count = self.writer.change_write_mode(table, mode)
+        if mode == "merge-on-read":
+            text = "rows that go are marked from now on, and readers need to know Delta's deletion vectors"
+        else:
+            text = f"{count:,} files with marked rows were written anew, and readers need no deletion vectors any more"
+        self.context.observer.on_warning(f"{table.name}: {text}")

@@ -21,6 +21,8 @@ from logicalrep.pipeline.table import Table
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
+LARGE = 1_000_000_000
+"""The bytes of files above which a table is offered to have rows marked."""
 NEW, OTHER_SETTINGS = "new table", "its settings changed"
 """The reasons of loads that are not counted, besides `ASKED_FOR`."""
 
@@ -127,8 +129,20 @@ class TableLoads:
             self.queue(table, "the copy lacks changes that were not buffered")
             return
         table.tries = Tries()
+        if table.stored is None:
+            self._offer_marking(table, result)
         work = self.buffers.take_table if result.now is None else self.buffers.take_partitions
         self.catch_up(table, partial(work, table, result), "its rows are copied")
+
+    def _offer_marking(self, table: Table, result: LoadedTable) -> None:
+        """Say at a large table's first load that its rows could be marked."""
+        size = sum(file.size for file in result.files)
+        if size > LARGE and not result.table.marks_rows:
+            self.context.observer.on_warning(
+                f"{table.name} has {size / 1e9:.1f} GB, of which a batch writes the files anew that have changed rows; "
+                "write_mode = merge-on-read marks rows instead, for readers that know Delta's deletion vectors: see "
+                "docs/replicate.md"
+            )
 
     def _take_failed(self, table: Table, result: NotLoaded) -> None:
         self.context.observer.on_error("load")

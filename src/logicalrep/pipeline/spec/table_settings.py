@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from logicalrep.options.kinds import OptionError
@@ -11,6 +11,7 @@ from logicalrep.pipeline.spec.stored_keys import StoredKeys
 from logicalrep_runtime.errors import LogicalRepError
 
 Mask = Literal["hashed", "nulled"]
+WriteMode = Literal["copy-on-write", "merge-on-read"]
 
 
 class ProtectedColumnError(LogicalRepError, ValueError):
@@ -49,7 +50,7 @@ class KeyNotSentError(LogicalRepError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
-    """The way in which a table is kept. A table whose settings change is loaded again.
+    """The way in which a table is kept. A table whose settings change is loaded again, but for its `write_mode`.
 
     Raises OptionError if `append` is with values that would have to be NULL or texts, or if a column is both
     masked and left out.
@@ -80,6 +81,8 @@ class TableSettings:
     """The check value of the key that hashes; None if no column is hashed."""
     origin: Literal["any", "none"] = "any"
     """`none` leaves out changes that were replayed from another server; it is the same for all tables."""
+    write_mode: WriteMode = "copy-on-write"
+    """Whether files with rows that go are written anew, or these rows are marked as deleted beside them."""
 
     def __post_init__(self) -> None:
         if self.append and self.unrepresentable != "error":
@@ -102,9 +105,13 @@ class TableSettings:
     def to_json(self) -> dict[str, object]:
         """Return the settings as plain values."""
         content = _KEYS.content(self)
-        later = {key: content.pop(key) for key in ("numeric", "numeric_columns", "origin")}
+        later = {key: content.pop(key) for key in ("numeric", "numeric_columns", "origin", "write_mode")}
         # Earlier versions, which read what they wrote, have no such settings.
         return content | {key: value for key, value in later.items() if value != getattr(_DEFAULT, key)}
+
+    def has_same_rows(self, other: TableSettings) -> bool:
+        """Return whether a table has the same rows and columns with other settings."""
+        return replace(self, write_mode=other.write_mode) == other
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -113,4 +120,6 @@ class TableSettings:
 
 
 _DEFAULT = TableSettings()
-_KEYS = StoredKeys("unrepresentable numeric numeric_columns deletes history append key masked left_out mask_key origin")
+_KEYS = StoredKeys(
+    "unrepresentable numeric numeric_columns deletes history append key masked left_out mask_key origin write_mode"
+)

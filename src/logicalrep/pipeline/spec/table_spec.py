@@ -173,6 +173,11 @@ class TableSpec:
         """The form of the stored table's rows."""
         return self.companion or ("marked" if self.settings.deletes == "soft" else "rows")
 
+    @property
+    def marks_rows(self) -> bool:
+        """Whether rows that go are marked beside their files; changes never go."""
+        return self.settings.write_mode == "merge-on-read" and self.companion != "changes"
+
     @cached_property
     def stored(self) -> pa.Schema:
         """All of the stored table's columns. Raises ReservedColumnError if two had the same name."""

@@ -6,12 +6,16 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from logicalrep.arrow.slices import sliced
+from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
@@ -44,12 +48,40 @@ class DataFile:
     size: int
     """The size in bytes."""
     rows: int
+    """The number of its rows, with those that are there no more."""
     statistics: Statistics
+    """The bounds of all of these rows."""
+    vector: DeletionVector | None = None
+    """The rows that are there no more; None if all are there."""
+
+    @property
+    def rows_there(self) -> int:
+        """The number of rows that are there."""
+        return self.rows - (0 if self.vector is None else self.vector.count)
+
+    def is_same(self, other: DataFile | None) -> bool:
+        """Return whether it is the same file with the same rows."""
+        return other is not None and (self.path, self.vector) == (other.path, other.vector)
+
+    def bytes_beside(self, before: DataFile | None) -> int:
+        """Return the bytes that were written for it: all of a new file, or the vector of one that was there."""
+        return self.size if before is None else 0 if self.vector is None else len(self.vector.data)
 
     @property
     def is_full(self) -> bool:
         """Whether merging it with others would give as many files as before."""
         return self.path.endswith(_FULL) or 2 * self.rows >= MOST_ROWS
+
+
+def sizes_of(files: Iterable[DataFile]) -> dict[str, int]:
+    """Return the sizes of all that data files need, by their paths: they themselves, and the files of their vectors."""
+    found: dict[str, int] = {}
+    for file in files:
+        found[file.path] = file.size
+        if file.vector is not None and file.vector.location is not None:
+            location = file.vector.location
+            found[location.path] = max(found.get(location.path, 0), location.end)
+    return found
 
 
 def write_rows(storage: Storage, folder: str, rows: pa.Table) -> list[DataFile]:
@@ -72,26 +104,40 @@ def write_batches(
 
 
 class OpenedFile:
-    """A data file that is read column by column.
+    """A data file that is read column by column: those of its rows that are there, and no others.
 
     Example:
-        >>> with opened(storage, "public/orders", file) as rows:
+        >>> with open_data_file(storage, "public/orders", file) as rows:
         ...     rows.read(schema, ["id"])
     """
 
-    def __init__(self, file: pq.ParquetFile) -> None:
-        """Take the open file."""
+    def __init__(self, file: pq.ParquetFile, deleted: NDArray[np.uint64]) -> None:
+        """Take the open file, and the numbers of its rows that are there no more."""
         self._file = file
+        self._deleted = deleted
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        """The numbers in the file of the rows that are there."""
+        is_there = np.ones(int(self._file.metadata.num_rows), bool)
+        is_there[self._deleted] = False
+        return np.flatnonzero(is_there)
 
     @property
     def rows(self) -> int:
-        """The number of its rows."""
-        return int(self._file.metadata.num_rows)
+        """The number of rows that are there."""
+        return len(self.numbers)
+
+    def numbers_without(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers in the file of all rows that are there no more, once some of those read are not."""
+        return np.union1d(self._deleted.astype(np.int64), self.numbers[rows])
 
     def read(self, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
         """Return columns, in the types of the table's schema; NULL in one that the file does not have."""
         there = set(self._file.schema_arrow.names).intersection(columns)
         table = self._file.read(columns=[name for name in columns if name in there])
+        if len(self._deleted):
+            table = table.take(pa.array(self.numbers))
         fields = [schema.field(name) for name in columns]
         return pa.table(
             [
@@ -107,20 +153,24 @@ def open_data_file(storage: Storage, folder: str, file: DataFile) -> Iterator[Op
     """Open a data file of a table's folder.
 
     Raises:
-        DamagedError: it is not there, or it is no Parquet file: the table is damaged.
+        DamagedError: it is not there, or it is no Parquet file, or its vector is none: the table is damaged.
         StorageError: the destination cannot be read.
     """
+    deleted = np.zeros(0, np.uint64) if file.vector is None else file.vector.read(storage, folder)
     with storage.open(below(folder, file.path), file.size) as source:
         try:
             # Spark writes times as int96, which is read in nanoseconds by default; which hold 1677 to 2262 alone.
-            yield OpenedFile(pq.ParquetFile(source, coerce_int96_timestamp_unit="us"))
+            opened = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            if len(deleted) and deleted[-1] >= opened.metadata.num_rows:
+                raise DamagedError(f"{storage.uri_of(folder)}/{file.path} has fewer rows than its deletion vector")
+            yield OpenedFile(opened, deleted)
         except pa.ArrowInvalid as error:
             raise DamagedError(f"{storage.uri_of(folder)}/{file.path} is damaged: {error}") from None
 
 
 def count_rows(storage: Storage, folder: str, file: DataFile) -> int:
-    """Return the number of a data file's rows. Raises what `open_data_file` does."""
-    with open_data_file(storage, folder, file) as there:
+    """Return the number of all of a data file's rows. Raises what `open_data_file` does."""
+    with open_data_file(storage, folder, replace(file, vector=None)) as there:
         return there.rows
 
 

@@ -13,6 +13,8 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
+from logicalrep.pipeline.formats.delta.descriptors import descriptor
+from logicalrep.pipeline.formats.delta.vectors import read_vectors
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, count_rows, is_own_name
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns
@@ -21,6 +23,9 @@ from logicalrep.pipeline.storage.storage import Storage, below
 Action = Mapping[str, object]
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
 """The properties with the table's description, the load that its rows began with, and why it is stopped."""
+VECTORS, _TIMES_WITHOUT_ZONE = "deletionVectors", "timestampNtz"
+"""The features of the protocol that tables here may need."""
+_WRITES_VECTORS = "delta.enableDeletionVectors"
 
 
 def retention_properties(hours: float) -> dict[str, str]:
@@ -31,15 +36,25 @@ def retention_properties(hours: float) -> dict[str, str]:
 
 def protocol(table: TableSpec) -> Action:
     """Return the least protocol that readers and writers of a table need."""
-    if not has_ntz_columns(table):
+    features = [
+        *([VECTORS] if table.marks_rows else []),
+        *([_TIMES_WITHOUT_ZONE] if _has_ntz_columns(table) else []),
+    ]
+    if not features:
         return {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-    features = ["timestampNtz"]
     versions = {"minReaderVersion": 3, "minWriterVersion": 7}
     return {"protocol": {**versions, "readerFeatures": features, "writerFeatures": features}}
 
 
-def has_ntz_columns(table: TableSpec) -> bool:
-    """Return whether a table has times without a zone, also within other values."""
+def unknown_features(reader: DeltaTable) -> list[str]:
+    """Return what a table asks of its readers, and our own does not do."""
+    protocol = reader.protocol()
+    if protocol.min_reader_version in (1, 3):
+        return sorted(set(protocol.reader_features or ()) - {VECTORS, _TIMES_WITHOUT_ZONE})
+    return [f"version {protocol.min_reader_version} of the protocol"]
+
+
+def _has_ntz_columns(table: TableSpec) -> bool:
     return any(_has_ntz(field.type) for field in table.stored)
 
 
@@ -58,7 +73,10 @@ def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: i
         properties: the other properties.
         at: the time, in milliseconds since 1970.
     """
-    others = {name: value for name, value in properties.items() if not name.startswith("delta.dataSkipping")}
+    own = ("delta.dataSkipping", _WRITES_VECTORS)
+    others = {name: value for name, value in properties.items() if not name.startswith(own)}
+    if table.marks_rows:
+        others[_WRITES_VECTORS] = "true"
     return {
         "metaData": {
             "id": str(id_),
@@ -89,6 +107,7 @@ def remove(file: DataFile, at: int, *, changes_data: bool) -> Action:
             "extendedFileMetadata": True,
             "partitionValues": {},
             "size": file.size,
+            **_vector(file),
         }
     }
 
@@ -103,13 +122,21 @@ def add(file: DataFile, at: int, *, changes_data: bool) -> Action:
             "modificationTime": at,
             "dataChange": changes_data,
             "stats": stats(file),
+            **_vector(file),
         }
     }
 
 
+def _vector(file: DataFile) -> Action:
+    return {} if file.vector is None else {"deletionVector": descriptor(file.vector)}
+
+
 def stats(file: DataFile) -> str:
     """Return a file's statistics as a log has them."""
-    found, content = file.statistics, {"numRecords": file.rows}
+    found, content = (
+        file.statistics,
+        {"numRecords": file.rows, **({} if file.vector is None else {"tightBounds": False})},
+    )
     if not found.nulls:
         return json.dumps(content)
     bounds = {
@@ -128,6 +155,8 @@ def _logged(value: object) -> object:
 
 def read_files(reader: DeltaTable, storage: Storage, folder: str) -> Iterator[DataFile]:
     """Yield the files of a version of a table; a file is opened if the log does not tell the number of its rows."""
+    has_vectors = VECTORS in (reader.protocol().reader_features or ())
+    vectors = read_vectors(storage, folder, reader.version()) if has_vectors else {}
     actions = pa.table(reader.get_add_actions(flatten=True))
     for row in actions.to_pylist():
         least, greatest, nulls = (
@@ -150,8 +179,11 @@ def read_files(reader: DeltaTable, storage: Storage, folder: str) -> Iterator[Da
                 greatest={name: _with_zone(value) for name, value in greatest.items() if value is not None},
                 nulls={name: value for name, value in nulls.items() if value is not None},
             ),
+            vector=vectors.pop(row["path"], None),
         )
         yield file if rows is not None else replace(file, rows=count_rows(storage, folder, file))
+    if vectors:
+        raise ValueError(f"it has deletion vectors of {', '.join(vectors)}, which are no files of the table")
 
 
 def _with_zone(value: object) -> object:

@@ -24,19 +24,20 @@ from logicalrep.pipeline.formats.delta.actions import (
     TABLE,
     Action,
     add,
-    has_ntz_columns,
     metadata,
     protocol,
     read_files,
     remove,
     retention_properties,
+    unknown_features,
 )
 from logicalrep.pipeline.formats.delta.foreign_commits import OthersCommit
 from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles, commit_path
+from logicalrep.pipeline.formats.delta.vectors import write_vectors
 from logicalrep.pipeline.formats.merging import Merge, files_to_merge, merge_files
 from logicalrep.pipeline.formats.stored_table import ForeignTableError, StoredTable, WriterError
 from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError, first_line
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -104,6 +105,11 @@ class DeltaLog(StoredTable):
             raise ForeignTableError(
                 f"{self.storage.uri_of(self.folder)} is a Delta table of another program: replicate to another "
                 "destination, or remove it"
+            )
+        if unknown := unknown_features(reader):
+            raise LogDamagedError(
+                f"{self.storage.uri_of(self.folder)} asks its readers for {', '.join(unknown)}, by a change of another "
+                "program, which this version of logicalrep does not read: restore it, or remove the folder"
             )
         with self.storage.parsing(f"{self.folder}/_delta_log"):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
@@ -186,10 +192,10 @@ class DeltaLog(StoredTable):
             return  # The earlier try had succeeded, though its answer was lost.
         before = self._open_last_version().metadata()
         first = [metadata(table, before.id, before.configuration, _now())]
-        if has_ntz_columns(table) and not has_ntz_columns(self.table):
+        if protocol(table) != protocol(self.table):
             first.insert(0, protocol(table))
         application, lsn = (None, None) if position is None else position
-        changes_data = bool(removed) or position is not None
+        changes_data = (bool(removed) and table.stored != self.table.stored) or position is not None
         self._write(added, removed, application, lsn, first, changes_data=changes_data)
         self.table = table
 
@@ -228,6 +234,7 @@ class DeltaLog(StoredTable):
         now = _now()
         info = {"timestamp": now, "operation": "REPLICATE" if changes_data else "OPTIMIZE", "engineInfo": "logicalrep"}
         info["writer"] = self._writer
+        added = write_vectors(self.storage, self.folder, added)
         actions: list[Action] = [{"commitInfo": info}, *first]
         if application is not None and lsn is not None:
             info["lsn"] = str(lsn)
@@ -239,11 +246,10 @@ class DeltaLog(StoredTable):
         if not self.storage.create(commit_path(self.folder, version), text.encode()):
             self._refuse_others(version)
         self.version = version
-        for file in removed:
-            del self.files[file.path]
-            self.removed.add(RemovedFile(now / 1000, file.path, file.size))
-        self.removed.keep(file.path for file in added)
-        self.files |= {file.path: file for file in added}
+        gone = {file.path for file in removed}
+        self._set_files(
+            {path: file for path, file in self.files.items() if path not in gone} | {file.path: file for file in added}
+        )
         if application is not None and lsn is not None:
             self._applied[application] = int(lsn)
 
@@ -290,10 +296,17 @@ class DeltaLog(StoredTable):
         before = self.files
         with self._errors():
             self._take(self._open_reader())
-        for path, file in before.items():
-            if path not in self.files:
-                self.removed.add(RemovedFile(time.time(), path, file.size))
+        after, self.files = self.files, before
+        self._set_files(after)
         return found
+
+    def _set_files(self, files: dict[str, DataFile]) -> None:
+        """Take the files of a later version, and note which are not needed for it any more."""
+        before, after = sizes_of(self.files.values()), sizes_of(files.values())
+        for path in before.keys() - after.keys():
+            self.removed.add(RemovedFile(time.time(), path, before[path]))
+        self.removed.keep(after.keys() - before.keys())
+        self.files = files
 
     def changed_by_others(self, known: int) -> str | None:
         for version in range(self.version, known, -1):
@@ -338,7 +351,7 @@ class DeltaLog(StoredTable):
             (done,) = engine.run(merge_files, [merge], sum(file.size for file in small))
             self._write(done.added, done.removed, None, None, [], changes_data=False)
         if not self.removed.is_complete:
-            self.removed.recall(self.version, self.files, keep_hours)
+            self.removed.recall(self.version, sizes_of(self.files.values()), keep_hours)
         if self.opens_slowly:
             self.write_checkpoint()
         self.removed.delete_surplus(sum(file.size for file in self.files.values()), keep_hours)

@@ -48,6 +48,5 @@ def _is_harmless(action: dict[str, Any]) -> bool:
         return True
     for kind in ("add", "remove"):
         if kind in action:
-            file = action[kind]
-            return file.get("dataChange") is False and file.get("deletionVector") is None
+            return action[kind].get("dataChange") is False
     return False

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from logicalrep.pipeline.formats.delta.descriptors import read_descriptor
 from logicalrep.pipeline.storage.storage import Storage, below
 
 _LIST = "_removed.json"
@@ -114,9 +115,16 @@ class RemovedFiles:
             with self._storage.parsing(path):
                 for action in map(json.loads, (text or b"").splitlines()):
                     if remove := action.get("remove"):
-                        found.append(RemovedFile(remove["deletionTimestamp"] / 1000, remove["path"], remove["size"]))
+                        at = remove["deletionTimestamp"] / 1000
+                        found.append(RemovedFile(at, remove["path"], remove["size"]))
+                        if vector := remove.get("deletionVector"):
+                            location = read_descriptor(vector, self._storage.uri_of(self._folder)).location
+                            if location is not None:
+                                found.append(RemovedFile(at, location.path, location.end))
         there = {path.removeprefix(f"{self._folder}/"): at for path, at in self._storage.times(self._folder).items()}
-        found = [file for file in found if file.path in there and file.path not in used]
+        # A file of which more rows are marked is removed and added, often before it goes.
+        last = {file.path: file for file in found if file.path in there and file.path not in used}
+        found = sorted(last.values(), key=lambda file: file.at)
         known = self._paths | {file.path for file in found}
         oldest = time.time() - max(keep_hours * 3600, _LEAST_AGE)
         orphans = [

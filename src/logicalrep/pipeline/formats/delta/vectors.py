@@ -1,0 +1,90 @@
+"""The deletion vectors of a Delta table's files: read from its log, and written beside its files.
+
+delta-rs reads vectors, but does not tell the descriptor of a file, which its removal has to repeat: a file is known by
+its path and its vector. Sources: "Deletion Vectors" and "Checkpoints" in the Delta Transaction Log Protocol.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+from logicalrep.pipeline.formats.delta.descriptors import read_descriptor, vector_path
+from logicalrep.pipeline.formats.delta.removed_files import commit_path
+from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation, framed
+from logicalrep.pipeline.storage.storage import DamagedError, Storage
+
+MOST_INLINE = 4 << 10
+"""The most bytes of a vector that stands in the log itself; others share a file, one for each commit."""
+_VERSION = b"\x01"
+"""The first byte of a file of vectors."""
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
+
+
+def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, DeletionVector]:
+    """Return the vectors of a table's files, by the files' paths, at a version.
+
+    Raises:
+        MalformedFileError: the log is damaged.
+        DamagedError: a part of the log is not there.
+        StorageError: it cannot be read.
+    """
+    found: dict[str, Mapping[str, Any] | None] = {}
+    first, checkpoint = _last_checkpoint(storage, folder, version)
+    for path in checkpoint:
+        with storage.parsing(path):
+            file = pq.ParquetFile(io.BytesIO(storage.read(path) or b""))
+            rows = file.read(columns=["add.path", "add.deletionVector"])
+            for add in rows.column("add").to_pylist():
+                if add is not None:
+                    found[unquote(add["path"])] = add.get("deletionVector")
+    for number in range(first, version + 1):
+        path = commit_path(folder, number)
+        data = storage.read(path)
+        if data is None:
+            raise DamagedError(f"{storage.uri_of(path)} is not there")
+        with storage.parsing(path):
+            actions = [json.loads(line) for line in data.splitlines() if line.strip()]
+            # A file of which more rows go is removed, and added again.
+            for kind in ("remove", "add"):
+                for action in (each[kind] for each in actions if kind in each):
+                    found[unquote(action["path"])] = action.get("deletionVector") if kind == "add" else None
+    uri = storage.uri_of(folder)
+    with storage.parsing(f"{folder}/_delta_log"):
+        return {path: read_descriptor(each, uri) for path, each in found.items() if each is not None}
+
+
+def _last_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int, list[str]]:
+    """Return the version after the last whole checkpoint up to a version, and the checkpoint's files."""
+    parts: dict[tuple[int, int], list[str]] = {}
+    for path in storage.list(f"{folder}/_delta_log"):
+        match = _CHECKPOINT.fullmatch(path.rpartition("/")[2])
+        if match and int(match[1]) <= version:
+            parts.setdefault((int(match[1]), int(match[2] or 1)), []).append(path)
+    whole = [key for key, paths in parts.items() if len(paths) == key[1]]
+    return (max(whole)[0] + 1, sorted(parts[max(whole)])) if whole else (0, [])
+
+
+def write_vectors(storage: Storage, folder: str, files: Sequence[DataFile]) -> list[DataFile]:
+    """Write the larger new vectors of files into one file, durable afterwards; return the files with their places."""
+    path = vector_path(uuid.uuid4())
+    data, placed = _VERSION, []
+    for file in files:
+        vector = file.vector
+        if vector is not None and vector.location is None and len(vector.data) > MOST_INLINE:
+            location = VectorLocation(path, len(data), len(vector.data))
+            data += framed(vector.data)
+            file = replace(file, vector=DeletionVector(vector.count, location=location))
+        placed.append(file)
+    if data != _VERSION:
+        storage.write(f"{folder}/{path}", data)
+    return placed

@@ -1,0 +1,108 @@
+"""Deletion vectors: the rows of a data file that are there no more, by their numbers in the file.
+
+Their bytes are what the table formats agree on: a magic number, and a 64-bit Roaring bitmap in its portable form. In a
+file that several share, each has its length before it and a checksum behind it. Sources: "Deletion Vector Format" in
+the Delta Transaction Log Protocol, and `deletion-vector-v1` in Iceberg's Puffin specification. `pyroaring` reads and
+writes the bitmaps: it is CRoaring, whose portable form is the one that the formats name.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from pyroaring import BitMap64
+
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
+
+_MAGIC = struct.pack("<I", 1681511377)
+_FRAME = struct.Struct(">I")
+"""The length before a vector in a file, and the checksum behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorLocation:
+    """The place of a vector in a file of the table's folder."""
+
+    path: str
+    offset: int
+    size: int
+    """The bytes of the vector, without its length and its checksum."""
+    uri: str = ""
+    """The URI by which the table names the file; empty if that is the path."""
+
+    @property
+    def end(self) -> int:
+        """The offset behind its checksum."""
+        return self.offset + self.size + 2 * _FRAME.size
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """The rows of a data file that are there no more.
+
+    Example:
+        >>> vector = DeletionVector.of(np.array([0, 7]))
+        >>> vector.count, vector.read(storage, "public/orders")
+        (2, array([0, 7], dtype=uint64))
+    """
+
+    count: int
+    """The number of these rows."""
+    data: bytes = field(default=b"", repr=False)
+    """Its bytes; empty if they are in a file."""
+    location: VectorLocation | None = None
+
+    @classmethod
+    def of(cls, rows: NDArray[np.integer]) -> DeletionVector:
+        """Return the vector of some rows, by their numbers from 0 on."""
+        bitmap = BitMap64(rows.astype(np.uint64))
+        bitmap.run_optimize()
+        return cls(len(bitmap), _MAGIC + bitmap.serialize())
+
+    def read(self, storage: Storage, folder: str) -> NDArray[np.uint64]:
+        """Return the rows' numbers in ascending order.
+
+        Args:
+            storage: the destination.
+            folder: the table's folder.
+
+        Raises:
+            DamagedError: it is not there, or is not what was written.
+            StorageError: the destination cannot be read.
+        """
+        where, data = folder, self.data
+        if self.location is not None:
+            where = below(folder, self.location.path)
+            data = _read_framed(storage, where, self.location)
+        found = None
+        if data.startswith(_MAGIC):
+            try:
+                found = BitMap64.deserialize(data[len(_MAGIC) :])
+            except ValueError:
+                found = None
+        if found is None or len(found) != self.count:
+            raise _damaged(storage, where)
+        return np.frombuffer(found.to_array(), np.uint64)
+
+
+def framed(data: bytes) -> bytes:
+    """Return a vector's bytes as a file has them: with their length and their checksum."""
+    return _FRAME.pack(len(data)) + data + _FRAME.pack(zlib.crc32(data))
+
+
+def _read_framed(storage: Storage, path: str, location: VectorLocation) -> bytes:
+    with storage.open(path, location.end) as file:
+        file.seek(location.offset)
+        found = file.read(location.end - location.offset)
+    data = found[_FRAME.size : -_FRAME.size]
+    if framed(data) != found or len(data) != location.size:
+        raise _damaged(storage, path)
+    return data
+
+
+def _damaged(storage: Storage, path: str) -> DamagedError:
+    return DamagedError(f"{storage.uri_of(path)}: a deletion vector is damaged")

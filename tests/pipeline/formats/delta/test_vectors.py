@@ -1,0 +1,197 @@
+"""Deletion vectors: what the log has of them, and readers of such tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.delta import vectors
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, LogDamagedError
+from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descriptor
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.storage.data_files import read_rows, write_rows
+from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
+from logicalrep.pipeline.storage.storage import DamagedError, Storage
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.changes import change_batch, relation
+from tests.pipeline.histories import NAMES, OID, table
+from tests.pipeline.reading import read_delta
+
+APP = "logicalrep/1/1/x"
+ROWS = 20_000
+
+
+def test_the_descriptors_of_the_protocols_page() -> None:
+    """The examples of "Deletion Vector Descriptor Schema"; the bytes of the inline one are of another, older form."""
+    inline = {
+        "storageType": "i",
+        "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+        "sizeInBytes": 40,
+        "cardinality": 6,
+    }
+    rows = np.array([3, 4, 7, 11, 18, 29])
+    vector, own = read_descriptor(inline, "/lake/t"), DeletionVector.of(rows)
+    assert descriptor(vector) == inline
+    # The bitmap itself is the same in both.
+    assert vector.data[12:] == own.data[16:]
+    assert own.read(Storage("/lake"), "t").tolist() == rows.tolist()
+    stored = {
+        "storageType": "u",
+        "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+        "offset": 4,
+        "sizeInBytes": 40,
+        "cardinality": 6,
+    }
+    path = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    vector = read_descriptor(stored, "s3://mytable")
+    assert vector.location == VectorLocation(path, 4, 40)
+    assert descriptor(vector) == stored
+    named = {**stored, "storageType": "p", "pathOrInlineDv": f"s3://mytable/{path}"}
+    vector = read_descriptor(named, "s3://mytable")
+    assert vector.location is not None
+    assert vector.location.path == path
+    assert descriptor(vector) == named
+    with pytest.raises(ValueError, match="outside of the table's folder"):
+        read_descriptor(named, "s3://other")
+
+
+def new_log(storage: Storage, rows: int = ROWS) -> DeltaLog:
+    """Return a table with rows of the ids from 0 on, in two files."""
+    spec = table(("id",), TableSettings(write_mode="merge-on-read"))
+    ids = np.arange(rows)
+    columns = [ids, ids.astype(str), ids / 2, [f"big {each}" for each in ids]]
+    loaded = pa.table([pa.array(column) for column in columns], schema=spec.schema)
+    halves = (loaded.slice(0, rows // 2), loaded.slice(rows // 2))
+    files = [file for half in halves for file in write_rows(storage, "public/t", half)]
+    return DeltaLog.replace(
+        storage, "public/t", spec, files, APP, Lsn(999), load="x", keep_hours=24, before=None
+    )  # fmt: skip
+
+
+def update(log: DeltaLog, lsn: int, ids: range) -> None:
+    """Update rows, of whose large values none is sent."""
+    changes = [
+        {
+            "op": "update",
+            "after": {"id": str(each), "b": f"at {lsn}", "v": None},
+            "unchanged": ("big",),
+            "commit_lsn": lsn,
+            "ordinal": number,
+        }
+        for number, each in enumerate(ids)
+    ]
+    apply(log, [change_batch(relation(NAMES, oid=OID), changes)], Lsn(lsn), APP, SequentialEngine())
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeltaLog:
+    """Return a table with two files: a few rows of the first are marked in the log, more of the second in a file."""
+    monkeypatch.setattr(vectors, "MOST_INLINE", 100)
+    log = new_log(Storage(str(tmp_path)))
+    update(log, 1000, range(5))
+    update(log, 1001, range(5, 10))
+    update(log, 1002, range(10_000, 12_000, 17))
+    return log
+
+
+def expected() -> dict[int, tuple[str, str]]:
+    found = {each: (str(each), f"big {each}") for each in range(ROWS)}
+    for lsn, ids in ((1000, range(5)), (1001, range(5, 10)), (1002, range(10_000, 12_000, 17))):
+        found |= {each: (f"at {lsn}", f"big {each}") for each in ids}
+    return found
+
+
+def as_dict(rows: pa.Table) -> dict[int, tuple[str, str]]:
+    columns = (rows[name].to_pylist() for name in ("id", "b", "big"))
+    found = {id_: (b, big) for id_, b, big in zip(*columns, strict=True)}
+    assert len(found) == rows.num_rows
+    return found
+
+
+def test_an_update_adds_one_small_file_and_marks_the_rows(log: DeltaLog, tmp_path: Path) -> None:
+    folder = tmp_path / "public/t"
+    assert len(log.files) == 3
+    kinds = {file.vector and (file.vector.location is None) for file in log.files.values()}
+    assert kinds == {True, False, None}
+    assert [file.vector.count for file in log.files.values() if file.vector] == [10, len(range(10_000, 12_000, 17))]
+    last = [json.loads(line) for line in (folder / f"_delta_log/{log.version:020}.json").read_text().splitlines()]
+    (removed, added) = ([action[kind] for action in last if kind in action] for kind in ("remove", "add"))
+    marked = next(each for each in added if "deletionVector" in each)
+    assert marked["deletionVector"]["storageType"] == "u"
+    stats = json.loads(marked["stats"])
+    assert (stats["numRecords"], stats["tightBounds"]) == (ROWS // 2, False)
+    # The one is as it was, and the small file with the new rows was written anew.
+    assert {each["path"] for each in removed} >= {marked["path"]}
+    assert len(added) == 2
+    assert sum(path.stat().st_size for path in folder.glob("deletion_vector_*.bin")) < 1000
+
+
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_readers_have_the_rows_that_are_there(log: DeltaLog, tmp_path: Path, has_checkpoint: bool) -> None:
+    folder = str(tmp_path / "public/t")
+    if has_checkpoint:
+        log.write_checkpoint()
+    reopened = DeltaLog.open(log.storage, "public/t")
+    assert reopened is not None
+    assert reopened.files.keys() == log.files.keys()
+    assert {path: file.vector for path, file in reopened.files.items()} == {
+        path: file.vector for path, file in log.files.items()
+    }
+    schema = log.table.schema
+    own = [read_rows(log.storage, "public/t", file, schema, schema.names) for file in reopened.files.values()]
+    assert as_dict(pa.concat_tables(own)) == expected()
+    assert sum(file.rows_there for file in reopened.files.values()) == ROWS
+    assert as_dict(read_delta(folder)) == expected()
+    assert as_dict(polars.scan_delta(folder).collect().to_arrow()) == expected()
+    update(reopened, 1003, range(3))
+    assert as_dict(read_delta(folder)) == expected() | {each: ("at 1003", f"big {each}") for each in range(3)}
+
+
+def test_readers_that_cannot_read_them_refuse(log: DeltaLog, tmp_path: Path) -> None:
+    reader = DeltaTable(str(tmp_path / "public/t"))
+    for read in (reader.to_pyarrow_table, reader.to_pyarrow_dataset, reader.to_pandas):
+        with pytest.raises(DeltaError, match="deletionVectors"):
+            read()
+
+
+def test_files_of_vectors_go_in_time(log: DeltaLog, tmp_path: Path) -> None:
+    folder = tmp_path / "public/t"
+    (first,) = folder.glob("deletion_vector_*.bin")
+    update(log, 1004, range(10_000, 20_000, 3))
+    # Nearly all rows of the second file went: it was written anew, and needs no vector.
+    assert first.name in {file.path for file in log.removed}
+    again = DeltaLog.open(log.storage, "public/t")
+    assert again is not None
+    again.maintain(24, SequentialEngine())
+    assert first.name in {file.path for file in again.removed}
+    again.maintain(0, SequentialEngine())
+    assert not list(folder.glob("deletion_vector_*.bin"))
+    assert len(list(folder.glob("part-*.parquet"))) == len(again.files)
+    assert len(as_dict(read_delta(str(folder)))) == ROWS
+
+
+def test_a_damaged_vector_is_found(log: DeltaLog, tmp_path: Path) -> None:
+    (path,) = (tmp_path / "public/t").glob("deletion_vector_*.bin")
+    data = bytearray(path.read_bytes())
+    data[-7] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DamagedError, match="a deletion vector is damaged"):
+        update(log, 1005, range(10_000, 10_003))
+
+
+def test_a_feature_that_is_not_known_is_refused(log: DeltaLog, tmp_path: Path) -> None:
+    path = tmp_path / f"public/t/_delta_log/{log.version + 1:020}.json"
+    features = ["deletionVectors", "v2Checkpoint"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    path.write_text(json.dumps({"protocol": protocol}) + "\n")
+    with pytest.raises(LogDamagedError, match="asks its readers for v2Checkpoint"):
+        DeltaLog.open(log.storage, "public/t")

@@ -1,0 +1,113 @@
+"""Tables that mark rows in place of copying files, and those that change between both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.opening import open_table
+from logicalrep.pipeline.load import table_loads
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.storage.storage import Storage
+from tests.pipeline.apply.test_applying import mark_in_small_files
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.reading import read_delta
+from tests.pipeline.test_replicate import settings
+from tests.postgres.servers import Database
+
+
+class Warnings(Observer):
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def on_warning(self, text: str) -> None:
+        self.texts.append(text)
+
+
+def replicated(db: Database, storage: Path, **options: Any) -> list[str]:
+    """Replicate all that there is; return the warnings."""
+    observer = Warnings()
+    replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine())
+    return observer.texts
+
+
+def marked_files(storage: Path, folder: str) -> tuple[int, bool]:
+    """Return how many files of a table have marked rows, and whether its readers have to know vectors."""
+    stored = open_table(Storage(str(storage)), folder)
+    assert stored is not None
+    protocol = DeltaTable(str(storage / folder)).protocol()
+    found = sum(file.vector is not None for file in stored.files.values())
+    return found, "deletionVectors" in (protocol.reader_features or ())
+
+
+def load_of(storage: Path) -> str:
+    stored = open_table(Storage(str(storage)), "public/t")
+    assert stored is not None
+    return stored.load
+
+
+def test_a_table_goes_to_marked_rows_and_back_without_a_load(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark_in_small_files(monkeypatch)
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text, at timestamptz)",
+        "CREATE TABLE other (id int PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT i, md5(i::text), now() FROM generate_series(1, 3000) AS i",
+        "INSERT INTO other SELECT i, md5(i::text) FROM generate_series(1, 3000) AS i",
+    )
+    change = (
+        "UPDATE t SET v = 'new' WHERE id % 100 = 1",
+        "DELETE FROM t WHERE id % 100 = 2",
+        "UPDATE other SET v = id",
+    )
+    replicated(db18, tmp_path, history=True, append=True)
+    load = load_of(tmp_path)
+    db18.execute(*change)
+    config = {"tables": {"t": {"write_mode": "merge-on-read"}}}
+    said = replicated(db18, tmp_path, history=True, append=True, config=config)
+    assert "public.t: rows that go are marked from now on, and readers need to know Delta's deletion vectors" in said
+    assert not [text for text in said if "other" in text]
+    db18.execute("UPDATE t SET v = 'newer' WHERE id % 100 = 3", "UPDATE other SET v = 'newer' WHERE id < 5")
+    assert replicated(db18, tmp_path, history=True, append=True, config=config) == []
+    assert marked_files(tmp_path, "public/t") == (1, True)
+    assert marked_files(tmp_path, "public/t~history") == (1, True)
+    # Changes never go, and a table that was not asked for stays as it was.
+    assert marked_files(tmp_path, "public/t~changes") == (0, False)
+    assert marked_files(tmp_path, "public/other") == (0, False)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t", "public.other"]) == {}
+    versions = read_delta(str(tmp_path / "public/t~history")).num_rows
+    assert versions == 3000 + 30 + 30
+
+    db18.execute("UPDATE t SET v = 'newest' WHERE id % 100 = 4")
+    said = replicated(db18, tmp_path, history=True, append=True, config={"tables": {"t": {"history": True}}})
+    assert [text for text in said if "were written anew, and readers need no deletion vectors any more" in text]
+    assert marked_files(tmp_path, "public/t") == (0, False)
+    assert marked_files(tmp_path, "public/t~history") == (0, False)
+    properties = DeltaTable(str(tmp_path / "public/t")).metadata().configuration
+    assert "delta.enableDeletionVectors" not in properties
+    # The readers that know no vectors have the rows again.
+    assert DeltaTable(str(tmp_path / "public/t")).to_pyarrow_table().num_rows == 2970
+    assert DeltaTable(str(tmp_path / "public/t~history")).to_pyarrow_table().num_rows == versions + 30
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t", "public.other"]) == {}
+    assert load_of(tmp_path) == load
+
+
+def test_a_large_table_is_offered_marking_at_its_first_load(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_loads, "LARGE", 100)
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "INSERT INTO t VALUES (1), (2)",
+        "CREATE TABLE small (id int PRIMARY KEY)",
+    )
+    said = replicated(db18, tmp_path / "copied")
+    assert ["write_mode = merge-on-read" in text for text in said if text.startswith("public.t has")] == [True]
+    assert not [text for text in said if text.startswith("public.small has")]
+    assert not [text for text in replicated(db18, tmp_path / "marked", write_mode="merge-on-read") if " GB" in text]
