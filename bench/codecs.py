@@ -27,7 +27,7 @@ def rows() -> list[Row]:
         Contender("build", len(parsed), lambda: consume(message.build() for message in parsed)),
         Contender("build, construct Struct", len(objects), lambda: consume(each.build(item) for each, item in objects)),
     ]
-    if v1._read is not None:
+    if v1.native_read is not None:
         contenders += [
             Contender("parse, native", len(sample), lambda: consume(map(v1.parse, sample))),
             Contender("Decoder, native", len(sample), lambda: consume(map(Decoder(1).decode, sample))),

@@ -27,13 +27,13 @@ def pypgoutput() -> dict[int, Callable[[bytes], object]]:
 def in_python(run: Callable[[], object]) -> Callable[[], object]:
     """Return the same without the native reader, whether that is installed or not."""
     module: Any = v1
-    native = v1._read
+    native = v1.native_read
 
     def without() -> None:
-        module._read = None
+        module.native_read = None
         try:
             run()
         finally:
-            module._read = native
+            module.native_read = native
 
     return without

@@ -57,12 +57,12 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     exported = _package_exports(protocols)
     texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=exported, package=PACKAGE)
     texts |= emit_columnar(versions, PACKAGE)
-    return _formatted({f"{PACKAGE}/{name}": text for name, text in texts.items()}, PACKAGE)
+    return formatted({f"{PACKAGE}/{name}": text for name, text in texts.items()}, PACKAGE)
 
 
 def emit_project(protocol: Protocol) -> dict[Path, str]:
     """Return every file of another project's package by its path, formatted."""
-    return _formatted({f"{protocol.package}/py.typed": "", **_own_package(protocol)}, protocol.package)
+    return formatted({f"{protocol.package}/py.typed": "", **_own_package(protocol)}, protocol.package)
 
 
 def _own_package(protocol: Protocol) -> dict[str, str]:
@@ -303,7 +303,7 @@ def _formats(block: Block) -> set[str]:
     return formats
 
 
-def _formatted(texts: Mapping[str, str], package: str) -> dict[Path, str]:
+def formatted(texts: Mapping[str, str], package: str) -> dict[Path, str]:
     """The same files with unused imports removed, imports in order and everything laid out by the formatter."""
     from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
 

@@ -107,7 +107,7 @@ def _environment(protocols: tuple[Protocol, ...]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(prose=_prose, number=number, joined=joined, lowered=lowered)
+    environment.filters.update(prose=prose, number=number, joined=joined, lowered=lowered)
     environment.globals.update(
         protocols=protocols,
         named_types={name: named for protocol in protocols for name, named in protocol.types.items()},
@@ -131,7 +131,7 @@ def _render(environment: Environment, template: str, **values: Any) -> str:
     return environment.get_template(template).render(**values)
 
 
-def _prose(text: str) -> Markup:
+def prose(text: str) -> Markup:
     """A sentence of the spec as HTML: what can only be an identifier is set as code."""
     pieces = []
     end = 0

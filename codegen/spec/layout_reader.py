@@ -17,7 +17,7 @@ _MESSAGE_KEYS = [
     "sets", "clears", "tells encoding", "carries", "describes", "described as", "transaction", "fields",
 ]  # fmt: skip
 _PART_KEYS = ["part of", "ref", *_TEXTS, "fields", "one of"]
-_MODIFIERS = [
+MODIFIERS = [
     "since", "until", "when", "optional", "measures", "may be null", "any character", "size", "repeat", "is",
     "looks up", "printed under", "printed apart", "listed in", "nonzero", "boolean", "holds text", "bits", "values",
     "batch column", *_TEXTS,
@@ -177,7 +177,7 @@ class LayoutReader:
             self.findings.add(item.place, f"a row of {owner} must read '- name: Type', its modifiers beneath")
             return None
         name, (place, type_node) = next(iter(item.entries.items()))
-        if not _ATTRIBUTE.fullmatch(name) or name in _MODIFIERS:
+        if not _ATTRIBUTE.fullmatch(name) or name in MODIFIERS:
             self.findings.add(
                 place, f"{owner}.{name}: {name!r} is no name of a field; lower-case words joined by _ are expected"
             )
@@ -191,7 +191,7 @@ class LayoutReader:
             self.findings.add(place, f"{owner}.{name}: {error}{nearest(NAMES, type_node.value)}")
             kind = Unknown(type_node.value)
         rest = Entries({key: value for key, value in item.entries.items() if key != name}, item.place)
-        keys = Keys(rest, f"{owner}.{name}", _MODIFIERS, self.findings)
+        keys = Keys(rest, f"{owner}.{name}", MODIFIERS, self.findings)
         before = len(self.findings)
         row_since, optional = keys.number("since") or since, keys.flag("optional")
         if len(self.findings) > before:

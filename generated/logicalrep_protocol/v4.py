@@ -276,7 +276,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
     ord("p"): StreamPrepare._parse,
 }
 
-_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 4, globals())
+native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 4, globals())
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
@@ -288,7 +288,7 @@ def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, enco
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
-    if _read is not None and (found := _read(data, encoding, streaming, parallel)) is not None:
+    if native_read is not None and (found := native_read(data, encoding, streaming, parallel)) is not None:
         return found
     try:
         message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)

@@ -508,8 +508,8 @@ _CLIENT_MESSAGES: dict[int, _Parser] = {
     ord("p"): RequestPrimaryStatusUpdate._parse,
 }
 
-_read_of_server: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "server")
-_read_of_client: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "client")
+native_read_of_server: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "server")
+native_read_of_client: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "client")
 
 
 def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> AnyMessage:
@@ -519,7 +519,9 @@ def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> An
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
-    messages, read = (_SERVER_MESSAGES, _read_of_server) if sender == "server" else (_CLIENT_MESSAGES, _read_of_client)
+    messages, read = (
+        (_SERVER_MESSAGES, native_read_of_server) if sender == "server" else (_CLIENT_MESSAGES, native_read_of_client)
+    )
     if read is not None and (found := read(data, "")) is not None:
         return found
     try:

@@ -401,7 +401,7 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
     array = pa.array(messages, pa.binary())
     compiled = TableDecoder(session, **options).decode(array)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "_by_kernels", lambda data, relations: list(map(_left, relations)))
+        patch.setattr(loading, "loaded_by_kernels", lambda data, relations: list(map(_left, relations)))
         by_type = TableDecoder(session, **options).decode(array)
     assert len(compiled) == len(by_type)
     for one, other in zip(compiled, by_type, strict=True):

@@ -29,7 +29,7 @@ def test_names_are_read_as_the_server_reads_them(name: str, codec: str) -> None:
 
 
 def test_every_codec_exists_and_is_for_text() -> None:
-    for codec in encodings._CODECS.values():
+    for codec in encodings.CODECS.values():
         assert "A".encode(codec).decode(codec) == "A"
 
 

@@ -17,7 +17,7 @@ from rich.progress import Progress
 from logicalrep.cli.change_table import table_lines
 from logicalrep.cli.main import main
 from logicalrep.cli.terminal import TerminalStyle
-from logicalrep.cli.verify import _json, _lines
+from logicalrep.cli.verify import verdict_json, verdict_lines
 from logicalrep.observe.logged import Logged
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter
@@ -138,9 +138,9 @@ def test_the_lines_of_verify_are_safe() -> None:
     row: dict[str, str | None] = {NAME: NAME}
     different = Verdict(TABLE, "different", 3, 1, examples=(Difference("changed", row, row, row),))
     for verdict in (Verdict(TABLE, "equal", 3), different, Verdict(TABLE, "undecided", 3, reason=NAME)):
-        for line in (*_lines(verdict, TerminalStyle(io.StringIO())), _json(verdict)):
+        for line in (*verdict_lines(verdict, TerminalStyle(io.StringIO())), verdict_json(verdict)):
             assert line == visible(line)
-    assert json.loads(_json(different))["examples"][0]["key"] == row
+    assert json.loads(verdict_json(different))["examples"][0]["key"] == row
 
 
 def test_the_lines_of_changes_are_safe() -> None:

@@ -19,7 +19,7 @@ import pytest
 import yaml
 from psycopg.conninfo import conninfo_to_dict
 
-from logicalrep.cli.main import _parser
+from logicalrep.cli.main import argument_parser
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from tests.documents import ROOT, cells
 from tests.postgres.servers import Database
@@ -158,7 +158,7 @@ def test_docker_compose_is_read() -> None:
     assert "wal_level=logical" in services["database"]["command"]
     shell, flag, line = services["replicate"]["command"]
     command = shlex.split(line.partition("exec logicalrep ")[2])
-    assert (shell, flag, _parser().parse_args(command).to) == ("sh", "-c", "/lake")
+    assert (shell, flag, argument_parser().parse_args(command).to) == ("sh", "-c", "/lake")
     assert conninfo_to_dict(command[command.index("--dsn") + 1]) == {
         "host": "database",
         "dbname": "shop",

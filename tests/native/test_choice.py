@@ -21,7 +21,7 @@ try:
     v4.parse(b"B")
 except ValueError as error:
     print(error)
-print("native" if v4._read is not None and walsender._read_of_client is not None else "Python")
+print("native" if v4.native_read is not None and walsender.native_read_of_client is not None else "Python")
 """
 SHORT = "Begin: final_lsn at offset 1: expected 8 bytes, found 0 bytes to the end of the message\n"
 OTHER_NUMBER = (

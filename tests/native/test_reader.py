@@ -69,12 +69,12 @@ def _damaged(data: bytes, chance: random.Random) -> bytes:
 @pytest.mark.parametrize("path", _captures())
 def test_it_reads_all_that_servers_sent_and_refuses_what_python_refuses(path: Path) -> None:
     chance = random.Random(path.name)
-    counts = {version: module._read.__self__.refused for version, module in VERSIONS.items()}
+    counts = {version: module.native_read.__self__.refused for version, module in VERSIONS.items()}
     messages = list(_sessions(path))[:3000]
     for version, data, state in messages:
         natively_alike(data, version, attempt(data, version, **state), **state)
     # Nothing was left to Python.
-    assert {version: module._read.__self__.refused for version, module in VERSIONS.items()} == counts
+    assert {version: module.native_read.__self__.refused for version, module in VERSIONS.items()} == counts
     refused = 0
     for version, data, state in messages:
         damaged = _damaged(data, chance)
@@ -86,7 +86,7 @@ def test_it_reads_all_that_servers_sent_and_refuses_what_python_refuses(path: Pa
 
 
 def test_messages_of_the_envelope_from_both_sides() -> None:
-    for sender, native in (("server", walsender._read_of_server), ("client", walsender._read_of_client)):
+    for sender, native in (("server", walsender.native_read_of_server), ("client", walsender.native_read_of_client)):
         for layout in WALSENDER.messages:
             data = layout.tag.encode() + bytes(range(1, 60))
             for size in range(1, len(data)):
@@ -207,7 +207,7 @@ def test_errors_other_than_of_the_bytes_are_passed_on() -> None:
         def __bool__(self) -> bool:
             raise KeyboardInterrupt
 
-    read: Any = VERSIONS[4]._read  # type: ignore[attr-defined]
+    read: Any = VERSIONS[4].native_read  # type: ignore[attr-defined]
     insert = v4.Insert(relation_id=Oid(1), new=v1.TupleData(kinds=b"n", values=(None,)))
     with pytest.raises(KeyboardInterrupt):
         read(insert.build(), "utf-8", Neither(), False)
@@ -257,7 +257,7 @@ def test_nothing_is_leaked() -> None:
 
     def everything() -> None:
         for data, version, state in sent:
-            VERSIONS[version]._read(data, state["encoding"], state["streaming"], state["parallel"])
+            VERSIONS[version].native_read(data, state["encoding"], state["streaming"], state["parallel"])
         for _ in range(10):
             _reader(made)
             with pytest.raises(ValueError, match="out of range"):
@@ -280,7 +280,7 @@ def test_every_allocation_may_fail() -> None:
     made = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
     first = {data[:1]: (version, data, state) for version, data, state in _sessions(_with_all_messages())}
     assert len(first) == 19
-    messages = [VERSIONS[4]._read(data, "utf-8", False, False) for _, data, _ in first.values()]
+    messages = [VERSIONS[4].native_read(data, "utf-8", False, False) for _, data, _ in first.values()]
     assert len(messages) == 19
 
     def failing(function: Any, *arguments: Any) -> int:
@@ -301,7 +301,7 @@ def test_every_allocation_may_fail() -> None:
         raise AssertionError("it never ends")
 
     allocations = sum(
-        failing(VERSIONS[4]._read, data, state["encoding"], state["streaming"], state["parallel"])
+        failing(VERSIONS[4].native_read, data, state["encoding"], state["streaming"], state["parallel"])
         for _, data, state in first.values()
     )
     assert allocations > 19 * 3

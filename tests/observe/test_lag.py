@@ -47,4 +47,4 @@ def test_looks_of_hours_are_bounded() -> None:
     for second in range(10_000):
         looks.record_end(after(second), Lsn(second + 1))
     assert looks.caught_up(Lsn(9_000)) == after(8_999)
-    assert len(looks._ahead) == 1_000
+    assert len(looks.ahead) == 1_000

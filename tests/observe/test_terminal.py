@@ -88,17 +88,17 @@ def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
         assert isinstance(observer, Bars)
         observer.on_load_begun(ORDERS, 1000)
         observer.on_rows_copied(ORDERS, 250)
-        (bar,) = observer._progress.tasks
+        (bar,) = observer.progress.tasks
         assert (bar.description, bar.completed, bar.total) == (str(ORDERS), 250, 1000)
         assert re.fullmatch(r"250 of about 1,000 rows, [\d,]+/s", bar.fields["figures"])
         observer.on_rows_copied(ORDERS, 750)
         observer.on_load_ended(ORDERS, 1000, 2.0)
-        assert not observer._progress.tasks
+        assert not observer.progress.tasks
         committed = datetime.now(UTC)
         observer.on_batch_applied(100, 1, 0.5, 2_000_000, committed)
         observer.on_batch_applied(50, 1, 0.5, 0, committed)
         observer.on_warning("[red]as it is[/red]")
-        (line,) = observer._progress.tasks
+        (line,) = observer.progress.tasks
         assert line.fields["figures"].startswith(f"150 applied, 100/s, last of {committed:%H:%M:%S} UTC; 0.0 MB and")
     text = stream.getvalue()
     assert f"{ORDERS}: loaded 1,000 rows in 2.0 s" in text

@@ -61,7 +61,7 @@ class History:
         row = self._row()
         if not self._has(row):
             self.rows.append(row)
-            self._change("insert", None, row, ())
+            self.add_change("insert", None, row, ())
 
     def update(self) -> None:
         if not self.rows:
@@ -78,7 +78,7 @@ class History:
             return
         self.rows.append(new)
         before = None if self.key is not None and self._key(old) == self._key(new) else old
-        self._change("update", before, new, ("big",) if keeps_big and self.key is not None else ())
+        self.add_change("update", before, new, ("big",) if keeps_big and self.key is not None else ())
 
     def move(self, times: int) -> None:
         """Move one row to new keys many times, without sending its large value."""
@@ -86,15 +86,15 @@ class History:
             old = self.rows.pop()
             new = (str(1_000_000 + number), *old[1:])
             self.rows.append(new)
-            self._change("update", old, new, ("big",))
+            self.add_change("update", old, new, ("big",))
 
     def delete(self) -> None:
         if self.rows:
-            self._change("delete", self.rows.pop(self.chance.randrange(len(self.rows))), None, ())
+            self.add_change("delete", self.rows.pop(self.chance.randrange(len(self.rows))), None, ())
 
     def truncate(self) -> None:
         self.rows.clear()
-        self._change("truncate", None, None, ())
+        self.add_change("truncate", None, None, ())
 
     def commit(self) -> None:
         self.lsn += self.chance.randrange(1, 50)
@@ -137,7 +137,7 @@ class History:
     def _has(self, row: Row) -> bool:
         return self.key is not None and any(self._key(row) == self._key(other) for other in self.rows)
 
-    def _change(self, op: str, old: Row | None, new: Row | None, unchanged: tuple[str, ...]) -> None:
+    def add_change(self, op: str, old: Row | None, new: Row | None, unchanged: tuple[str, ...]) -> None:
         after = None
         if new is not None:
             after = {name: value for name, value in zip(NAMES, new, strict=True) if name not in unchanged}

@@ -163,7 +163,7 @@ def test_a_table_that_loads_can_be_asked_for_again(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(db18)
-    monkeypatch.setattr("logicalrep.pipeline.load.loading._RANGES", 1)
+    monkeypatch.setattr("logicalrep.pipeline.load.loading.RANGES_A_TASK", 1)
     # Requests are taken when it looks at the server's catalog, every five seconds.
     monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.LOOK_AGAIN", 0.2)
     begun: list[str] = []

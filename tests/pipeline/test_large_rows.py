@@ -18,7 +18,7 @@ from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.arrow.slices import sliced
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.apply.applying import _ApplyTask
+from logicalrep.pipeline.apply.applying import ApplyTask
 from logicalrep.pipeline.engines import spark as spark_module
 from logicalrep.pipeline.engines.spark import SparkEngine
 from logicalrep.pipeline.load import change_buffer as buffered
@@ -46,7 +46,7 @@ def inserts(sizes: list[int], oid: int = 7, first: int = 1000) -> ChangeBatch:
 
 def test_a_part_is_sent_without_what_it_is_a_slice_of() -> None:
     part = inserts([10_000] * 1000).slice(500, 3)
-    work = _ApplyTask(Storage("/nowhere"), "t", None, (), [part], may_lack_rows=False)  # type: ignore[arg-type]
+    work = ApplyTask(Storage("/nowhere"), "t", None, (), [part], may_lack_rows=False)  # type: ignore[arg-type]
     sent = pickle.dumps(work)
     assert len(sent) < 50_000
     assert list(pickle.loads(sent).changes) == [part]
@@ -71,7 +71,7 @@ def test_data_files_are_bounded_by_bytes_where_large_rows_are_neighbours(
 
 
 def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffered, "_AT_ONCE", 100_000)
+    monkeypatch.setattr(buffered, "BYTES_AT_ONCE", 100_000)
     kept = buffered.ChangeBuffer(Storage(str(tmp_path)))
     whole = inserts([10] * 50 + [60_000] * 5 + [300_000] + [10] * 5)
     sent = SentRelation.of(whole.relation, commit_lsn=1001, ordinal=1, xid=1)
@@ -106,7 +106,7 @@ def _size(item: bytes) -> int:
 def test_items_are_sent_while_java_has_room_for_them(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_module, "MOST_AT_ONCE", 1000)
     monkeypatch.setattr(spark_module, "MOST_SENT", 900)
-    engine, job = SparkEngine(spark), SparkEngine._job
+    engine, job = SparkEngine(spark), SparkEngine.run_job
     lock, sizes, most = threading.Lock(), [0], [0]
 
     def counted(self: SparkEngine, function: Any, items: Any, parts: int) -> Any:
@@ -120,7 +120,7 @@ def test_items_are_sent_while_java_has_room_for_them(spark: Any, monkeypatch: py
             with lock:
                 sizes[0] -= size
 
-    monkeypatch.setattr(SparkEngine, "_job", counted)
+    monkeypatch.setattr(SparkEngine, "run_job", counted)
     with ThreadPoolExecutor(8) as pool:
         items = [bytes(400)] * 6 + [bytes(5000)]
         assert list(pool.map(lambda item: engine.run_together(_size, item, len(item)), items)) == list(map(len, items))

@@ -27,7 +27,7 @@ from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.postgres.table_rows.reading import NotReadableError, copy_rows
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.test_replicate import replicate_once
-from tests.pipeline.verify.test_verify import _raised, results, rewrite, verdicts
+from tests.pipeline.verify.test_verify import raised, results, rewrite, verdicts
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.postgres
@@ -165,7 +165,7 @@ def test_nobodys_code_runs_with_the_readers_rights(hostile: Hostile, tmp_path: P
     replicate_once(db, tmp_path)
     assert set(results(verdicts(db, tmp_path)).values()) == {"equal"}
     for name in names:
-        rewrite(tmp_path, name, lambda rows: _raised(rows, pa.array([True] * rows.num_rows)))
+        rewrite(tmp_path, name, lambda rows: raised(rows, pa.array([True] * rows.num_rows)))
     found = verdicts(db, tmp_path, patience=5)
     undecided = {name: str(each.reason) for name, each in found.items() if each.result != "different"}
     assert undecided.keys() == UNSAFE

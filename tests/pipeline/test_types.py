@@ -121,7 +121,7 @@ def test_rows_without_a_key_are_counted_by_values_of_every_type(tmp_path: Path, 
 
 
 def test_statistics_leave_no_row_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "_SMALL", 0)
+    monkeypatch.setattr(applying, "SMALL_FILE", 0)
     storage, key = Storage(str(tmp_path)), ("id",)
     columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
     log = made(storage, described(columns, key))

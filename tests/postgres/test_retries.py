@@ -24,7 +24,7 @@ _STARTING = "57P03", "das Datenbanksystem startet"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     """Yield a stand-in whose refusals are retried for half a second, and to which no connection was made before."""
-    monkeypatch.setattr(connection, "_PATIENCE", 0.5)
+    monkeypatch.setattr(connection, "PATIENCE_OF_FIRST", 0.5)
     monkeypatch.setenv("PGPASSFILE", "/nowhere")
     with start_stand_in() as made:
         yield made

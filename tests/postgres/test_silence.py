@@ -118,12 +118,12 @@ def test_a_longer_silence_is_waited_for_each_time_that_a_session_comes_no_furthe
         rounds = replication.rounds(lambda: False)
         while len(silences) < 4:
             list(next(rounds))
-            session = replication._session
-            if session is not None and session._silence not in silences:
-                silences.append(session._silence)
+            session = replication.session
+            if session is not None and session.silence not in silences:
+                silences.append(session.silence)
             if session is not None:
                 # No answer is heard.
-                session._has_asked = True
+                session.has_asked = True
         replication.close()
     assert silences == [0.2, 0.4, 0.8, 1.6]
 

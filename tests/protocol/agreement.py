@@ -56,11 +56,11 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def in_python(version: int) -> Iterator[None]:
     """Without the native reader for a while."""
     module: Any = VERSIONS[version]
-    read, module._read = module._read, None
+    read, module.native_read = module.native_read, None
     try:
         yield
     finally:
-        module._read = read
+        module.native_read = read
 
 
 def attempt(data: bytes, version: int, *, streaming: bool, parallel: bool, encoding: str) -> Any:
@@ -75,9 +75,9 @@ def attempt(data: bytes, version: int, *, streaming: bool, parallel: bool, encod
 def natively_alike(data: bytes, version: int, result: Any, *, streaming: bool, parallel: bool, encoding: str) -> None:
     """Fail unless the native reader reads the same object, down to the types of its values, or nothing."""
     module: Any = VERSIONS[version]
-    if module._read is None:
+    if module.native_read is None:
         return
-    found = module._read(data, encoding, streaming, parallel)
+    found = module.native_read(data, encoding, streaming, parallel)
     if isinstance(result, DecodeError):
         assert found is None, f"{result}, yet the native reader takes {data.hex()}"
         return

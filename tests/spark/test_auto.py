@@ -115,8 +115,8 @@ def test_far_behind_by_peek_and_near_the_end_by_walsender(
     # It falls behind.
     monkeypatch.setattr(auto, "FAR", 1 << 20)
     monkeypatch.setattr(auto, "PAUSE", 0)
-    query.reader._next_check = 0.0
-    query.reader._walsender._receiver.stop()
+    query.reader.next_check = 0.0
+    query.reader.walsender.receiver.stop()
     db.execute("INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(10001, 20000) AS i")
     assert len(query.plan()) == 10_000
     assert kinds(query) == {SlotRange}
@@ -268,7 +268,7 @@ def test_a_server_without_a_walsender_to_spare(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = Query(db, tmp_path, mode="auto")
-    refused = other._options.connection.connect
+    refused = other.options.connection.connect
 
     def connect(self: Any, *, replication: bool = False, **others: Any) -> Any:
         import psycopg
@@ -277,7 +277,7 @@ def test_a_server_without_a_walsender_to_spare(
             raise psycopg.OperationalError("number of requested standby connections exceeds max_wal_senders")
         return refused(**others)
 
-    monkeypatch.setattr(type(other._options.connection), "connect", connect)
+    monkeypatch.setattr(type(other.options.connection), "connect", connect)
     for number in (1, 2):
         db.execute(f"INSERT INTO t VALUES ({number})")
         assert new_values(other.plan()) == [str(number)]

@@ -231,7 +231,7 @@ def test_stream_aborts_without_streaming(options: dict[str, str], monkeypatch: p
     found: list[Any] = []
     for read in (row_by_row, in_columns):
         with monkeypatch.context() as patched:
-            patched.setattr("logicalrep.arrow.reading._assemble", lambda *_: ())
+            patched.setattr("logicalrep.arrow.reading.assembled", lambda *_: ())
             batches = read(_given(session, read), Decoder(1), given)
             found.append([row for batch in batches for row in batch.to_pylist()])
     assert found[0] == found[1]

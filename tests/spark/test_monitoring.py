@@ -62,7 +62,7 @@ def query(db: Database, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 
 def monitor_of(query: Query) -> Monitor:
-    found = query.reader._driver.monitor
+    found = query.reader.driver.monitor
     assert isinstance(found, Monitor)
     return found
 
@@ -104,7 +104,7 @@ def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
     assert began < found["logicalrep_last_commit_timestamp_seconds"] < committed
     assert committed < found["logicalrep_noted_timestamp_seconds"] < time.time()
     assert all(found[f"logicalrep_seconds_total {stage}"] > 0 for stage in ("server", "decoding", "spark"))
-    mode = "peek" if query._options.mode == "peek" else "walsender"
+    mode = "peek" if query.options.mode == "peek" else "walsender"
     assert [found[f"logicalrep_mode {each}"] for each in ("peek", "walsender")] == [mode == "peek", mode != "peek"]
     # WAL that is not for the query is no lag, as Spark asks for more.
     db.execute("CREATE TABLE other (id int)")
@@ -204,7 +204,7 @@ def test_each_batch_is_a_line_of_figures(db: Database, query: Query, caplog: pyt
     db.execute("INSERT INTO t VALUES (1), (2)")
     assert len(query.plan()) == 2
     lines = [record for record in caplog.records if record.name == "logicalrep.batch"]
-    by_peek = query._options.mode == "peek"
+    by_peek = query.options.mode == "peek"
     assert [record.levelname for record in lines] == ["INFO"] * (1 + by_peek)
     batch = lines[0].getMessage()
     mode = "peek" if by_peek else "walsender"

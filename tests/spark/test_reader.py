@@ -41,14 +41,14 @@ class Query:
         given = {"mode": "walsender", "dsn": db.dsn, "slot": "s", "publication": "p"} | options
         if given["mode"] == "walsender":
             given.setdefault("spool", str(folder))
-        self._options, self._schema = read_options(given), schema or feed_schema()
+        self.options, self._schema = read_options(given), schema or feed_schema()
         self.reader = self._new()
         self.start: Any = self.reader.initialOffset()
         self.end = self.start
 
     def _new(self) -> Any:
         source = LogicalRepDataSource({})
-        source._options = lambda: self._options  # type: ignore[method-assign]
+        source.options = lambda: self.options  # type: ignore[method-assign]
         return source.streamReader(self._schema)
 
     def plan(self, seconds: float = 60) -> list[dict[str, Any]]:
@@ -70,12 +70,12 @@ class Query:
 
     def restart(self, *, again: bool = True, **options: Any) -> None:
         """End the reader as a kill does, and start another one if `again`, with changed options."""
-        receiver = getattr(getattr(self.reader, "_walsender", self.reader), "_receiver", None)
+        receiver = getattr(getattr(self.reader, "walsender", self.reader), "receiver", None)
         if receiver is not None:
             # A killed reader acknowledges nothing.
-            receiver._replication.acknowledge = lambda lsn: None
+            receiver.replication.acknowledge = lambda lsn: None
         self.reader.stop()
-        self._options = replace(self._options, **options)
+        self.options = replace(self.options, **options)
         if again:
             self.reader = self._new()
 
@@ -123,7 +123,7 @@ def test_what_is_planned_can_be_read_when_the_receiver_has_ended(db: Database, t
         query.end = query.reader.latestOffset(query.start, None)
     parts = query.reader.partitions(query.start, query.end)
     db.execute("DROP PUBLICATION p", "INSERT INTO t VALUES (2)")
-    eventually(lambda: query.reader._receiver.error is not None)
+    eventually(lambda: query.reader.receiver.error is not None)
     rows = [row for part in parts for batch in query.reader.read(part) for row in batch.to_pylist()]
     assert new_values(rows) == ["1"]
     query.restart(again=False)
@@ -165,7 +165,7 @@ def test_a_prepared_transaction_that_has_yet_to_come_again(two_phase: Database, 
     query.commit()
     for _ in range(2):
         query.restart()
-        query.reader._start_receiver(position_of(query.start).lsn)
+        query.reader.start_receiver(position_of(query.start).lsn)
         query.reader.commit(query.start)
         if breaks:
             eventually(lambda: query_slot(two_phase.connection, "s").active_pid is not None)
@@ -347,8 +347,8 @@ def test_an_idle_walsender_asks_for_nothing_at_each_look(
     query = Query(db, tmp_path)
     query.reader.latestOffset(query.start, None)
     asked = []
-    run = query.reader._run
-    monkeypatch.setattr(query.reader, "_run", lambda action: asked.append(action) or run(action))
+    run = query.reader.run
+    monkeypatch.setattr(query.reader, "run", lambda action: asked.append(action) or run(action))
     for _ in range(3):
         assert query.reader.latestOffset(query.start, None) == query.start
     assert asked == []
@@ -364,7 +364,7 @@ def test_a_new_column_is_warned_of_once(
     options: dict[str, str],
 ) -> None:
     """The warning comes at the start, while the slot is before the change, and at the first row with the column."""
-    monkeypatch.setattr(logs, "_said", set())
+    monkeypatch.setattr(logs, "SAID", set())
     db.execute("INSERT INTO t VALUES (1)", "ALTER TABLE t ADD c int DEFAULT 7", "INSERT INTO t VALUES (2)")
     schema = table_schema(db.connection, TableName("public", "t"), ("p",)) if "table" in options else None
     query = Query(db, tmp_path, schema, mode="peek", **options)
@@ -380,7 +380,7 @@ def test_a_slot_of_a_standby_that_is_dropped_ends_no_query(
     db18: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is sent, with a warning, until the setting no longer names it."""
-    monkeypatch.setattr(logs, "_said", set())
+    monkeypatch.setattr(logs, "SAID", set())
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY)",
         "CREATE PUBLICATION p FOR TABLE t",

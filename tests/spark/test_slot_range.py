@@ -89,17 +89,17 @@ def test_a_connection_that_breaks_after_every_row(
     options = options | {"retry_timeout": "0.1"}
     expected = _rows(db18, **options)
     assert len(expected) > 10
-    decoded, attempts = slot_range._decoded, count(1)
+    decoded, attempts = slot_range.decoded_range, count(1)
 
     def breaking(*arguments: Any) -> Iterator[Any]:
         attempt = next(attempts)
-        monkeypatch.setattr(slot_range, "_sessions", lambda *_: 1 if "relations" in options else attempt % 3 + 1)
+        monkeypatch.setattr(slot_range, "sessions_for", lambda *_: 1 if "relations" in options else attempt % 3 + 1)
         for number, row in enumerate(chain.from_iterable(map(_each, decoded(*arguments)))):
             if number == attempt:
                 raise psycopg.OperationalError("the connection broke")
             yield row
 
-    monkeypatch.setattr(slot_range, "_decoded", breaking)
+    monkeypatch.setattr(slot_range, "decoded_range", breaking)
     assert _rows(db18, **options) == expected
     assert next(attempts) == len(expected) + 1
 
@@ -110,7 +110,7 @@ def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: 
     for number in range(4):
         db18.execute(f"INSERT INTO plain SELECT i FROM generate_series({number * 10 + 1}, {number * 10 + 10}) AS i")
     expected = _rows(db18, decoding_sessions="1")
-    decoded, broken = slot_range._decoded, []
+    decoded, broken = slot_range.decoded_range, []
 
     def breaking(*arguments: Any) -> Iterator[Any]:
         for row in chain.from_iterable(map(_each, decoded(*arguments))):
@@ -121,7 +121,7 @@ def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: 
                 advance_slot(db18.connection, slot, Lsn(moved_to))
                 raise psycopg.OperationalError("the connection broke")
 
-    monkeypatch.setattr(slot_range, "_decoded", breaking)
+    monkeypatch.setattr(slot_range, "decoded_range", breaking)
     moved_to = expected[15]["commit_lsn"]
     assert _rows(db18, is_stream=False, decoding_sessions="1") == expected
     # Once the slot is past the yielded rows, some of the rows that follow may be gone.

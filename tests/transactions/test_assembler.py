@@ -439,4 +439,4 @@ class TestErrors:
 
 
 def test_every_message_has_a_rule() -> None:
-    assert {layout.tag for layout in LOGICALREP.messages} == assembler._HANDLERS.keys()
+    assert {layout.tag for layout in LOGICALREP.messages} == assembler.HANDLERS.keys()

@@ -120,7 +120,7 @@ def test_a_row_that_cannot_come_is_the_same_error_as_alone(wrong: AnyMessage | b
 
     with Assembler() as one_by_one, Assembler() as together:
         assert error(BatchIntake(together, 1 << 20)) == error(Intake(one_by_one))
-        assert len(together._streams[TransactionId(7)].log) == at
+        assert len(together.streams[TransactionId(7)].log) == at
 
 
 def test_the_rows_of_updates_and_deletes_are_counted() -> None:

@@ -263,14 +263,14 @@ def test_a_full_disk_is_an_error_that_loses_nothing(tmp_path: Path) -> None:
 def test_what_is_cut_off_frees_its_memory_and_its_disk() -> None:
     with Assembler(memory_limit=0) as assembler:
         feed(assembler, start(7, first=True), wire.streamed_relation(7, "id"), wire.streamed_insert(7, "1"))
-        log = assembler._streams[next(iter(assembler._streams))].log
+        log = assembler.streams[next(iter(assembler.streams))].log
         before = log.spilled
         feed(assembler, *(wire.streamed_insert(8, "2") for _ in range(100)), STOP)
         assert log.spilled > before
         feed(assembler, wire.stream_abort(7, 8))
         assert log.spilled == before
-        assert log._file is not None
-        assert os.fstat(log._file.fileno()).st_size == before
+        assert log.file is not None
+        assert os.fstat(log.file.fileno()).st_size == before
 
 
 def test_a_large_transaction_takes_no_more_memory_than_the_limit() -> None:

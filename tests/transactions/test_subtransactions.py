@@ -59,4 +59,4 @@ def test_a_million_subtransactions_take_sixteen_bytes_each() -> None:
     assert len(subject) == 20_000
     assert subject.abort(TransactionId(10 + 20_000)) == (20_000, 0)
     assert subject.abort(TransactionId(10 + 20_000)) is None
-    assert sum(part.itemsize for part in (subject._offsets, subject._changes, subject._relations)) == 16
+    assert sum(part.itemsize for part in (subject.offsets, subject.changes, subject.relations)) == 16

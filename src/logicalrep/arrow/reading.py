@@ -59,7 +59,7 @@ def committed_batches(
     form = form or feed_form()
     chunks = _chunks(message_batches_of(messages), form, is_capture=is_capture)
     if decoder.encoding != "utf-8":
-        yield from _assemble(chunks.rest(), decoder, form, row_maker(Decoder(1), form, start, end), start)
+        yield from assembled(chunks.rest(), decoder, form, row_maker(Decoder(1), form, start, end), start)
         return
     maker = row_maker(decoder, form, start, end)
     for chunk in chunks:
@@ -68,7 +68,7 @@ def committed_batches(
         except UnsupportedError as error:
             chunks.put_back(chunk[error.index :])
             break
-    yield from _assemble(chunks.rest(), decoder, form, maker, start)
+    yield from assembled(chunks.rest(), decoder, form, maker, start)
 
 
 def _chunks(batches: Iterator[MessageBatch], form: RowForm, *, is_capture: bool) -> Batching:
@@ -77,7 +77,7 @@ def _chunks(batches: Iterator[MessageBatch], form: RowForm, *, is_capture: bool)
     return Batching(batches, form.rows_per_record_batch, None)
 
 
-def _assemble(
+def assembled(
     batches: Iterator[MessageBatch], decoder: Decoder, form: RowForm, maker: RowMaker, start: Lsn | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of the rest of a session, of which the maker has read the beginning."""

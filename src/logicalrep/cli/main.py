@@ -52,7 +52,7 @@ class StatementError(LogicalRepError):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command. Returns the exit code: 0 for success, 1 for invalid input, 2 for invalid arguments."""
-    parser = _parser()
+    parser = argument_parser()
     options, unknown = parser.parse_known_args(arguments)
     if options.command is None:
         parser.print_help(sys.stderr)
@@ -113,7 +113,7 @@ def _nearest(text: str, parser: argparse.ArgumentParser) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _parser() -> argparse.ArgumentParser:
+def argument_parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="logicalrep",
         description="Read PostgreSQL's logical replication (the pgoutput plugin), and keep tables from it.",

@@ -69,7 +69,7 @@ def _verify(options: argparse.Namespace) -> int:
     for verdict in found:
         results[verdict.result] += 1
         rows += verdict.rows
-        lines = [_json(verdict)] if options.json else _lines(verdict, style)
+        lines = [verdict_json(verdict)] if options.json else verdict_lines(verdict, style)
         print("\n".join(lines), flush=True)
     if options.json:
         print(json.dumps({"tables": sum(results.values()), "rows": rows, **{key: results[key] for key in _CODES}}))
@@ -79,7 +79,7 @@ def _verify(options: argparse.Namespace) -> int:
     return next((_CODES[key] for key in ("different", "undecided") if results[key]), 0)
 
 
-def _json(verdict: Verdict) -> str:
+def verdict_json(verdict: Verdict) -> str:
     return visible_json(
         {
             "table": str(verdict.table),
@@ -96,7 +96,7 @@ def _json(verdict: Verdict) -> str:
     )
 
 
-def _lines(verdict: Verdict, style: TerminalStyle) -> list[str]:
+def verdict_lines(verdict: Verdict, style: TerminalStyle) -> list[str]:
     if verdict.result == "equal":
         return [visible(f"{verdict.table}: equal, {verdict.rows:,} rows")]
     if verdict.result == "undecided":

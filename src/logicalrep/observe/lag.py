@@ -56,14 +56,14 @@ class WalHeads:
     def __init__(self) -> None:
         """Begin with nothing."""
         # Those whose end the reader has not reached.
-        self._ahead: deque[tuple[datetime, Lsn]] = deque(maxlen=_MOST_HEADS)
+        self.ahead: deque[tuple[datetime, Lsn]] = deque(maxlen=_MOST_HEADS)
         self._caught_up: datetime | None = None
 
     def record_end(self, time: datetime, end: Lsn) -> None:
         """Take the end of the WAL at a time, which is later than all before."""
-        if self._ahead and self._ahead[-1][1] == end:
-            self._ahead.pop()
-        self._ahead.append((time, end))
+        if self.ahead and self.ahead[-1][1] == end:
+            self.ahead.pop()
+        self.ahead.append((time, end))
 
     def caught_up(self, position: Lsn) -> datetime | None:
         """Return the last time at which all that had committed was before a position; None if that is unknown.
@@ -71,6 +71,6 @@ class WalHeads:
         Args:
             position: the reader has all that committed before it; positions never decrease.
         """
-        while self._ahead and self._ahead[0][1] <= position:
-            self._caught_up = self._ahead.popleft()[0]
+        while self.ahead and self.ahead[0][1] <= position:
+            self._caught_up = self.ahead.popleft()[0]
         return self._caught_up

@@ -140,7 +140,7 @@ class Bars(_SentencePrinter):
 
     def __init__(self, progress: Progress) -> None:
         """Take the display, which is running."""
-        self._progress = progress
+        self.progress = progress
         self._loads: dict[TableName, TaskID] = {}
         self._changes: TaskID | None = None
         self._total = 0
@@ -149,16 +149,16 @@ class Bars(_SentencePrinter):
         """Note that a load has begun, of about this number of rows."""
         self._end(table)
         # The server knows no number before the table's first ANALYZE.
-        self._loads[table] = self._progress.add_task(visible(str(table)), total=rows or None, figures="", estimate=rows)
+        self._loads[table] = self.progress.add_task(visible(str(table)), total=rows or None, figures="", estimate=rows)
 
     def on_rows_copied(self, table: TableName, rows: int) -> None:
         """Note that some more rows are copied."""
         task = self._loads[table]
-        self._progress.advance(task, rows)
-        found = next(each for each in self._progress.tasks if each.id == task)
+        self.progress.advance(task, rows)
+        found = next(each for each in self.progress.tasks if each.id == task)
         rate = found.completed / max(found.elapsed or 0, 0.001)
         estimate = f" of about {found.fields['estimate']:,}" if found.fields["estimate"] else ""
-        self._progress.update(task, figures=f"{found.completed:,.0f}{estimate} rows, {rate:,.0f}/s")
+        self.progress.update(task, figures=f"{found.completed:,.0f}{estimate} rows, {rate:,.0f}/s")
 
     def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
         """Say that a load has ended: its bar makes room for others."""
@@ -166,20 +166,20 @@ class Bars(_SentencePrinter):
         super().on_load_ended(table, rows, seconds)
 
     def _print(self, text: str) -> None:
-        self._progress.console.print(visible(text), markup=False, highlight=False)
+        self.progress.console.print(visible(text), markup=False, highlight=False)
 
     def _end(self, table: TableName) -> None:
         task = self._loads.pop(table, None)
         if task is not None:
-            self._progress.remove_task(task)
+            self.progress.remove_task(task)
 
     def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Note that a batch is applied."""
         if self._changes is None:
-            self._changes = self._progress.add_task("changes", total=None, figures="")
+            self._changes = self.progress.add_task("changes", total=None, figures="")
         self._total += changes
         rate = changes / max(seconds, 0.001)
-        self._progress.update(
+        self.progress.update(
             self._changes,
             figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_moment(committed)}; {_behind(lag, committed)}",
         )

@@ -132,7 +132,7 @@ class ChangeReceiver(SlotReceiver):
         for changes in self.traffic.time_decoding(self._decoder.changes(transactions)):
             with self._changed:
                 self._open.add(changes, in_memory=not self.is_full)
-            self._replication.report_in_time()
+            self.replication.report_in_time()
         self._finish()
 
     def _decide(self, decision: Decision) -> None:
@@ -142,13 +142,13 @@ class ChangeReceiver(SlotReceiver):
     def _end_round(self) -> None:
         self._finish()
         self._acknowledge()
-        if self._begins_after is not None and self._replication.acknowledged >= self._begins_after:
-            self._replication.begin_again()
+        if self._begins_after is not None and self.replication.acknowledged >= self._begins_after:
+            self.replication.begin_again()
             self._begins_after = None
         self._wait_for_room()
 
     def _acknowledge(self) -> None:
-        self._replication.acknowledge(self._acknowledged)
+        self.replication.acknowledge(self._acknowledged)
 
     def _has_room(self) -> bool:
         return not self.is_full
@@ -157,7 +157,7 @@ class ChangeReceiver(SlotReceiver):
         with self._changed:
             self._whole.append(self._open)
             self._open = RowBuffer()
-            position = self._replication.position
+            position = self.replication.position
             if position > self._position or self._whole.has_changes:
                 self._position = position
                 self._changed.notify_all()

@@ -138,7 +138,7 @@ def _replicate(
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
         while True:
             try:
-                _follow(settings, storage, observer, observed, stop, engine)
+                follow(settings, storage, observer, observed, stop, engine)
                 return
             except EngineEndedError as error:
                 ended.append(time.monotonic())
@@ -147,7 +147,7 @@ def _replicate(
                 observer.on_warning(f"{error.description}; it is started again, and the tables go on where they are")
 
 
-def _follow(
+def follow(
     settings: ReplicateSettings,
     storage: Storage,
     observer: Observer,

@@ -80,7 +80,7 @@ class ConnectError(LogicalRepError, psycopg.OperationalError):
         return type(self)(f"{self.description}; tried for {seconds:.1f} s", code=self.code) if self.patience else self
 
 
-_PATIENCE = 10.0
+PATIENCE_OF_FIRST = 10.0
 """The longest time for retries where a server answers and refuses a first connection, in seconds."""
 
 _PATIENCE_OF_COMMAND = 30.0
@@ -245,12 +245,12 @@ class ConnectionSettings:
         elif pgconn is not None and pgconn.used_password:
             # The password is most likely wrong, so it is not sent again; a command may print another one.
             found = ConnectError(words, code="CONNECTION_REFUSED")
-            found.patience = math.inf if self._chooses_servers else _PATIENCE if self.password_command else 0
+            found.patience = math.inf if self._chooses_servers else PATIENCE_OF_FIRST if self.password_command else 0
         elif isinstance(error, psycopg.errors.ConnectionTimeout) or not _answers(conninfo):
             found = ConnectError(words)
         else:
             found = ConnectError(words, code="CONNECTION_REFUSED")
-            found.patience = math.inf if self._chooses_servers else _PATIENCE
+            found.patience = math.inf if self._chooses_servers else PATIENCE_OF_FIRST
         if make_conninfo("", **self._parameters) in _right:
             found.patience = math.inf
         return found
@@ -281,7 +281,7 @@ def _password_of(command: str) -> str:
     except UnicodeDecodeError:
         why = "what it prints is no text"
     found = ConnectError(f"--password-command gives no password: {why}", code="PASSWORD_COMMAND")
-    found.patience = _PATIENCE
+    found.patience = PATIENCE_OF_FIRST
     raise found
 
 

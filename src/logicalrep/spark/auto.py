@@ -58,20 +58,20 @@ class AutoStreamReader(SlotStreamReader):
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         self._peek = PeekStreamReader(replace(options, mode="peek", two_phase=False), schema, self)
-        self._walsender = self._by_walsender(options)
+        self.walsender = self._by_walsender(options)
         # The walsender reads if the first is true, else peek; the others say which of them can.
         self._receives = False
         self._can_peek = self._can_receive = True
         self._knows = False
         self._has_end = False
-        self._next_check = 0.0
+        self.next_check = 0.0
 
     # In the driver
 
     def initialOffset(self) -> Offset:
         """Return the slot's position; create the slot if the options say so."""
         self._find_modes({})
-        offset = self._peek.initialOffset() if self._can_peek else self._walsender.initialOffset()
+        offset = self._peek.initialOffset() if self._can_peek else self.walsender.initialOffset()
         self.position = position_of(offset)
         return offset
 
@@ -85,7 +85,7 @@ class AutoStreamReader(SlotStreamReader):
         offset = self._latest(start, limit)
         # Spark 4.0 and 4.1 may ask once, for everything.
         is_rest = not HAS_ADMISSION_CONTROL or position == position_of(offset)
-        if self._receives and self._walsender.has_let_go and is_rest:
+        if self._receives and self.walsender.has_let_go and is_rest:
             # A transaction comes that is too large for tasks.
             self._leave("a transaction is too large to be sent to the executors within their tasks")
             offset = self._latest(start, limit)
@@ -99,7 +99,7 @@ class AutoStreamReader(SlotStreamReader):
     def prepareForTriggerAvailableNow(self) -> None:
         """Note the end of the WAL, up to which the query reads."""
         self._has_end = True
-        for reader in (self._peek, self._walsender):
+        for reader in (self._peek, self.walsender):
             reader.prepareForTriggerAvailableNow()
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
@@ -109,9 +109,9 @@ class AutoStreamReader(SlotStreamReader):
         if self.position is None or self.position.lsn < last.lsn:
             self.position = last
         if not self._can_peek:
-            return self._walsender.partitions(start, end)
-        if self._receives and self._walsender.has_all_of(first.lsn, last.lsn):
-            found = self._walsender.carry(start, end)
+            return self.walsender.partitions(start, end)
+        if self._receives and self.walsender.has_all_of(first.lsn, last.lsn):
+            found = self.walsender.carry(start, end)
             if found is not None:
                 return found
             self._leave("a batch is too large to be sent to the executors within their tasks")
@@ -127,11 +127,11 @@ class AutoStreamReader(SlotStreamReader):
     def stop(self) -> None:
         """End the receiver and close the connections."""
         # The connection is that of all three.
-        self._walsender.stop()
+        self.walsender.stop()
 
     @property
     def _reader(self) -> PeekStreamReader | WalsenderStreamReader:
-        return self._walsender if self._receives else self._peek
+        return self.walsender if self._receives else self._peek
 
     def _by_walsender(self, options: SourceOptions) -> WalsenderStreamReader:
         return WalsenderStreamReader(replace(options, mode="walsender"), self._schema, self)
@@ -145,8 +145,8 @@ class AutoStreamReader(SlotStreamReader):
         self._table.go_on_from(offset or {})
         if self._knows:
             return
-        slot = self._run(lambda connection: find_slot(connection, self._slot))
-        major = self._run(server_major)
+        slot = self.run(lambda connection: find_slot(connection, self._slot))
+        major = self.run(server_major)
         if self._options.two_phase or (slot is not None and slot.two_phase):
             self._stay_with_walsender("only a walsender sends prepared transactions when they are prepared")
         elif major < 11:
@@ -162,22 +162,22 @@ class AutoStreamReader(SlotStreamReader):
         """Read by the walsender alone, through a spool that takes transactions of any size."""
         folder = self._options.spool or default_folder()
         log.info("slot %s: read by walsender through the folder %s: %s", self._slot, folder, reason)
-        self._walsender = self._by_walsender(replace(self._options, spool=folder))
+        self.walsender = self._by_walsender(replace(self._options, spool=folder))
         self._can_peek, self._receives = False, True
 
     def _choose(self, start: Mapping[str, object] | None, position: WalPosition | None) -> None:
         """Change the reader if the other one suits the slot's state better."""
-        if not (self._can_peek and self._can_receive) or position is None or time.monotonic() < self._next_check:
+        if not (self._can_peek and self._can_receive) or position is None or time.monotonic() < self.next_check:
             # The first batch of a new query on Spark 4.0 and 4.1 may be one of Trigger.AvailableNow: peek is faster.
             return
         prefers_walsender = self._options.mode == "walsender"
-        if self._receives and (prefers_walsender or self._walsender.is_idle):
+        if self._receives and (prefers_walsender or self.walsender.is_idle):
             return
         slot = self._query_slot()
         suits = suits_peek(slot, position.lsn, receives=self._receives, has_end=self._has_end)
         if self._receives:
-            self._next_check = time.monotonic() + PAUSE
-            if suits and not self._walsender.has_let_go:
+            self.next_check = time.monotonic() + PAUSE
+            if suits and not self.walsender.has_let_go:
                 self._leave(f"it is {slot.sent_up_to - position.lsn} bytes behind the server")
         elif (prefers_walsender or not suits) and self._try_walsender():
             log.info(
@@ -197,21 +197,21 @@ class AutoStreamReader(SlotStreamReader):
             # A connection for queries was there a moment ago.
             reason = str(error).strip()
             warn([f"Slot {self._slot} is read by peek alone, as the server gives no walsender: {reason}"])
-            self._next_check = time.monotonic() + _WITHOUT_WALSENDER
+            self.next_check = time.monotonic() + _WITHOUT_WALSENDER
             return False
         return True
 
     def _leave(self, reason: str) -> None:
         """Let the receiver leave the slot, which is read by peek from now on."""
         log.info("slot %s: read by peek, as %s", self._slot, reason)
-        self._walsender.leave()
+        self.walsender.leave()
         self._receives = False
 
     # In an executor
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a partition."""
-        reader = self._peek if isinstance(partition, SlotRange) else self._walsender
+        reader = self._peek if isinstance(partition, SlotRange) else self.walsender
         return reader.read(partition)
 
 

@@ -49,7 +49,7 @@ def check_executors(spark: SparkSession) -> None:
     if is_connect(spark):
         functions = importlib.import_module("pyspark.sql.connect.functions")
         add_tag, remove_tag, cancel = spark.addTag, spark.removeTag, spark.interruptTag
-    elif _are_of_this_python(spark):
+    elif are_of_this_python(spark):
         return
     else:
         functions = importlib.import_module("pyspark.sql.functions")
@@ -88,7 +88,7 @@ def check_executors(spark: SparkSession) -> None:
         )
 
 
-def _are_of_this_python(spark: SparkSession) -> bool:
+def are_of_this_python(spark: SparkSession) -> bool:
     """Return whether the driver is the only executor, and its workers run this interpreter."""
     context = spark.sparkContext
     is_local = str(context.master).partition("[")[0] == "local"

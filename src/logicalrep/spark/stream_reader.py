@@ -46,11 +46,11 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._slot = options.the_slot
         if shared is None:
             self._table = TableIdentity(options)
-            self._driver = Driver(options, self._table.query, locks=locks)
+            self.driver = Driver(options, self._table.query, locks=locks)
             self._pace = Pace(options.target_seconds)
             self._commits = Commits()
         else:
-            self._table, self._driver, self._pace = shared._table, shared._driver, shared._pace
+            self._table, self.driver, self._pace = shared._table, shared.driver, shared._pace
             self._commits = shared._commits
         self.position: WalPosition | None = None
         """The newest offset known to be planned; None right after a start from a checkpoint."""
@@ -67,11 +67,11 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def stop(self) -> None:
         """Close the connection."""
-        self._driver.stop()
+        self.driver.stop()
 
-    def _run(self, action: Callable[[Connection], _Result]) -> _Result:
+    def run(self, action: Callable[[Connection], _Result]) -> _Result:
         log_to_standard_error()
-        return self._driver.run(action)
+        return self.driver.run(action)
 
     def _is_in_checkpoint(self, start: Lsn) -> bool:
         """Return whether everything before the start of the next batch may be acknowledged."""
@@ -81,11 +81,11 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _record_request(self, start: Mapping[str, object] | None) -> None:
         """Note that Spark asks for the batch from `start` on: it has ended the one before."""
         self._pace.end_batch()
-        if self._driver.monitor is not None:
-            self._driver.monitor.record_request()
+        if self.driver.monitor is not None:
+            self.driver.monitor.record_request()
         if start is None and self.position is None:
             # Spark 4.0 and 4.1 ask so for a new query, before they call initialOffset.
-            self._run(lambda connection: ensure_slot(connection, self._options.needs))
+            self.run(lambda connection: ensure_slot(connection, self._options.needs))
 
     def _offset(self, position: WalPosition) -> Offset:
         return offset_of(position, slot=self._slot, relation_id=self._table.relation_id)
@@ -96,7 +96,7 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return query_slot(connection, self._slot).confirmed
 
     def _query_slot(self) -> Slot:
-        return self._run(lambda connection: query_slot(connection, self._slot))
+        return self.run(lambda connection: query_slot(connection, self._slot))
 
     def _sent_up_to(self) -> Lsn:
-        return self._run(lambda connection: query_sent_end(connection, self._slot))
+        return self.run(lambda connection: query_sent_end(connection, self._slot))

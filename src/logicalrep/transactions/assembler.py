@@ -86,7 +86,7 @@ class Assembler:
         self._deliveries = Deliveries(
             after or ResumeToken(), relations, self._session_relations, self._area, hand_on_prepared=hand_on_prepared
         )
-        self._streams: dict[TransactionId, OpenTransaction] = {}
+        self.streams: dict[TransactionId, OpenTransaction] = {}
         # The transaction whose messages arrive: between Begin and Commit, Begin Prepare and Prepare, or in a segment.
         self._block: OpenTransaction | None = None
 
@@ -97,7 +97,7 @@ class Assembler:
             TransactionError: the message cannot come here.
             OSError: a temporary file could not be written.
         """
-        return _HANDLERS[message.tag](self, message, lsn)
+        return HANDLERS[message.tag](self, message, lsn)
 
     def feed_rows(self, arrived: UnboundRows) -> int:
         """Take consecutive rows without `feed` for each; return the number of rows taken.
@@ -146,9 +146,9 @@ class Assembler:
         if self._block is not None and self._block.begin is not None:
             self._area.discard(self._block.log)
         self._block = None
-        for stream in self._streams.values():
+        for stream in self.streams.values():
             self._area.discard(stream.log)
-        self._streams.clear()
+        self.streams.clear()
         self._session_relations.clear()
         self._deliveries.reconnect()
 
@@ -175,7 +175,7 @@ class Assembler:
     def close(self) -> None:
         """Drop all undelivered changes."""
         self._block = None
-        self._streams.clear()
+        self.streams.clear()
         self._area.close()
 
     def __enter__(self) -> Self:
@@ -225,12 +225,12 @@ class Assembler:
 
     def _stream_start(self, message: StreamStart, lsn: Lsn) -> tuple[Event, ...]:
         self._outside(message, lsn)
-        stream = self._streams.get(message.xid)
+        stream = self.streams.get(message.xid)
         if message.first_segment:
             if stream is not None:
                 # The server starts it over after a reconnection; no other message announces that.
                 self._area.discard(stream.log)
-            stream = self._streams[message.xid] = OpenTransaction(message.xid, self._area.open(), None)
+            stream = self.streams[message.xid] = OpenTransaction(message.xid, self._area.open(), None)
         elif stream is None:
             raise refused(message, lsn, message.xid, "continues a transaction whose first segment was not sent")
         self._block = stream
@@ -255,11 +255,11 @@ class Assembler:
 
     def _stream_abort(self, message: StreamAbort, lsn: Lsn) -> tuple[Event, ...]:
         self._outside(message, lsn)
-        stream = self._streams.get(message.xid)
+        stream = self.streams.get(message.xid)
         if stream is None:
             return ()
         if message.subxid == message.xid:
-            del self._streams[message.xid]
+            del self.streams[message.xid]
             self._area.discard(stream.log)
             return ()
         start = stream.subtransactions.abort(message.subxid)
@@ -273,7 +273,7 @@ class Assembler:
 
     def _end_stream(self, message: StreamCommit | StreamPrepare, lsn: Lsn) -> OpenTransaction:
         self._outside(message, lsn)
-        stream = self._streams.pop(message.xid, None)
+        stream = self.streams.pop(message.xid, None)
         if stream is None:
             raise refused(message, lsn, message.xid, "ends a transaction that was not streamed")
         return stream
@@ -376,7 +376,7 @@ class Assembler:
 
 
 # Each takes the messages of its tag.
-_HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
+HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
     "B": Assembler._begin,
     "b": Assembler._begin,
     "C": Assembler._commit,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from logicalrep_runtime.visible import visible
 
-_said: set[str] = set()
+SAID: set[str] = set()
 
 
 class _Visible(logging.Filter):
@@ -38,6 +38,6 @@ _log = logger("logicalrep")
 def warn(warnings: Iterable[str]) -> None:
     """Log the warnings that this process has not logged before."""
     for warning in warnings:
-        if warning not in _said:
-            _said.add(warning)
+        if warning not in SAID:
+            SAID.add(warning)
             _log.warning("%s", warning)

@@ -20,20 +20,20 @@ class Subtransactions:
     block that a function entered, so each takes only a few bytes here.
     """
 
-    __slots__ = ("_changes", "_in_order", "_last", "_offsets", "_relations", "_xid")
+    __slots__ = ("_in_order", "_last", "_xid", "changes", "offsets", "relations")
 
     def __init__(self, xid: TransactionId) -> None:
         self._xid = xid
         self._last = xid
         # Sorted by the offset of the subtransaction's id from the top-level transaction's, which precedes all of them.
-        self._offsets = array("I")
-        self._changes = array("Q")
-        self._relations = array("I")
+        self.offsets = array("I")
+        self.changes = array("Q")
+        self.relations = array("I")
         # Whether they appeared in the order of their ids, as nearly always: then those after one lie within it.
         self._in_order = True
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self.offsets)
 
     def appear(self, subxid: TransactionId, changes: int, relations: int) -> None:
         """Note a message's xid, with the number of changes and Relations that the transaction had before it."""
@@ -43,14 +43,14 @@ class Subtransactions:
         if subxid == self._xid:
             return
         offset = self._offset(subxid)
-        index = bisect_left(self._offsets, offset)
-        if index < len(self._offsets):
-            if self._offsets[index] == offset:
+        index = bisect_left(self.offsets, offset)
+        if index < len(self.offsets):
+            if self.offsets[index] == offset:
                 return
             self._in_order = False
-        self._offsets.insert(index, offset)
-        self._changes.insert(index, changes)
-        self._relations.insert(index, relations)
+        self.offsets.insert(index, offset)
+        self.changes.insert(index, changes)
+        self.relations.insert(index, relations)
 
     def abort(self, subxid: TransactionId) -> tuple[int, int] | None:
         """Forget a subtransaction and all that appeared after it.
@@ -58,18 +58,18 @@ class Subtransactions:
         Returns the number of changes and Relations before it; None for one that never appeared.
         """
         offset = self._offset(subxid)
-        index = bisect_left(self._offsets, offset)
-        if index == len(self._offsets) or self._offsets[index] != offset:
+        index = bisect_left(self.offsets, offset)
+        if index == len(self.offsets) or self.offsets[index] != offset:
             return None
-        start = self._changes[index], self._relations[index]
+        start = self.changes[index], self.relations[index]
         self._last = self._xid
         if self._in_order:
-            del self._offsets[index:], self._changes[index:], self._relations[index:]
+            del self.offsets[index:], self.changes[index:], self.relations[index:]
             return start
-        remaining = [at for at in range(len(self._offsets)) if (self._changes[at], self._relations[at]) < start]
-        self._offsets = array("I", (self._offsets[at] for at in remaining))
-        self._changes = array("Q", (self._changes[at] for at in remaining))
-        self._relations = array("I", (self._relations[at] for at in remaining))
+        remaining = [at for at in range(len(self.offsets)) if (self.changes[at], self.relations[at]) < start]
+        self.offsets = array("I", (self.offsets[at] for at in remaining))
+        self.changes = array("Q", (self.changes[at] for at in remaining))
+        self.relations = array("I", (self.relations[at] for at in remaining))
         return start
 
     def _offset(self, subxid: TransactionId) -> int:

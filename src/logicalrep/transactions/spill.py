@@ -100,7 +100,7 @@ class ChangeLog:
         self._length = 0
         self._tail: list[Change | RawRows] = []
         self._on_disk = 0
-        self._file: FileIO | None = None
+        self.file: FileIO | None = None
         self._end = 0
         self._block_firsts = array("Q")
         self._block_offsets = array("Q")
@@ -149,13 +149,13 @@ class ChangeLog:
 
         Raises OSError if the disk is full, for example; unwritten changes stay in memory.
         """
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(buffering=0, prefix="logicalrep-", dir=directory)  # noqa: SIM115
-            self._close = weakref.finalize(self, self._file.close)
+        if self.file is None:
+            self.file = tempfile.TemporaryFile(buffering=0, prefix="logicalrep-", dir=directory)  # noqa: SIM115
+            self._close = weakref.finalize(self, self.file.close)
         self._tail = [chunk for part in self._tail for chunk in _chunks(part)]
         while self._tail:
             block, relations, count = self._next_block()
-            _write(self._file, self._end, block)
+            _write(self.file, self._end, block)
             self._block_firsts.append(self._on_disk)
             self._block_offsets.append(self._end)
             self._block_relations.append(relations)
@@ -240,11 +240,11 @@ class ChangeLog:
         return self._load(self._bytes(index), relations)
 
     def _bytes(self, index: int) -> bytes:
-        if self.closed or self._file is None:
+        if self.closed or self.file is None:
             raise ClosedError("the changes of a closed transaction are gone: read them before it is closed")
         start = self._block_offsets[index]
         end = self._block_offsets[index + 1] if index + 1 < len(self._block_offsets) else self._end
-        return _read(self._file, start, end - start)
+        return _read(self.file, start, end - start)
 
     def _records(self, index: int) -> Iterator[_Record]:
         block = self._bytes(index)
@@ -261,10 +261,10 @@ class ChangeLog:
         index = bisect_right(self._block_firsts, length) - 1
         count, offset = length - self._block_firsts[index], self._block_offsets[index]
         relations = self._block_relations[index]
-        assert self._file is not None
+        assert self.file is not None
         if count and relations is not None:
             block = self._read_rows(index, relations)[:count].dump()
-            _write(self._file, offset, block)
+            _write(self.file, offset, block)
             offset += len(block)
         elif count:
             for _, _, data, _ in islice(self._records(index), count):
@@ -275,7 +275,7 @@ class ChangeLog:
         del self._block_relations[first_dropped:]
         self._on_disk = self._length = length
         self._end = offset
-        self._file.truncate(offset)
+        self.file.truncate(offset)
 
 
 class SpillArea:

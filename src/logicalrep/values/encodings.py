@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from logicalrep_runtime.errors import EncodingError
 
-_CODECS = {
+CODECS = {
     "BIG5": "big5",
     "EUCCN": "gb2312",
     "EUCJIS2004": "euc_jis_2004",
@@ -56,6 +56,6 @@ def python_codec(client_encoding: str) -> str:
     name, and for those without a codec in Python (MULE_INTERNAL, EUC_TW).
     """
     name = "".join(character for character in client_encoding.upper() if character.isalnum())
-    if name not in _CODECS:
+    if name not in CODECS:
         raise EncodingError(f"client_encoding {client_encoding!r} has no Python codec; use UTF8 for the session")
-    return _CODECS[name]
+    return CODECS[name]

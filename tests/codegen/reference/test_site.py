@@ -126,9 +126,9 @@ def test_every_message_has_anchor_picture_table_and_official_link(
                 if not row.is_in(len(protocol.versions)):
                     continue
                 assert f"{anchor}.{row.name}" in pages[name].ids
-                assert row.doc == "" or str(reference._prose(row.doc)) in files[name]
+                assert row.doc == "" or str(reference.prose(row.doc)) in files[name]
                 for text in (row.note, row.page_note):
-                    assert str(reference._prose(text)) in files[name]
+                    assert str(reference.prose(text)) in files[name]
 
 
 def test_the_matrix_knows_new_changed_and_conditional_messages(messages: Protocol) -> None:

@@ -49,7 +49,7 @@ def emit_unformatted(protocols: Iterable[Protocol]) -> dict[Path, str]:
         return {Path(name): text for name, text in texts.items()}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("codegen.emit.package._formatted", unformatted)
+        patch.setattr("codegen.emit.package.formatted", unformatted)
         return codegen.emit.package.emit(protocols)
 
 

@@ -42,7 +42,7 @@ def _files() -> list[Path]:
 @pytest.mark.parametrize("path", _files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_back_end_names_no_modifier(path: Path) -> None:
     text = path.read_text("utf-8")
-    modifiers = {name.replace(" ", "_") for name in layout_reader._MODIFIERS} - _DISTINCT
+    modifiers = {name.replace(" ", "_") for name in layout_reader.MODIFIERS} - _DISTINCT
     ordinary = {name.replace(" ", "_") for name in _ORDINARY}
     distinct = "|".join(sorted(modifiers - ordinary))
     of_rows = "|".join(sorted(ordinary - {"since", "until", "doc", "note", "page_note"}))

@@ -131,10 +131,10 @@ def test_many_files_are_rewritten_in_many_tasks(
 ) -> None:
     mark_in_small_files(monkeypatch)
     monkeypatch.setattr(applying, "MORE_OF_MARKED", 1)
-    monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
-    monkeypatch.setattr(applying, "_OF_PART", 2000)
+    monkeypatch.setattr(applying, "BYTES_OF_A_TASK", 2000)
+    monkeypatch.setattr(applying, "BYTES_OF_A_PART", 2000)
     monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-    monkeypatch.setattr(applying, "_SMALL", 1)
+    monkeypatch.setattr(applying, "SMALL_FILE", 1)
     storage = Storage(str(tmp_path))
     log = new_log(storage, key, mode=mode)
     history = History(key, random.Random(7))
@@ -153,7 +153,7 @@ def test_a_row_moves_many_times_and_keeps_its_large_value(tmp_path: Path) -> Non
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     history.rows.append(("1", "a", None, "the large value"))
-    history._change("insert", None, history.rows[0], ())
+    history.add_change("insert", None, history.rows[0], ())
     apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     history.move(2000)
     apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
@@ -178,7 +178,7 @@ def test_changes_that_the_table_has_make_no_commit(tmp_path: Path) -> None:
 def test_a_row_that_must_be_there_and_is_not_needs_a_resync(tmp_path: Path) -> None:
     log = new_log(Storage(str(tmp_path)), ("id",))
     history = History(("id",), random.Random(1))
-    history._change("delete", ("5", "a", None, None), None, ())
+    history.add_change("delete", ("5", "a", None, None), None, ())
     version = log.version
     with pytest.raises(NeedsResync, match="1 of 1 rows"):
         apply(log, history.take(), Lsn(history.lsn), APP, SequentialEngine())
@@ -245,7 +245,7 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
         for _ in range(150):
             history.step()
         changes = history.take()
-        monkeypatch.setattr(applying, "_MOST_BYTES", changes[0].nbytes // 7)
+        monkeypatch.setattr(applying, "MOST_BYTES", changes[0].nbytes // 7)
         parts = list(in_parts(changes, changes[0].nbytes // 7))
         assert len(parts) > 2
         assert joined([batch for part in parts for batch in part]) == changes[0]
@@ -267,6 +267,6 @@ def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: 
         for _ in range(40):
             history.step()
         kept += history.take()
-        monkeypatch.setattr(applying, "_MOST_BYTES", kept[-1].nbytes // 3)
+        monkeypatch.setattr(applying, "MOST_BYTES", kept[-1].nbytes // 3)
         apply(log, kept, Lsn(history.lsn - 1), APP, SequentialEngine())
         assert rows_at(storage) == history.truth()

@@ -125,11 +125,11 @@ def applied_randomly(
 def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     mark_in_small_files(monkeypatch)
     if request.param:
-        monkeypatch.setattr(applying, "_OF_ONE_TASK", 9000)
-        monkeypatch.setattr(applying, "_OF_PART", 9000)
+        monkeypatch.setattr(applying, "BYTES_OF_A_TASK", 9000)
+        monkeypatch.setattr(applying, "BYTES_OF_A_PART", 9000)
         monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-        monkeypatch.setattr(applying, "_SMALL", 1)
-        monkeypatch.setattr(applying, "_MOST_BYTES", 3000)
+        monkeypatch.setattr(applying, "SMALL_FILE", 1)
+        monkeypatch.setattr(applying, "MOST_BYTES", 3000)
 
 
 @pytest.mark.usefixtures("_sizes")

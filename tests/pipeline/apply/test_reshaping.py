@@ -51,7 +51,7 @@ def changed(log: StoredTable) -> None:
         ("update", None, ("1", "c", None, "big"), ("big",)),
         ("delete", ("2", "b", None, "big"), None, ()),
     ):
-        history._change(op, old, new, unchanged)
+        history.add_change(op, old, new, unchanged)
 
     apply(log, history.pending(), Lsn(1000), APP, SequentialEngine())
 

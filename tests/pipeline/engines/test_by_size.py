@@ -134,7 +134,7 @@ def divmod_of(number: int) -> tuple[int, int]:
 
 
 def test_little_work_has_few_threads_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_size, "_AT_ONCE", 2)
+    monkeypatch.setattr(by_size, "CALLS_AT_ONCE", 2)
     running, most = [0], [0]
     lock, full = threading.Lock(), threading.Event()
 

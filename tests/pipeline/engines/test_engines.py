@@ -114,10 +114,10 @@ def test_nothing_of_a_shared_value_stays_after_a_kill(
 
 
 def test_many_files_of_a_table_are_rewritten(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
-    monkeypatch.setattr(applying, "_OF_PART", 2000)
+    monkeypatch.setattr(applying, "BYTES_OF_A_TASK", 2000)
+    monkeypatch.setattr(applying, "BYTES_OF_A_PART", 2000)
     monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-    monkeypatch.setattr(applying, "_SMALL", 1)
+    monkeypatch.setattr(applying, "SMALL_FILE", 1)
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(7))

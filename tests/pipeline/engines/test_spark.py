@@ -77,7 +77,7 @@ def test_a_java_that_ends_again_and_again_ends_the_command(
         clock[0] += 4000 if starts == 2 else 100
         raise EngineEndedError("its Java has ended")
 
-    monkeypatch.setattr(replicating, "_follow", follow)
+    monkeypatch.setattr(replicating, "follow", follow)
     settings = ReplicateSettings(dsn=ConnectionSettings("dbname=x"), to=str(tmp_path))
     with pytest.raises(EngineEndedError, match=r"\[JAVA_ENDED\]"):
         replicating.replicate_with(settings, Observer())

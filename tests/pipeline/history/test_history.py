@@ -53,7 +53,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         "INSERT INTO t VALUES (3, 'again', 'small')",
     )
     # Rows are compared in several parts after a load.
-    monkeypatch.setattr(matching, "_AT_ONCE", 1000)
+    monkeypatch.setattr(matching, "BYTES_AT_ONCE", 1000)
     with monkeypatch.context() as killed:
         # Both companion tables have the batch, the table itself has not.
         killed.setattr(table_writer, "apply", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.load.copying import _limit_rate
+from logicalrep.pipeline.load.copying import limit_rate
 from logicalrep.pipeline.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.run_context import RunContext
@@ -475,7 +475,7 @@ def test_a_rate_is_kept_by_few_sleeps(clock: list[float], monkeypatch: pytest.Mo
 
     monkeypatch.setattr(time, "sleep", sleep)
     before = clock[0]
-    assert len(list(_limit_rate((bytes(100) for _ in range(10_000)), 1e6))) == 10_000
+    assert len(list(limit_rate((bytes(100) for _ in range(10_000)), 1e6))) == 10_000
     assert clock[0] - before == pytest.approx(1, abs=0.02)
     assert len(sleeps) <= 100
 

@@ -247,7 +247,7 @@ def test_status_while_a_table_loads(
         "ANALYZE large",
     )
     # Parts of one small range each, at a rate that leaves time to look at them.
-    monkeypatch.setattr("logicalrep.pipeline.load.loading._RANGES", 1)
+    monkeypatch.setattr("logicalrep.pipeline.load.loading.RANGES_A_TASK", 1)
     where = ["--dsn", db18.dsn, "--to", str(tmp_path)]
     began = datetime.now(UTC)
     with replicate_meanwhile(db18, tmp_path, load_rate=0.04, load_sessions=1) as caught_up:

@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.table_changes import TableChanges
-from logicalrep.cli.verify import _json
+from logicalrep.cli.verify import verdict_json
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.formats.stored_table import application_id
@@ -221,7 +221,7 @@ def test_status_and_verify_print_their_keys() -> None:
     )
     row = {"id": "1"}
     verdict = Verdict(TableName("public", "t"), "different", 3, 1, True, (Difference("changed", row, row, row),), "r")
-    assert json.loads(_json(verdict)) == json.loads(
+    assert json.loads(verdict_json(verdict)) == json.loads(
         """{
           "table": "public.t", "result": "different", "rows": 3, "differing": 1, "is_least": true,
           "examples": [{"kind": "changed", "key": {"id": "1"}, "server": {"id": "1"}, "destination": {"id": "1"}}],

@@ -236,7 +236,7 @@ def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> Non
         log = open_table(Storage(str(tmp_path)), f"public/{name}")
         assert log is not None
         is_last = pa.array([False] * (verdict.rows - 1) + [True])
-        rewrite(tmp_path, name, lambda rows, is_last=is_last: _raised(rows, is_last).slice(1))
+        rewrite(tmp_path, name, lambda rows, is_last=is_last: raised(rows, is_last).slice(1))
     after = verdicts(db, tmp_path)
     assert after.keys() == before.keys() == {
         "; DROP TABLE parted; --", "above", "below", "by_char", "by_number", "by_other", "by_text", "by_time", "parted",
@@ -250,7 +250,7 @@ def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> Non
     assert db.value(f"SELECT count(*) FROM by_time WHERE {condition}") == 1
 
 
-def _raised(rows: pa.Table, is_wanted: pa.Array) -> pa.Table:
+def raised(rows: pa.Table, is_wanted: pa.Array) -> pa.Table:
     at = rows.schema.get_field_index("v")
     values = pc.if_else(is_wanted, pc.add(rows.column("v"), 1000), rows.column("v"))
     return rows.set_column(at, rows.schema.field(at), values.cast(pa.int32()))

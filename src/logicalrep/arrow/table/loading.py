@@ -30,7 +30,7 @@ def load(data: Bytes, relations: Sequence[RelationRows]) -> list[Rows]:
         ValueError: a column has more than 2 GiB of text.
     """
     there = [(reader, found) for reader, found in relations if len(found.rows)]
-    loaded = iter(_by_kernels(data, there) if there else ())
+    loaded = iter(loaded_by_kernels(data, there) if there else ())
     return [
         reader.rows(found, next(loaded) if len(found.rows) else _nothing(reader, found)) for reader, found in relations
     ]
@@ -42,7 +42,7 @@ def _nothing(reader: RowReader, found: FoundRows) -> LoadedColumns:
     return LoadedColumns(arrays, lambda index: pa.py_buffer(bytes(found.count)), {})
 
 
-def _by_kernels(data: Bytes, relations: Sequence[RelationRows]) -> list[LoadedColumns]:
+def loaded_by_kernels(data: Bytes, relations: Sequence[RelationRows]) -> list[LoadedColumns]:
     """Read all relations' rows with the compiled loaders, column by column."""
     # Imported late: importing the compiled loops takes a while.
     from logicalrep.arrow.kernels.finding import RowCells

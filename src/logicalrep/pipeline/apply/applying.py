@@ -30,15 +30,15 @@ from logicalrep.pipeline.storage.storage import Storage, below
 from logicalrep.transactions.tags import TRUNCATE
 from logicalrep_runtime.scalars import Lsn
 
-_OF_ONE_TASK = LITTLE
+BYTES_OF_A_TASK = LITTLE
 """The most bytes of files that the task which reduces the changes also rewrites: more may be for another engine."""
-_OF_PART = 32 << 20
+BYTES_OF_A_PART = 32 << 20
 """About the bytes of files that each of several tasks rewrites."""
 MORE_OF_MARKED = 8
 """So many bytes of files are one byte's work where few of the rows go, and are marked: little of a file is read."""
-_MOST_BYTES = 48 << 20
+MOST_BYTES = 48 << 20
 """The most bytes of changes that a task reduces at once, unless one row has more."""
-_SMALL = 2 << 20
+SMALL_FILE = 2 << 20
 """The most bytes of a file that is written anew for new rows to be in it."""
 
 
@@ -87,9 +87,9 @@ def apply(
     refuse_unreadable(later)
     files = dict(stored.files)
     count = written = 0
-    for part in _apart(in_parts(later, _MOST_BYTES), stored.table.form):
+    for part in _apart(in_parts(later, MOST_BYTES), stored.table.form):
         # A part finds the files of those before it, which are in no version of the table.
-        task = _ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part, may_lack_rows)
+        task = ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part, may_lack_rows)
         done = _apply_part(task, engine)
         before, gone = files, {file.path for file in done.removed}
         files = {path: file for path, file in before.items() if path not in gone}
@@ -138,17 +138,17 @@ def _apart(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[Chan
             yield others
 
 
-def _apply_part(work: _ApplyTask, engine: Engine) -> Rewritten:
+def _apply_part(work: ApplyTask, engine: Engine) -> Rewritten:
     if work.table.form in END and work.changes[0].ops[0] == TRUNCATE:
         return _end_all_rows(work, engine)
     done = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))
     return _rewrite_in_parts(work, done, engine) if isinstance(done, Reduced) else done
 
 
-def _end_all_rows(work: _ApplyTask, engine: Engine) -> Rewritten:
+def _end_all_rows(work: ApplyTask, engine: Engine) -> Rewritten:
     files = sorted(work.files, key=lambda file: -file.size)
     size = sum(file.size for file in files)
-    count = -(-size // _OF_PART)
+    count = -(-size // BYTES_OF_A_PART)
     position = Positions.of(work.changes[0])
     endings = [Ending(work.storage, work.folder, work.table, files[number::count], position) for number in range(count)]
     done = engine.run(end_all, endings, size)
@@ -158,7 +158,7 @@ def _end_all_rows(work: _ApplyTask, engine: Engine) -> Rewritten:
 
 
 @dataclass(frozen=True)
-class _ApplyTask:
+class ApplyTask:
     storage: Storage
     folder: str
     table: TableSpec
@@ -167,7 +167,7 @@ class _ApplyTask:
     may_lack_rows: bool
 
 
-def _reduce_and_rewrite(work: _ApplyTask) -> Rewritten | Reduced:
+def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
     """Reduce the changes, and apply them too if that is little work."""
     if work.table.form == "changes":
         return Rewritten(_change_files(work), [], 0)
@@ -177,20 +177,20 @@ def _reduce_and_rewrite(work: _ApplyTask) -> Rewritten | Reduced:
     except SchemaMismatchError as error:
         raise OtherShape(error.description) from None
     files = _candidates(work, effect)
-    is_much = _work_on(work, effect, files) > _OF_ONE_TASK
+    is_much = _work_on(work, effect, files) > BYTES_OF_A_TASK
     if is_much and work.table.key is not None and not effect.replaces_all:
         return effect
     return _checked(work, effect, [rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True))])
 
 
-def _work_on(work: _ApplyTask, effect: Reduced, files: Sequence[DataFile]) -> int:
+def _work_on(work: ApplyTask, effect: Reduced, files: Sequence[DataFile]) -> int:
     """Return the bytes of files to be rewritten that are as much work as what is done to these."""
     size, rows = sum(file.size for file in files), sum(file.rows for file in work.files)
     is_little = work.table.marks_rows and rewriting.MOST_MARKED * len(effect.gone) < rows
     return size // MORE_OF_MARKED if is_little else size
 
 
-def _change_files(work: _ApplyTask) -> list[DataFile]:
+def _change_files(work: ApplyTask) -> list[DataFile]:
     """Write the changes themselves."""
     stored = work.table.stored
     try:
@@ -200,11 +200,11 @@ def _change_files(work: _ApplyTask) -> list[DataFile]:
     return write_rows(work.storage, work.folder, pa.Table.from_batches(batches, stored))
 
 
-def _rewrite_in_parts(work: _ApplyTask, effect: Reduced, engine: Engine) -> Rewritten:
+def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine) -> Rewritten:
     """Rewrite many files in tasks, each with a part of about the same size."""
     files = sorted(_candidates(work, effect), key=lambda file: -file.size)
     size = _work_on(work, effect, files)
-    count = -(-size // _OF_PART)
+    count = -(-size // BYTES_OF_A_PART)
     parts = [files[number::count] for number in range(count)]
     # Large rows stay in this process.
     runner = SequentialEngine() if effect.rows.nbytes > MOST_SENT else engine
@@ -221,7 +221,7 @@ def _rewrite_in_parts(work: _ApplyTask, effect: Reduced, engine: Engine) -> Rewr
 
 
 def _rewriting(
-    work: _ApplyTask,
+    work: ApplyTask,
     effect: Reduced,
     shared: Shared[Reduced],
     files: Sequence[DataFile],
@@ -234,7 +234,7 @@ def _rewriting(
         small = [
             file
             for file in work.files
-            if file.size <= (rewriting.SMALL_TO_MARK if marks else _SMALL)
+            if file.size <= (rewriting.SMALL_TO_MARK if marks else SMALL_FILE)
             and may_be_there(file, work.table.form)
             and (file in files or file not in of_all)
         ]
@@ -245,7 +245,7 @@ def _rewriting(
     return Rewriting(work.storage, work.folder, work.table, files, shared, writes_new, grown, returns_rows)
 
 
-def _checked(work: _ApplyTask, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:
+def _checked(work: ApplyTask, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:
     found, expected = sum(part.found for part in parts), effect.expected
     if found != expected and not work.may_lack_rows:
         raise MissingRows(
@@ -258,7 +258,7 @@ def _checked(work: _ApplyTask, effect: Reduced, parts: Sequence[Rewritten]) -> R
     return Rewritten([file for part in parts for file in part.added], removed, found)
 
 
-def _candidates(work: _ApplyTask, effect: Reduced) -> list[DataFile]:
+def _candidates(work: ApplyTask, effect: Reduced) -> list[DataFile]:
     """Return the files that may have rows which are gone, by the bounds of their keys."""
     if effect.replaces_all or not len(effect.gone):
         return []

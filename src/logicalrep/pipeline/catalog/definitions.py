@@ -229,7 +229,7 @@ def query_catalog_tables(
             links[top].append((oid, above, link))
     relations = [*oids, *(oid for found in files.values() for oid, _ in found if oid not in tables)]
     written = dict(rows(_WRITTEN, relations))
-    missing = _missing(rows(_MISSING, relations) if major >= 11 else (), files)
+    missing = missing_columns(rows(_MISSING, relations) if major >= 11 else (), files)
     parts: dict[int, list[TypePart]] = {oid: [] for oid in oids}
     # Multiranges exist since PostgreSQL 14.
     of_ranges = "type.oid IN (rngtypid, rngmultitypid)" if major >= 14 else "type.oid = rngtypid"
@@ -298,7 +298,7 @@ def _query_entries(
     return entries, lists
 
 
-def _missing(
+def missing_columns(
     rows: Collection[tuple[int, str, str]], files: Mapping[int, list[tuple[int, int]]]
 ) -> dict[int, dict[str, frozenset[str | None]]]:
     of_files: dict[int, dict[str, str]] = defaultdict(dict)

@@ -48,7 +48,7 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
         source = before.by_number.get((attnum, has_texts))
         if source is not None:
             sources[column.name] = source.name
-            if not _keeps_texts(before, source, table, column):
+            if not keeps_texts(before, source, table, column):
                 raise NeedsResync(f"the type of its column {column.name} changed")
             if column.refuses > source.refuses:
                 raise NeedsResync(f"its column {column.name} may have NULL for values that it has to have now")
@@ -65,7 +65,7 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
     return Evolution(table, sources, defaults)
 
 
-def _keeps_texts(before: TableSpec, source: WrittenColumn, table: TableSpec, column: WrittenColumn) -> bool:
+def keeps_texts(before: TableSpec, source: WrittenColumn, table: TableSpec, column: WrittenColumn) -> bool:
     """Return whether values that no statement wrote anew have the same texts in another type."""
     types = {each.relation.columns[at.ordinal].type_id for each, at in ((before, source), (table, column))}
     if len(types) > 1 and types != _TEXTS:
@@ -74,10 +74,10 @@ def _keeps_texts(before: TableSpec, source: WrittenColumn, table: TableSpec, col
         return True
     # A decimal that the settings give to a numeric without a bound has more or fewer digits than the server's text.
     is_by_modifier = before.relation.columns[source.ordinal].type_modifier != -1
-    return is_by_modifier and _is_wider(source, column.type)
+    return is_by_modifier and is_wider(source, column.type)
 
 
-def _is_wider(before: WrittenColumn, after: pa.DataType) -> bool:
+def is_wider(before: WrittenColumn, after: pa.DataType) -> bool:
     """Return whether values keep their text in another type."""
     if not pa.types.is_decimal(before.type):
         return False

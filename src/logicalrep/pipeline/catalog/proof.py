@@ -210,7 +210,7 @@ class _Candidate(NamedTuple):
     """Its name and type where nothing wrote its row since; None where it may have had any."""
 
 
-class _Ways(NamedTuple):
+class Ways(NamedTuple):
     """The ways to read the first columns of a message."""
 
     ways: int
@@ -229,9 +229,9 @@ def reading(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tup
     the first `v` or the second, and so it has no reading. A message of `id` alone has the reading `(1,)`.
     """
     # By the number of columns that are read, and by whether a later column was not there yet.
-    found = {(0, False): _Ways(1, ())}
+    found = {(0, False): Ways(1, ())}
     for candidate in _candidates(before, now):
-        further: dict[tuple[int, bool], _Ways] = {}
+        further: dict[tuple[int, bool], Ways] = {}
         for (count, is_over), so_far in found.items():
             steps = [] if candidate.is_there else [((count, is_over or candidate.is_new), so_far.numbers)]
             column = relation.columns[count] if count < len(relation.columns) else None
@@ -240,7 +240,7 @@ def reading(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tup
                 steps.append(((count + 1, is_over), (*so_far.numbers, candidate.number)))
             for end, numbers in steps:
                 known = further.get(end)
-                further[end] = _Ways(min(so_far.ways + (known.ways if known else 0), 2), numbers)
+                further[end] = Ways(min(so_far.ways + (known.ways if known else 0), 2), numbers)
         found = further
     ends = [each for (count, _), each in found.items() if count == len(relation.columns)]
     return ends[0].numbers if sum(each.ways for each in ends) == 1 else None

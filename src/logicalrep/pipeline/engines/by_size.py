@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 Moment = Literal["now", "beside", "needed"]
 """The moment at which the other engine starts: before the first work, beside it, or once there is work for it."""
 
-_AT_ONCE = 4
+CALLS_AT_ONCE = 4
 """The most calls of a kind of work that run in this process at the same time, so that its memory is bounded."""
 _CHECK_AGAIN = 0.1
 """The longest time until a call that waits for the other engine sees that it is to end, in seconds."""
@@ -51,7 +51,7 @@ class BySizeEngine:
         self._starting: threading.Thread | None = None
         self._is_starting = threading.Lock()
         # A load at a bounded rate must not keep batches waiting.
-        self._turns: defaultdict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(_AT_ONCE))
+        self._turns: defaultdict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(CALLS_AT_ONCE))
 
     def __enter__(self) -> Self:
         if self._moment == "now":

@@ -143,7 +143,7 @@ class SparkEngine:
         """
         if not items:
             return []
-        return [result_of(each) for each in self._job(function, items, len(items))]
+        return [result_of(each) for each in self.run_job(function, items, len(items))]
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         """Return the function's result for an item: those that come while jobs run are one job then.
@@ -168,7 +168,7 @@ class SparkEngine:
                 with spark_errors(_NO_TASK):
                     # So many parts that all cores have work, also where one item takes longer.
                     parts = min(len(group), 2 * self._context.defaultParallelism)
-                outcomes = self._job(function, [each.item for each in group], parts)
+                outcomes = self.run_job(function, [each.item for each in group], parts)
                 for each, outcome in zip(group, outcomes, strict=True):
                     each.outcome.set_result(outcome)
             except BaseException as error:
@@ -199,7 +199,7 @@ class SparkEngine:
         self._changed.notify_all()
         return group
 
-    def _job(self, function: Callable[[_Item], object], items: Sequence[_Item], parts: int) -> list[Outcome]:
+    def run_job(self, function: Callable[[_Item], object], items: Sequence[_Item], parts: int) -> list[Outcome]:
         with spark_errors(_NO_TASK):
             # With the fair scheduler, a load's tasks and those of a batch take turns: each kind of work has its pool.
             self._context.setLocalProperty("spark.scheduler.pool", function.__module__)

@@ -23,7 +23,7 @@ from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
-_AT_ONCE = 128 << 20
+BYTES_AT_ONCE = 128 << 20
 """About the most bytes of files whose rows are compared at once."""
 
 
@@ -58,7 +58,7 @@ def matched(work: Matching, engine: Engine) -> Matched:
     equal rows as many count.
     """
     size = sum(file.size for file in (*work.old, *work.new))
-    count = size // _AT_ONCE + 1
+    count = size // BYTES_AT_ONCE + 1
     parts = engine.run(_match_part, [_MatchTask(work, number, count) for number in range(count)], size)
     return Matched(
         *(

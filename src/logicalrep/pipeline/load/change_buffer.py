@@ -26,7 +26,7 @@ _BUFFERS = f"{FOLDER}/kept"
 _LOAD_FILE = "load.json"
 _LAST, _OTHER = ".parquet", ".part"
 """The ends of the names of files: of the last one of an LSN, and of others."""
-_AT_ONCE = 64 << 20
+BYTES_AT_ONCE = 64 << 20
 """About the bytes of changes that are applied at once: to rewrite files for each batch could take ever longer."""
 ASKED_FOR = "asked for"
 """The reason of a load that somebody asked for."""
@@ -92,7 +92,7 @@ class ChangeBuffer:
             changes = changes.between(first=int(ends[-1]))
         if changes.first_lsn is None:
             return
-        *others, (rows, properties) = contents(changes, _AT_ONCE)
+        *others, (rows, properties) = contents(changes, BYTES_AT_ONCE)
         # One file cannot have a large transaction. The last one tells the others, and makes all of them whole.
         paths = [self._part(folder, end, secrets.token_hex(8)) for _ in others]
         for path, part in zip(paths, others, strict=True):
@@ -109,9 +109,9 @@ class ChangeBuffer:
             for number, end in enumerate(ends, 1):
                 for changes in self._stored(folder, end):
                     # Two processes may have stored some at the same time.
-                    buffer.add(changes.between(first=int(before)), in_memory=buffer.size < _AT_ONCE)
+                    buffer.add(changes.between(first=int(before)), in_memory=buffer.size < BYTES_AT_ONCE)
                 before = end
-                if number == len(ends) or buffer.size >= _AT_ONCE:
+                if number == len(ends) or buffer.size >= BYTES_AT_ONCE:
                     yield end, together(buffer.parts)
                     buffer = RowBuffer()
         finally:

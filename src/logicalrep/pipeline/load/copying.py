@@ -59,7 +59,7 @@ def copy(part: CopyTask) -> list[DataFile]:
     """
     with part.settings.connect() as connection, part.settings.connect() as now:
         connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
-        with closing(_limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
+        with closing(limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
             batches = (as_loaded(batch, part.table.form) for batch in typed(rows, part.table, part.key))
             return write_batches(part.storage, part.folder, part.table.stored, batches)
 
@@ -103,7 +103,7 @@ _SHORTEST_SLEEP = 0.01
 """The seconds from which on a session that is ahead of its rate sleeps."""
 
 
-def _limit_rate(
+def limit_rate(
     rows: Generator[memoryview | bytes, None, None], rate: float | None
 ) -> Generator[memoryview | bytes, None, None]:
     began, size = time.monotonic(), 0

@@ -35,8 +35,8 @@ from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 GROUP = 8
 """The most tables of one snapshot: it holds back the server's clean-up, and a load that is killed begins anew."""
-_RANGE, _RANGES = 8 << 20, 8
-"""The bytes of a range: the table is locked while one is read. A task copies `_RANGES` of them into one file."""
+_RANGE, RANGES_A_TASK = 8 << 20, 8
+"""The bytes of a range: the table is locked while one is read. A task copies `RANGES_A_TASK` of them into one file."""
 _RANGE_SECONDS = 0.25
 """The longest that a range may take at the given rate."""
 _PATIENCE = "5s"
@@ -252,7 +252,7 @@ class Loading:
                 rate,
                 settings.mask_key if table.hashed else None,
             )
-            for few in (ranges[start : start + _RANGES] for start in range(0, len(ranges), _RANGES))
+            for few in (ranges[start : start + RANGES_A_TASK] for start in range(0, len(ranges), RANGES_A_TASK))
         ]
         now = None if wanted.before is None else found
         return _Copy(name, table, now, parts, sum(rows.nbytes for rows in ranges), began, len(parts))

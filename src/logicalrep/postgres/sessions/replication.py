@@ -86,10 +86,10 @@ class Replication:
         self._intake = intake
         self._messages = messages
         self._waiting = waiting
-        self._session: Walsender | None = None
+        self.session: Walsender | None = None
         self._acknowledged = acknowledged
         self._received = Lsn(0)
-        self._silence = settings.patience
+        self.silence = settings.patience
         # The process of the last session, which a server may have kept.
         self._left: Backend | None = None
         # The last position that the server had reported when it was silent.
@@ -114,7 +114,7 @@ class Replication:
     @property
     def received(self) -> Lsn:
         """The last position that the server reported."""
-        session = self._session
+        session = self.session
         return self._received if session is None else max(session.received, self._received)
 
     @property
@@ -125,10 +125,10 @@ class Replication:
     def acknowledge(self, lsn: Lsn) -> None:
         """Acknowledge every event before an LSN: it was handed on and is stored safely."""
         self._acknowledged = max(self._acknowledged, lsn)
-        if self._session is not None:
+        if self.session is not None:
             # `rounds` notices a broken connection and opens a new one.
             with suppress(psycopg.Error):
-                self._session.acknowledge(self._safe)
+                self.session.acknowledge(self._safe)
 
     @property
     def _safe(self) -> Lsn:
@@ -169,8 +169,8 @@ class Replication:
                     self.traffic.receiving += time.monotonic() - began
                 retries.record_success()
             except TRANSIENT as error:
-                if isinstance(error, SilentServerError) and self._session is not None:
-                    self._choose_silence(self._session)
+                if isinstance(error, SilentServerError) and self.session is not None:
+                    self._choose_silence(self.session)
                 self.close()
                 retries.wait_or_raise(error)
                 yield iter(())
@@ -179,8 +179,8 @@ class Replication:
 
     def _choose_silence(self, session: Walsender) -> None:
         """Wait longer after a session that came no further: the server may decode a long transaction in each anew."""
-        has_come_further = self.received > self._silent_at or session.heard_for > self._silence
-        self._silence = self._settings.patience if has_come_further else 2 * self._silence
+        has_come_further = self.received > self._silent_at or session.heard_for > self.silence
+        self.silence = self._settings.patience if has_come_further else 2 * self.silence
         self._silent_at = self.received
 
     def _receive_round(self, received: Received) -> Iterator[Event | WholeTransactions]:
@@ -195,9 +195,9 @@ class Replication:
 
     def report_in_time(self) -> None:
         """Send a status update if one is due; call it while no messages are received."""
-        if self._session is not None:
+        if self.session is not None:
             try:
-                self._session.report_in_time()
+                self.session.report_in_time()
             except psycopg.Error:
                 # `rounds` opens a new one.
                 self.close()
@@ -209,35 +209,35 @@ class Replication:
 
     def close(self) -> None:
         """Close the connection; `rounds` opens a new one."""
-        if self._session is not None:
+        if self.session is not None:
             self._received = self.received
-            self._left = self._session.backend
-            self._session.close()
-        self._session = None
+            self._left = self.session.backend
+            self.session.close()
+        self.session = None
 
     def _connect(self) -> Walsender:
-        if self._session is None:
+        if self.session is None:
             position = self._acknowledged or None
             if self.started_at is not None:
                 # The slot is past the acknowledged position only if another process has moved it.
                 position = max(self._safe, self.started_at)
             reached = WalPosition(self.position, self.timeline)
-            self._session = Walsender(
+            self.session = Walsender(
                 self._settings,
                 self._slot,
                 self._options,
                 position=position,
                 reached=reached,
-                silence=self._silence,
+                silence=self.silence,
                 left=self._left,
             )
-            self.timeline = self._session.slot.timeline
-            self._has_prepared = self._session.slot.two_phase or self._options.two_phase
+            self.timeline = self.session.slot.timeline
+            self._has_prepared = self.session.slot.two_phase or self._options.two_phase
             self.unfinished_bytes = 0
-            self._intake.connect(self._options.decoder(slot_two_phase=self._session.slot.two_phase))
+            self._intake.connect(self._options.decoder(slot_two_phase=self.session.slot.two_phase))
             if self.started_at is None:
-                self.started_at = self._session.started_at
+                self.started_at = self.session.started_at
             else:
                 self.traffic.restarts += not self._is_meant
             self._is_meant = False
-        return self._session
+        return self.session

@@ -35,7 +35,7 @@ class SlotReceiver(ABC):
             connect: returns the replication that feeds an intake.
         """
         self._assembler = assembler
-        self._replication = connect(intake)
+        self.replication = connect(intake)
         self._changed = threading.Condition()
         self._stopping = False
         self.error: BaseException | None = None
@@ -47,24 +47,24 @@ class SlotReceiver(ABC):
     @property
     def traffic(self) -> Traffic:
         """The counts since the start."""
-        return self._replication.traffic
+        return self.replication.traffic
 
     @property
     def timeline(self) -> Timeline | None:
         """The timeline of all received positions, None before the first connection: read the positions first."""
-        return self._replication.timeline
+        return self.replication.timeline
 
     @property
     def received(self) -> Lsn:
         """The last position that the server reported, which may be after the last received transaction."""
-        return self._replication.received
+        return self.replication.received
 
     def wait_until_started(self) -> Lsn:
         """Wait until the slot is read; return its position then. Raises the error that keeps it from being read."""
         with self._changed:
-            self._await(lambda: self._replication.started_at is not None)
-        assert self._replication.started_at is not None
-        return self._replication.started_at
+            self._await(lambda: self.replication.started_at is not None)
+        assert self.replication.started_at is not None
+        return self.replication.started_at
 
     def stop(self) -> None:
         """End the thread, which leaves the slot."""
@@ -120,7 +120,7 @@ class SlotReceiver(ABC):
 
     def _run(self) -> None:
         try:
-            for events in self._replication.rounds(self._is_over):
+            for events in self.replication.rounds(self._is_over):
                 for event in events:
                     if isinstance(event, Decision):
                         self._decide(event)
@@ -132,7 +132,7 @@ class SlotReceiver(ABC):
         except BaseException as error:
             self.error = error
         finally:
-            self._replication.close()
+            self.replication.close()
             with self._changed:
                 self._assembler.close()
                 self._changed.notify_all()
@@ -145,4 +145,4 @@ class SlotReceiver(ABC):
                     return
                 self._changed.wait(0.5)
             self._acknowledge()
-            self._replication.report_in_time()
+            self.replication.report_in_time()

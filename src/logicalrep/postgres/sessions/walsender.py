@@ -146,9 +146,9 @@ class Walsender:
             SlotError: the slot does not exist, is lost, or is in use.
             SilentServerError: the server has stopped answering.
         """
-        self._silence = settings.patience if silence is None else silence
+        self.silence = settings.patience if silence is None else silence
         # The seconds for which nothing came while it was waited for, and whether the server was asked meanwhile.
-        self._silent, self._has_asked = 0.0, False
+        self._silent, self.has_asked = 0.0, False
         self.heard_for = 0.0
         """The seconds from the start until the last word of the server."""
         self._began = self._read_at = self._checked_at = time.monotonic()
@@ -245,7 +245,7 @@ class Walsender:
             self.report()
             self._let_go_if_ending()
         if received.size or received.keepalive is not None:
-            self._silent, self._has_asked = 0.0, False
+            self._silent, self.has_asked = 0.0, False
             self.heard_for = self._read_at - self._began
         else:
             # Only waiting counts: a process that was stopped for a while, or had no time to read, has not waited.
@@ -254,10 +254,10 @@ class Walsender:
 
     def _count_silence(self, seconds: float) -> None:
         self._silent += seconds
-        if self._silent >= self._silence:
+        if self._silent >= self.silence:
             raise SilentServerError(f"the server has been silent for {self._silent:.0f} s, also when it was asked")
-        if self._silent >= self._silence / 2 and not self._has_asked:
-            self._has_asked = True
+        if self._silent >= self.silence / 2 and not self.has_asked:
+            self.has_asked = True
             self.report(asks=True)
 
     def _let_go_if_ending(self) -> None:

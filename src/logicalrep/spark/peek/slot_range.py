@@ -82,7 +82,7 @@ def read_slot(
                 else:
                     slot = check_readable(connection, options, start, end)
                 options = with_catalog(connection, options)
-                decoded = _decoded(connection, options, schema, slot, first, end.lsn, counts)
+                decoded = decoded_range(connection, options, schema, slot, first, end.lsn, counts)
                 for batch in counts.count_rows(decoded):
                     rest = yielded.take_new(batch)
                     if rest.num_rows:
@@ -99,7 +99,7 @@ def read_slot(
             retries.wait_or_raise(error)
 
 
-def _decoded(
+def decoded_range(
     connection: Connection,
     options: SourceOptions,
     schema: StructType,
@@ -111,7 +111,7 @@ def _decoded(
     """Yield the record batches of a range, part after part, each decoded by its own session of the server."""
     plugin, form = options.plugin_options(newest_protocol(connection)), row_form(options, schema)
     first = slot.confirmed.lsn if start is None else start
-    wanted = _sessions(connection, options, slot, first, end)
+    wanted = sessions_for(connection, options, slot, first, end)
     with create_copies(options.connection, slot.name, wanted - 1) as copies:
         sessions = 1 + len(copies)
         if sessions < wanted:
@@ -136,7 +136,7 @@ def page_after(lsn: int) -> Lsn:
     return page_at(lsn + _LARGEST_PAGE)
 
 
-def _sessions(connection: Connection, options: SourceOptions, slot: Slot, start: Lsn, end: Lsn) -> int:
+def sessions_for(connection: Connection, options: SourceOptions, slot: Slot, start: Lsn, end: Lsn) -> int:
     """Return the number of sessions that are worth their start."""
     size = end - start
     # Each session reads the WAL from the slot's restart_lsn on, a copy twice, and describes each table again.

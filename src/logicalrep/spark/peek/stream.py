@@ -54,7 +54,7 @@ class PeekStreamReader(SlotStreamReader):
 
     def initialOffset(self) -> Offset:
         """Return the slot's position; create the slot if the options say so."""
-        self.position = self._run(self._initial)
+        self.position = self.run(self._initial)
         return self._offset(self.position)
 
     def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
@@ -73,13 +73,13 @@ class PeekStreamReader(SlotStreamReader):
                 return self._offset(self.position)
         limits = limits_of(limit, self._options, self._pace)
         began = time.monotonic()
-        end = self._run(lambda connection: self._next_end(connection, limits))
+        end = self.run(lambda connection: self._next_end(connection, limits))
         if end == self.position:
             # A peek costs the server time: the longer it took, the later the next one.
             took = time.monotonic() - began
             self._next_peek = time.monotonic() + max(self._options.poll_interval, 4 * took)
-            if self._driver.monitor is not None:
-                self._driver.monitor.record_position(max(end.lsn, self._nothing_up_to))
+            if self.driver.monitor is not None:
+                self.driver.monitor.record_position(max(end.lsn, self._nothing_up_to))
         elif self.position is not None:
             self._pace.record_batch(self.position.lsn, end.lsn)
         self.position = end
@@ -98,13 +98,13 @@ class PeekStreamReader(SlotStreamReader):
         if first.lsn == last.lsn:
             return []
         self._commits.record_batch(first.lsn, last.lsn)
-        slot = self._run(lambda connection: check_readable(connection, self._options, first, last))
-        self._run(self._table.query)
+        slot = self.run(lambda connection: check_readable(connection, self._options, first, last))
+        self.run(self._table.query)
         # The server then leaves out everything before, even messages that do not show their place.
         self.acknowledge(first)
         # The task counts them.
         Counts(changes=None, bytes=None).report(slot, "batch", "peek", first.lsn, last.lsn)
-        monitor, teller = self._driver.monitor, None
+        monitor, teller = self.driver.monitor, None
         if monitor is not None:
             monitor.record_batch("peek", last.lsn, None)
             teller = monitor.teller(last.lsn)
@@ -119,7 +119,7 @@ class PeekStreamReader(SlotStreamReader):
     def acknowledge(self, position: WalPosition) -> None:
         """Advance the slot to a position, which the checkpoint has."""
         if position.lsn > self._acknowledged:
-            self._run(lambda connection: acknowledge_position(connection, self._options, position))
+            self.run(lambda connection: acknowledge_position(connection, self._options, position))
             self._acknowledged = position.lsn
 
     def _next_end(self, connection: Connection, limits: Limits) -> WalPosition:

@@ -194,7 +194,7 @@ class SpoolReceiver(SlotReceiver):
     @property
     def _is_too_large(self) -> bool:
         """Whether the transaction being received is too large to be kept; a spool takes any."""
-        return 0 < self._most_unfinished < self._replication.unfinished_bytes
+        return 0 < self._most_unfinished < self.replication.unfinished_bytes
 
     def _is_over(self) -> bool:
         return self._stopping or self._is_too_large
@@ -205,7 +205,7 @@ class SpoolReceiver(SlotReceiver):
 
     def _advance(self, *, tells: bool = False) -> None:
         """Publish the received position, acknowledge the committed one, and wait while there is no room."""
-        position = self._replication.position
+        position = self.replication.position
         if position > self.position:
             self._publish(position=position)
         if tells or self._committed > self._progress.acknowledged:
@@ -224,13 +224,13 @@ class SpoolReceiver(SlotReceiver):
         committed = self._committing.committed(transactions)
         count = len(committed.positions)
         rows, committed_at = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for made in self._replication.traffic.time_decoding(committed.rows):
+        for made in self.replication.traffic.time_decoding(committed.rows):
             numbers = committed.numbers(made)
             rows += np.bincount(numbers, minlength=count)
             committed_at[numbers] = commit_times(made.batch)
             with self._changed:
                 self._rows.write(made.batch, made.positions)
-            self._replication.report_in_time()
+            self.replication.report_in_time()
         with self._changed:
             for number in np.flatnonzero(rows).tolist():
                 self._backlog.add(
@@ -254,6 +254,6 @@ class SpoolReceiver(SlotReceiver):
 
     def _acknowledge(self) -> None:
         committed = self._committed
-        self._replication.acknowledge(committed)
+        self.replication.acknowledge(committed)
         if committed > self._progress.acknowledged:
             self._publish(acknowledged=committed)

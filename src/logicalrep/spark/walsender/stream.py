@@ -46,7 +46,7 @@ class WalsenderStreamReader(SlotStreamReader):
 
     def __init__(self, options: SourceOptions, schema: StructType, shared: SlotStreamReader | None = None) -> None:
         super().__init__(options, schema, shared, locks=False)
-        self._receiver: SpoolReceiver | None = None
+        self.receiver: SpoolReceiver | None = None
         self._caught_up = False
         self._is_within_wal = False
         # Received, and without rows from the last position on.
@@ -60,7 +60,7 @@ class WalsenderStreamReader(SlotStreamReader):
 
     def initialOffset(self) -> Offset:
         """Return the slot's position; create the slot if the options say so."""
-        self.position = self._run(self._initial)
+        self.position = self.run(self._initial)
         self._go_on_from({})
         return self._offset(self.position)
 
@@ -72,7 +72,7 @@ class WalsenderStreamReader(SlotStreamReader):
             self.position = position_of(start)
             if self._is_in_checkpoint(self.position.lsn):
                 self._acknowledge(self.position)
-        receiver = self._start_receiver(None if self.position is None else self.position.lsn)
+        receiver = self.start_receiver(None if self.position is None else self.position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is called once, and Spark does not report the trigger.
             reached = self._sent_up_to()
@@ -82,8 +82,8 @@ class WalsenderStreamReader(SlotStreamReader):
             # Spark 4.0 and 4.1 do not pass the position after a restart; the slot's is certainly committed.
             self.position = WalPosition(receiver.wait_until_started(), receiver.timeline)
         end = self._wait_for_end(receiver, self.position.lsn, limit)
-        if self._driver.monitor is not None and self._nothing_before > self.position.lsn:
-            self._driver.monitor.record_position(self._nothing_before)
+        if self.driver.monitor is not None and self._nothing_before > self.position.lsn:
+            self.driver.monitor.record_position(self._nothing_before)
         if end != self.position.lsn:
             self._pace.record_batch(self.position.lsn, end)
             self.position = WalPosition(end, receiver.timeline)
@@ -105,24 +105,24 @@ class WalsenderStreamReader(SlotStreamReader):
         self._go_on_from(start)
         begins, ends = position_of(start), position_of(end)
         first, last = begins.lsn, ends.lsn
-        receiver = self._start_receiver(first)
+        receiver = self.start_receiver(first)
         if self.position is None or self.position.lsn < last:
             self.position = ends
         if first == last:
             return []
         self._commits.record_batch(first, last)
         self._check(receiver, begins, ends)
-        self._run(self._table.query)
+        self.run(self._table.query)
         found = receiver.partitions(first, last, self._is_empty)
         if found is None:
             return None
         counts = receiver.counts(first, last)
-        slot = self._run(lambda connection: find_slot(connection, self._slot))
+        slot = self.run(lambda connection: find_slot(connection, self._slot))
         if slot is not None:
             counts.report(slot, "batch", "walsender", first, last)
-        if self._driver.monitor is not None:
+        if self.driver.monitor is not None:
             # The receiver's traffic has its bytes.
-            self._driver.monitor.record_batch("walsender", last, replace(counts, bytes=0))
+            self.driver.monitor.record_batch("walsender", last, replace(counts, bytes=0))
         return found
 
     def commit(self, end: Mapping[str, object]) -> None:
@@ -132,7 +132,7 @@ class WalsenderStreamReader(SlotStreamReader):
         self._acknowledge(position)
 
     def _acknowledge(self, position: WalPosition) -> None:
-        receiver = self._start_receiver(position.lsn)
+        receiver = self.start_receiver(position.lsn)
         self._check(receiver, position)
         receiver.commit(position.lsn)
 
@@ -143,37 +143,37 @@ class WalsenderStreamReader(SlotStreamReader):
 
     def leave(self) -> None:
         """End the receiver, which leaves the slot to others; the next call of another method starts one again."""
-        if self._receiver is not None:
-            self._receiver.stop()
-            self._receiver = None
+        if self.receiver is not None:
+            self.receiver.stop()
+            self.receiver = None
         self.is_idle = False
 
     @property
     def has_let_go(self) -> bool:
         """Whether the receiver has left the slot because of a transaction that is too large to be kept."""
-        return self._receiver is not None and self._receiver.has_let_go
+        return self.receiver is not None and self.receiver.has_let_go
 
     def has_all_of(self, start: Lsn, end: Lsn) -> bool:
         """Return whether the receiver keeps all rows of a batch."""
-        return self._receiver is not None and self._receiver.has_all_of(start, end)
+        return self.receiver is not None and self.receiver.has_all_of(start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a partition."""
         assert isinstance(partition, CarriedRows | SegmentRange)
         return collect_garbage_once(partition.read())
 
-    def _start_receiver(self, start: Lsn | None) -> SpoolReceiver:
+    def start_receiver(self, start: Lsn | None) -> SpoolReceiver:
         """Return the receiver, which has everything from `start` on, or from the slot's position if that is None."""
-        receiver = self._receiver
+        receiver = self.receiver
         if receiver is not None and start is not None and receiver.start is not None and start < receiver.start:
             receiver.stop()
             receiver = None
         if receiver is None:
-            plugin = self._options.plugin_options(self._run(newest_protocol))
-            options = self._run(lambda connection: with_catalog(connection, self._options))
+            plugin = self._options.plugin_options(self.run(newest_protocol))
+            options = self.run(lambda connection: with_catalog(connection, self._options))
             options = replace(options, relation_id=self._table.relation_id)
-            traffic = None if self._driver.monitor is None else self._driver.monitor.traffic
-            receiver = self._receiver = SpoolReceiver(options, plugin, self._schema, start, traffic)
+            traffic = None if self.driver.monitor is None else self.driver.monitor.traffic
+            receiver = self.receiver = SpoolReceiver(options, plugin, self._schema, start, traffic)
         return receiver
 
     def _offset(self, position: WalPosition) -> Offset:
@@ -186,7 +186,7 @@ class WalsenderStreamReader(SlotStreamReader):
         if first is not None:
             self._first_xid = int(str(first))
         elif not self._knows_first_xid:
-            self._first_xid = self._run(self._next_xid)
+            self._first_xid = self.run(self._next_xid)
         self._knows_first_xid = True
 
     def _next_xid(self, connection: Connection) -> int | None:
@@ -199,7 +199,7 @@ class WalsenderStreamReader(SlotStreamReader):
         PostgreSQL 15 to 17 send only the commit of a transaction that just locked rows; 18 sends the Prepare too. A
         transaction that began before the query is not assumed to be empty: it may have been prepared before the query.
         """
-        newest, major = self._run(lambda connection: (query_next_xid(connection), server_major(connection)))
+        newest, major = self.run(lambda connection: (query_next_xid(connection), server_major(connection)))
         # The latest 64-bit id that ends with these 32 bits.
         xid = newest - 1 - ((newest - 1 - decision.xid) % (1 << 32))
         is_empty = major < 18 and self._first_xid is not None and xid >= self._first_xid

@@ -46,8 +46,8 @@ def _read_by_names(patch: pytest.MonkeyPatch) -> None:
 
 def _first_reading(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(proof, "sum", lambda numbers: min(1, sum(numbers)), raising=False)
-    ways = proof._Ways
-    patch.setattr(proof, "_Ways", lambda _, numbers: ways(1, numbers))
+    ways = proof.Ways
+    patch.setattr(proof, "Ways", lambda _, numbers: ways(1, numbers))
 
 
 def _any_publication(patch: pytest.MonkeyPatch) -> None:
@@ -65,9 +65,9 @@ def _any_publication(patch: pytest.MonkeyPatch) -> None:
 
 def _texts_by_type_of_arrow(patch: pytest.MonkeyPatch) -> None:
     def keeps(before: TableSpec, source: Any, table: TableSpec, column: Any) -> bool:
-        return bool(column.type == source.type) or evolution._is_wider(source, column.type)
+        return bool(column.type == source.type) or evolution.is_wider(source, column.type)
 
-    patch.setattr(evolution, "_keeps_texts", keeps)
+    patch.setattr(evolution, "keeps_texts", keeps)
 
 
 def _all_born(patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def _all_born(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_missing_values(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(definitions, "_missing", lambda _, files: {top: {} for top in files})
+    patch.setattr(definitions, "missing_columns", lambda _, files: {top: {} for top in files})
 
 
 MUTATIONS: dict[str, Mutation] = {

@@ -77,7 +77,7 @@ def test_old_files_go_while_there_are_always_changes(
 
 
 def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "_SMALL", 0)
+    monkeypatch.setattr(applying, "SMALL_FILE", 0)
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(2))
