@@ -33,7 +33,7 @@ ABOVE = {
     "captures": {"arrow"},
     "options": {"transactions"},
     "postgres": {"arrow", "options"},
-    "observe": {"postgres"},
+    "observe": {"error_codes", "postgres"},
     "spark": {"captures", "observe"},
     "pipeline": {"spark"},
     "metrics": {"spark"},

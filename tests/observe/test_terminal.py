@@ -13,6 +13,7 @@ from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter, show_progress
 from logicalrep.transactions.table_names import TableName
 from tests.terminals import Terminal
+from tests.waiting import eventually
 
 ORDERS = TableName("public", "Odd [bold] orders")
 
@@ -88,9 +89,9 @@ def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
         assert isinstance(observer, Bars)
         observer.on_load_begun(ORDERS, 1000)
         observer.on_rows_copied(ORDERS, 250)
-        (bar,) = observer.progress.tasks
+        _, bar = observer.progress.tasks
         assert (bar.description, bar.completed, bar.total) == (str(ORDERS), 250, 1000)
-        assert re.fullmatch(r"250 of about 1,000 rows, [\d,]+/s", bar.fields["figures"])
+        assert re.fullmatch(r"250 of about 1,000 rows, 25 %, [\d,]+/s", bar.fields["figures"])
         observer.on_rows_copied(ORDERS, 750)
         observer.on_load_ended(ORDERS, 1000, 2.0)
         assert not observer.progress.tasks
@@ -111,3 +112,73 @@ def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> No
     captured = capsys.readouterr()
     assert (captured.out, captured.err.endswith("Z warning: something\n")) == ("", True)
     assert not sys.stderr.isatty()
+
+
+def test_the_start_and_loads_are_never_silent_for_long(clock: list[float]) -> None:
+    stream = io.StringIO()
+    observer = LinePrinter(stream)
+
+    def wait(seconds: int) -> None:
+        for _ in range(seconds):
+            clock[0] += 1
+            observer.say_progress()
+
+    tables = [TableName("public", f"t{number}") for number in range(3)]
+    observer.on_step("reading the catalog")
+    wait(12)
+    observer.on_going_on(2, 1 << 32)
+    observer.on_loads_needed(tables, "new table")
+    wait(6)
+    for table in tables:
+        observer.on_load_begun(table, 2_000_000)
+    wait(4)
+    observer.on_rows_copied(tables[0], 600_000)
+    wait(7)
+    observer.on_load_ended(tables[0], 2_000_000, 9)
+    observer.on_table_stopped(tables[1], "a reason")
+    wait(6)
+    observer.on_load_ended(tables[2], 5, 9)
+    wait(20)
+    assert [line for line in lines_of(stream) if "loading about" not in line] == [
+        "reading the catalog",
+        "still reading the catalog, 5 s",
+        "still reading the catalog, 10 s",
+        "going on with 2 tables from 1/0",
+        "public.t0, public.t1, public.t2: to be loaded: new table",
+        "0 of 3 tables loaded",
+        "public.t0: 600,000 of about 2,000,000 rows, 30 %",
+        "0 of 3 tables loaded, 0.6 of 6.0 million rows, about 81 s",
+        "public.t0: loaded 2,000,000 rows in 9.0 s",
+        "error: public.t1 is stopped: a reason",
+        "1 of 2 tables loaded, 0.6 of 2.6 million rows, about 53 s",
+        "public.t2: loaded 5 rows in 9.0 s",
+    ]
+
+
+def test_a_terminal_has_a_line_on_all_loads_and_no_bar_of_a_stopped_table() -> None:
+    stream = Terminal()
+    with show_progress(stream) as observer:
+        assert isinstance(observer, Bars)
+        observer.on_step("reading the catalog")
+        assert [each.description for each in observer.progress.tasks] == ["reading the catalog"]
+        other = TableName("public", "other")
+        observer.on_loads_needed([ORDERS, other], "new table")
+        observer.on_load_begun(ORDERS, 1000)
+        observer.on_rows_copied(ORDERS, 250)
+        of_all, bar = observer.progress.tasks
+        assert of_all.description == "0 of 2 tables loaded, 250 rows"
+        assert "rows, 25 %, " in bar.fields["figures"]
+        observer.on_table_stopped(ORDERS, "a reason")
+        observer.on_rows_copied(ORDERS, 250)
+        assert [each.description for each in observer.progress.tasks] == ["0 of 1 table loaded"]
+        observer.on_load_begun(other, 0)
+        observer.on_load_ended(other, 7, 1.0)
+        assert not observer.progress.tasks
+
+
+def test_lines_come_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logicalrep.observe.terminal.SILENCE", 0.5)
+    stream = io.StringIO()
+    with show_progress(stream) as observer:
+        observer.on_step("reading the catalog")
+        eventually(lambda: "still reading the catalog" in stream.getvalue())

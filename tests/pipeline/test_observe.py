@@ -193,7 +193,7 @@ def test_the_log_of_replicate(shop: Database, tmp_path: Path, caplog: pytest.Log
     caplog.clear()
     with pytest.raises(StateError):
         replicate_with(settings(shop, tmp_path, slot="another"), Observer())
-    (record,) = caplog.records
+    (record,) = [each for each in caplog.records if each.levelno > logging.INFO]
     assert (record.name, record.levelname) == ("logicalrep.replicate", "ERROR")
     assert record.getMessage().startswith("[DESTINATION_DIFFERS] this destination is replicated with the slot")
 
@@ -248,9 +248,73 @@ def test_what_is_held_is_bounded() -> None:
         observed.sample(SLOT)
         observed.on_rows_copied(TableName("public", f"t{number}"), 1)
         observed.on_checkpoint(1, {})
-    assert (len(observed.messages), len(observed.samples), len(observed.rows_copied)) == (30, 4320, 0)
+    assert (len(observed.all_messages()), len(observed.samples), len(observed.rows_copied)) == (30, 4320, 0)
     observed.on_warning("warning 9999")
-    assert len(observed.messages) == 30
+    assert len(observed.all_messages()) == 30
+
+
+def test_what_is_solved_goes_from_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    observed = Observed()
+    observed.on_warning("public.bare is not replicated")
+    observed.on_warning("public.a is public.b now")
+    observed.on_waiting("the server cannot be reached")
+    observed.on_warning_solved("public.bare is not replicated")
+    assert [each.text for each in observed.all_messages()] == [
+        "the server cannot be reached",
+        "public.a is public.b now",
+    ]
+    # What is waited for is said again once a minute.
+    began = time.time()
+    monkeypatch.setattr(time, "time", lambda: began + 200)
+    assert [each.text for each in observed.all_messages()] == ["public.a is public.b now"]
+
+
+def test_a_table_that_can_be_replicated_at_last_is_told_no_more(shop: Database, tmp_path: Path) -> None:
+    class Solved(Heard):
+        solved: tuple[str, ...] = ()
+
+        def on_warning_solved(self, text: str) -> None:
+            self.solved += (text,)
+
+    heard = Solved()
+    with replicate_meanwhile(shop, tmp_path, heard, listen="0") as caught_up:
+        caught_up()
+        assert "public.bare is not replicated" in got(heard.address)
+        shop.execute("ALTER TABLE bare REPLICA IDENTITY FULL")
+        eventually(lambda: "public.bare is not replicated" not in got(heard.address))
+    (text,) = heard.solved
+    assert text.startswith("public.bare is not replicated, as nothing tells its rows apart")
+
+
+def test_the_tables_of_the_page_are_searched_and_sorted() -> None:
+    with served() as (observed, address):
+        moment = datetime(2026, 1, 1, tzinfo=UTC)
+        observed.on_checkpoint(
+            4000,
+            {
+                "public.a": standing("following", 1, rows=5, committed=moment),
+                "public.b": standing("following", 1, rows=500),
+                "sales.<c>": standing(
+                    "stopped", 1, rows=50, error="[COLUMN_VALUE] <i>", committed=moment.replace(day=2)
+                ),
+            },
+        )
+
+        def shown(query: str) -> list[str]:
+            return re.findall(r'class="name">([^<]*)<', got(f"{address}{query}"))
+
+        assert shown("") == ["sales.&lt;c&gt;", "public.a", "public.b"]
+        assert shown("?q=&sort=name") == ["public.a", "public.b", "sales.&lt;c&gt;"]
+        assert shown("?q=&sort=rows") == ["public.b", "sales.&lt;c&gt;", "public.a"]
+        assert shown("?q=&sort=commit") == ["sales.&lt;c&gt;", "public.a", "public.b"]
+        assert shown("?q=PUBLIC&sort=nonsense") == ["public.a", "public.b"]
+        assert shown("?q=stopped") == ["sales.&lt;c&gt;"]
+        text = got(f"{address}?q=%22%3E%3Cscript%3E")
+        assert "None has that." in text
+        assert "<script" not in text
+        # A page on which somebody types is not asked for again.
+        assert ("refresh" in text, "refresh" in got(address)) == (False, True)
+        assert "COLUMN_VALUE: In a destination of replicate correct the row" in text
 
 
 def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:

@@ -75,6 +75,9 @@ def _print_status(options: argparse.Namespace) -> int:
     if options.json:
         print(visible_json(found.to_json(), indent=2))
         return 0
+    if not found.has_begun:
+        say("nothing was made yet: logicalrep replicate makes the publication and the slot, and loads the tables")
+        return 0
     say(f"{'running' if found.is_running else 'not running'}, at {found.lsn}, slot {found.slot}")
     if found.paused_since is not None:
         say(f"paused since {found.paused_since}, until logicalrep resume")

@@ -21,6 +21,8 @@ from logicalrep_runtime.scalars import Lsn
 _SAMPLES = 4320
 """The samples that are held: those of six hours."""
 _MESSAGES = 30
+_WAITS = 150.0
+"""The seconds after which what the work waited for is over, if it was not said again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,17 @@ class Sample:
     lag_bytes: int
     changes: int
     """The number of changes that were applied until then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A warning, or what the work waits for."""
+
+    time: float
+    """The seconds since 1970 at which it was said last."""
+    text: str
+    is_waiting: bool
+    """Whether the work waits for it, which is said again once a minute at least."""
 
 
 class Stopwatch:
@@ -75,8 +88,7 @@ class Observed(Observer):
         self.engine_time = Stopwatch()
         """The time of the engine's work."""
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
-        self.messages: deque[tuple[float, str]] = deque(maxlen=_MESSAGES)
-        """The last warnings, and what the work waited for, with their times."""
+        self._messages: deque[Message] = deque(maxlen=_MESSAGES)
         self._slot_samples = SlotSamples()
         # Nothing is served before the slot is known.
         self._slot_name: str | None = None
@@ -114,12 +126,17 @@ class Observed(Observer):
             self.errors[kind] += 1
 
     def on_waiting(self, text: str) -> None:
-        """Hold the text."""
-        self._hold(text)
+        """Hold the text as long as it is said again and again."""
+        self._hold(text, is_waiting=True)
 
     def on_warning(self, text: str) -> None:
-        """Hold the text."""
+        """Hold the text until it is solved."""
         self._hold(text)
+
+    def on_warning_solved(self, text: str) -> None:
+        """Hold the text no longer."""
+        with self._lock:
+            self._messages = deque((each for each in self._messages if each.text != text), maxlen=_MESSAGES)
 
     def sample(self, slot: Slot) -> None:
         """Take the slot as the server has it now."""
@@ -196,14 +213,14 @@ class Observed(Observer):
         with self._lock:
             return list(self.samples)
 
-    def all_messages(self) -> list[tuple[float, str]]:
-        """Return the messages as they are now, the newest first."""
+    def all_messages(self) -> list[Message]:
+        """Return the last warnings, and what the work waits for, the newest first."""
+        now = time.time()
         with self._lock:
-            return list(reversed(self.messages))
+            return [each for each in reversed(self._messages) if not each.is_waiting or now - each.time < _WAITS]
 
-    def _hold(self, text: str) -> None:
+    def _hold(self, text: str, *, is_waiting: bool = False) -> None:
         with self._lock:
             # A repeated message is held once, with its last time.
-            if self.messages and self.messages[-1][1] == text:
-                self.messages.pop()
-            self.messages.append((time.time(), text))
+            others = (each for each in self._messages if each.text != text)
+            self._messages = deque((*others, Message(time.time(), text, is_waiting)), maxlen=_MESSAGES)

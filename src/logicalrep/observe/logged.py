@@ -11,6 +11,7 @@ from logicalrep.observe.log import log_figures
 from logicalrep.observe.observer import Observer, listed
 from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 
 _batches = logger("logicalrep.batch")
 _log = logger("logicalrep.replicate")
@@ -61,6 +62,18 @@ class Logged(Observer):
     def on_listening(self, address: str) -> None:
         """Log the address of the page and of the metrics."""
         _log.info("the page is at %s, the metrics are at %smetrics", address, address)
+
+    def on_step(self, text: str) -> None:
+        """Log what the start does."""
+        _log.info("%s", text)
+
+    def on_going_on(self, tables: int, lsn: int) -> None:
+        """Log that a run goes on."""
+        log_figures(_log, "going on", slot=self._slot, tables=tables, lsn=str(Lsn(lsn)))
+
+    def on_warning_solved(self, text: str) -> None:
+        """Log that the reason of a warning is gone."""
+        _log.info("solved: %s", text)
 
     def on_waiting(self, text: str) -> None:
         """Log what the work waits for."""

@@ -51,6 +51,15 @@ class Observer:
     def on_prepared(self, slot: str) -> None:
         """Take that the destination and the server are ready, and the slot's name."""
 
+    def on_step(self, text: str) -> None:
+        """Note what the start does from now on, in a few words; it ends with the next one, or with tables' work."""
+
+    def on_going_on(self, tables: int, lsn: int) -> None:
+        """Note that a run goes on with tables that have every commit before an LSN."""
+
+    def on_warning_solved(self, text: str) -> None:
+        """Note that the reason of a warning is gone."""
+
     def on_waiting(self, text: str) -> None:
         """Note what the work waits for."""
 

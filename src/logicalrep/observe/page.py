@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
+from typing import Any
 
+from logicalrep.error_codes import CODES
 from logicalrep.observe.counts import Observed, Sample
 from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep_runtime.visible import visible
 
 _WIDTH, _HEIGHT = 600, 120
+_CODE = re.compile(r"\[([A-Z_]+)\]")
 _POINTS = 200
 """The most points of a picture."""
 
@@ -39,6 +43,9 @@ border-top:1px solid var(--line)}
 .row>*{overflow-wrap:anywhere;min-width:0}.wide{flex:1 0 100%}
 .following{color:var(--good)}.loading{color:var(--busy)}.stopped,.bad{color:var(--bad)}
 progress{display:block;width:100%;height:.8rem;accent-color:var(--blue)}
+.search{display:flex;flex-wrap:wrap;gap:.4rem;margin-bottom:.6rem}.search input{flex:1 1 12rem;min-width:0}
+.search *{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--line);border-radius:.3rem;
+padding:.2rem .5rem}
 a{color:var(--blue)}.row:last-child{padding-bottom:0}
 """
 
@@ -47,14 +54,19 @@ def _text(text: str) -> str:
     return escape(visible(text))
 
 
-def page(observed: Observed, uri: str) -> str:
+def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -> str:
     """Return the page as HTML.
 
     Args:
         observed: the figures.
         uri: the destination's URI.
+        query: the parameters of the request: `q`, a part of the names or of the states of the tables to show, and
+            `sort`, one of `state`, `name`, `rows` and `commit`. Without `q` the page is asked for again by itself.
     """
-    now = time.time()
+    now, query = time.time(), query or {}
+    sought = query.get("q", "")
+    # What a person types would go with a refresh.
+    refresh = "" if "q" in query else '<meta http-equiv="refresh" content="5">'
     samples, tables = observed.all_samples(), observed.tables
     counts = [
         f"{sum(table.state == state for table in tables.values()):,} {text}"
@@ -64,7 +76,7 @@ def page(observed: Observed, uri: str) -> str:
     heard = "no checkpoint is saved yet" if saved is None else f"checkpoint saved {_seconds(now - saved)} ago"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="refresh" content="5"><title>logicalrep: {_text(uri)}</title><style>{_STYLE}</style></head><body>
+{refresh}<title>logicalrep: {_text(uri)}</title><style>{_STYLE}</style></head><body>
 <h1>{_text(uri)}</h1>
 <p class="pale">{", ".join(counts)}; {heard}; {_clock(now)} UTC; <a href="metrics">metrics</a></p>
 <div class="tiles">{_tiles(observed, samples)}</div>
@@ -73,8 +85,9 @@ def page(observed: Observed, uri: str) -> str:
 {_chart("Changes per second", _rates(samples), _number)}
 </div>
 {_problems(observed, tables)}
-<section class="card"><h2>Tables</h2>{
-        "".join(_table(name, tables[name]) for name in _order(tables)) or '<p class="pale">None yet.</p>'
+<section class="card"><h2>Tables</h2>{_search(query)}{
+        "".join(_table(name, tables[name]) for name in _shown(tables, sought, query.get("sort", "")))
+        or f'<p class="pale">{"None has that." if tables else "None yet."}</p>'
     }</section>
 </body></html>
 """
@@ -123,10 +136,38 @@ def _chart(title: str, points: Sequence[tuple[float, float]], shown: Callable[[f
 <div class="ends"><span>{_clock(first)}</span><span>{_clock(last)} UTC</span></div></section>"""
 
 
-def _order(tables: Mapping[str, TableFigures]) -> list[str]:
-    """Return the names of tables, first those that need a look."""
-    order = ("stopped", "loading", "following")
-    return sorted(tables, key=lambda name: (order.index(tables[name].state), name))
+_STATES = ("stopped", "loading", "following")
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_ORDERS: Mapping[str, Callable[[str, TableFigures], tuple[Any, ...]]] = {
+    "state": lambda name, table: (_STATES.index(table.state), name),
+    "name": lambda name, table: (name,),
+    "rows": lambda name, table: (-(table.rows or 0), name),
+    "commit": lambda name, table: (_NEVER - (table.committed or _NEVER), name),
+}
+"""The orders of tables: first those that need a look, by name, the largest first, the last changed first."""
+
+
+def _shown(tables: Mapping[str, TableFigures], sought: str, sort: str) -> list[str]:
+    """Return the names of the tables that have a text in their name or state, in an order."""
+    order, wanted = _ORDERS.get(sort, _ORDERS["state"]), sought.casefold()
+    found = [name for name, table in tables.items() if wanted in f"{name} {table.state} {table.phase or ''}".casefold()]
+    return sorted(found, key=lambda name: order(name, tables[name]))
+
+
+def _search(query: Mapping[str, str]) -> str:
+    """Return the form that asks for some tables, in some order, or the link to it."""
+    if "q" not in query:
+        return '<p class="pale"><a href="?q=">search and sort</a></p>'
+    sought, sort = query["q"], query.get("sort", "")
+    options = "".join(
+        f'<option value="{name}"{" selected" * (name == sort)}>{"last commit" if name == "commit" else name}</option>'
+        for name in _ORDERS
+    )
+    return (
+        f'<form class="search"><input type="search" name="q" value="{_text(sought)}" aria-label="tables that have" '
+        f'placeholder="a name or a state"><select name="sort" aria-label="sorted by">{options}</select>'
+        '<button>Show</button></form><p class="pale"><a href="./">all, every five seconds</a></p>'
+    )
 
 
 def _table(name: str, table: TableFigures) -> str:
@@ -158,15 +199,24 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
 def _problems(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     rows = [
         f'<div class="row"><div class="wide"><b class="bad">{_text(name)} is stopped</b><br>'
-        f"{_text(table.error)}</div></div>"
+        f"{_text(table.error)}{_help(table.error)}</div></div>"
         for name, table in sorted(tables.items())
         if table.error is not None
     ]
     rows += [
-        f'<div class="row"><div class="wide"><small>{_clock(moment)} UTC</small><br>{_text(text)}</div></div>'
-        for moment, text in observed.all_messages()
+        f'<div class="row"><div class="wide"><small>{_clock(each.time)} UTC</small><br>{_text(each.text)}'
+        f"{_help(each.text)}</div></div>"
+        for each in observed.all_messages()
     ]
     return f'<section class="card"><h2>Errors and warnings</h2>{"".join(rows)}</section>' if rows else ""
+
+
+def _help(text: str) -> str:
+    """Return what helps against the errors in a text, by their codes, as docs/errors.md has it."""
+    codes = dict.fromkeys(code for code in _CODE.findall(text) if code in CODES)
+    return "".join(
+        f"<br><small>{code}: {_text(CODES[code][1].replace('`', ''))} See docs/errors.md.</small>" for code in codes
+    )
 
 
 def _bytes(count: float) -> str:

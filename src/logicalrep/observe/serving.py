@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl
 
 from logicalrep.observe.figures import Figures
 from logicalrep.observe.metrics import registry
@@ -14,6 +15,7 @@ from logicalrep.options.listen_address import ListenError, listen_address
 
 _PATIENCE = 10.0
 """The seconds that a client has for its request, and for each part of the answer."""
+_MOST_FIELDS = 20
 _MOST_POSTED = 1 << 16
 """The most bytes that are taken at a time."""
 
@@ -22,7 +24,7 @@ _MOST_POSTED = 1 << 16
 def serve(
     listen: str,
     read: Callable[[], Iterable[Figures]],
-    pages: Mapping[str, Callable[[], str]] | None = None,
+    pages: Mapping[str, Callable[[Mapping[str, str]], str]] | None = None,
     posts: Mapping[str, Callable[[bytes], None]] | None = None,
     checks: Mapping[str, Callable[[], tuple[bool, str]]] | None = None,
 ) -> Iterator[str]:
@@ -31,7 +33,7 @@ def serve(
     Args:
         listen: `HOST:PORT`, or a port of 127.0.0.1; port 0 is any free one.
         read: returns the figures.
-        pages: functions that return HTML, by paths such as `/`.
+        pages: functions that return HTML for a query's parameters, by paths such as `/`.
         posts: functions that take what is sent to their paths; a ValueError, TypeError or KeyError refuses it.
         checks: functions that return whether all is well, and a line about it: the status is 200 or 503.
 
@@ -77,16 +79,16 @@ def serve(
         thread.join(5)
 
 
-_Answer = Callable[[], tuple[int, str, bytes]]
-"""A function that returns a status, the type of some content, and the content."""
+_Answer = Callable[[Mapping[str, str]], tuple[int, str, bytes]]
+"""A function that returns a status, the type of some content, and the content, for a query's parameters."""
 
 
-def _html(render: Callable[[], str]) -> _Answer:
-    return lambda: (200, "text/html; charset=utf-8", render().encode())
+def _html(render: Callable[[Mapping[str, str]], str]) -> _Answer:
+    return lambda query: (200, "text/html; charset=utf-8", render(query).encode())
 
 
 def _checked(query: Callable[[], tuple[bool, str]]) -> _Answer:
-    def answer() -> tuple[int, str, bytes]:
+    def answer(_: Mapping[str, str]) -> tuple[int, str, bytes]:
         is_well, line = query()
         return 200 if is_well else 503, "text/plain; charset=utf-8", f"{line}\n".encode()
 
@@ -96,7 +98,7 @@ def _checked(query: Callable[[], tuple[bool, str]]) -> _Answer:
 def _metrics(read: Callable[[], Iterable[Figures]]) -> _Answer:
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-    return lambda: (200, CONTENT_TYPE_LATEST, generate_latest(registry(read)))
+    return lambda _: (200, CONTENT_TYPE_LATEST, generate_latest(registry(read)))
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
@@ -108,12 +110,13 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
-        answer = self.answers.get(self.path.partition("?")[0])
+        path, _, query = self.path.partition("?")
+        answer = self.answers.get(path)
         if answer is None:
             there = f"There are {' and '.join(sorted(self.answers))}.\n"
             self._send_answer(404, "text/plain; charset=utf-8", there.encode())
         else:
-            self._send_answer(*answer())
+            self._send_answer(*answer(dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))))
 
     def do_POST(self) -> None:
         taker, size = self.takers.get(self.path), self.headers.get("Content-Length", "")

@@ -8,7 +8,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import IO
 
@@ -17,12 +17,16 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from logicalrep.observe.figures import TableFigures
 from logicalrep.observe.lag import lag_seconds
+from logicalrep.observe.load_summary import LoadSummary
 from logicalrep.observe.observer import Observer, listed
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 from logicalrep_runtime.visible import visible
 
 _LINE_AGAIN = 5.0
 """The seconds between two lines about batches."""
+SILENCE = 5.0
+"""The longest silence while the run starts or tables load, in seconds."""
 _TENTH = 10
 
 
@@ -45,14 +49,42 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
             ) as progress:
                 yield Bars(progress)
         else:
-            yield LinePrinter(stream, quiet=quiet)
+            printer = LinePrinter(stream, quiet=quiet)
+            with nullcontext() if quiet else _beating(printer):
+                yield printer
     finally:
         log.removeHandler(taken)
         log.propagate = True
 
 
+@contextmanager
+def _beating(printer: LinePrinter) -> Iterator[None]:
+    """Let a printer say every few seconds what goes on, as long as it says nothing else."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(1):
+            printer.say_progress()
+
+    thread = threading.Thread(target=beat, name="logicalrep-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 class _SentencePrinter(Observer):
     """The sentences that a terminal and a file have in common."""
+
+    def on_going_on(self, tables: int, lsn: int) -> None:
+        """Say where a run goes on."""
+        self._say(f"going on with {tables:,} table{'' if tables == 1 else 's'} from {Lsn(lsn)}")
+
+    def on_warning_solved(self, text: str) -> None:
+        """Say that the reason of a warning is gone."""
+        self._say(f"solved: {text}")
 
     def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
         """Say which tables are to be loaded."""
@@ -98,20 +130,57 @@ class LinePrinter(_SentencePrinter):
         self._loads: dict[TableName, tuple[int, int]] = {}
         self._changes = self._loading = 0
         self._said_at = 0.0
+        self._summary = LoadSummary()
+        self._step: tuple[str, float] | None = None
+        self._printed_at = time.monotonic()
+
+    def say_progress(self) -> None:
+        """Say what the start does, or how far the loads are, unless something was said within the last seconds."""
+        now, step = time.monotonic(), self._step
+        if now - self._printed_at < SILENCE:
+            return
+        if step is not None:
+            self._say(f"still {step[0]}, {now - step[1]:.0f} s")
+        elif not self._summary.is_over:
+            self._say(self._summary.text())
+
+    def on_step(self, text: str) -> None:
+        """Say what the start does."""
+        self._step = text, time.monotonic()
+        self._say(text)
+
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+        """Say which tables are to be loaded."""
+        self._step = None
+        self._summary.need(tables)
+        super().on_loads_needed(tables, reason)
+
+    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
+        """Say that a load has ended, and how far all are."""
+        self._summary.end(table, is_loaded=True)
+        super().on_load_ended(table, rows, seconds)
+
+    def on_table_stopped(self, table: TableName, reason: str) -> None:
+        """Print that a table is stopped."""
+        self._summary.end(table, is_loaded=False)
+        super().on_table_stopped(table, reason)
 
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how many tables load, also those whose changes meanwhile are being applied."""
+        self._step = None
         self._loading = sum(table.state == "loading" for table in tables.values())
 
     def on_load_begun(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
-        self._loads[table] = 0, rows
+        self._step, self._loads[table] = None, (0, rows)
+        self._summary.begin(table, rows)
         self._say(f"{table}: loading about {rows:,} rows")
 
     def on_rows_copied(self, table: TableName, rows: int) -> None:
         """Note that some more rows are copied; say so at each tenth of the table."""
         before, estimate = self._loads[table]
         self._loads[table] = before + rows, estimate
+        self._summary.add_rows(table, rows)
         tenth = (before + rows) * _TENTH // max(estimate, 1)
         if before * _TENTH // max(estimate, 1) < tenth < _TENTH:
             self._say(f"{table}: {before + rows:,} of about {estimate:,} rows, {tenth * 100 // _TENTH} %")
@@ -132,6 +201,7 @@ class LinePrinter(_SentencePrinter):
 
     def _print(self, text: str) -> None:
         with self._lock:
+            self._printed_at = time.monotonic()
             print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {visible(text)}", file=self._stream, flush=True)
 
 
@@ -144,25 +214,72 @@ class Bars(_SentencePrinter):
         self._loads: dict[TableName, TaskID] = {}
         self._changes: TaskID | None = None
         self._total = 0
+        self._summary = LoadSummary()
+        self._of_all: TaskID | None = None
+
+    def on_step(self, text: str) -> None:
+        """Show what the start does, with a bar that moves."""
+        self._show(text)
+
+    def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
+        """Show how far the loads are."""
+        self._show_loads()
+
+    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+        """Say which tables are to be loaded."""
+        self._summary.need(tables)
+        self._show_loads()
+        super().on_loads_needed(tables, reason)
+
+    def on_table_stopped(self, table: TableName, reason: str) -> None:
+        """Print that a table is stopped, and take its bar away."""
+        self._end(table)
+        self._summary.end(table, is_loaded=False)
+        self._show_loads()
+        super().on_table_stopped(table, reason)
+
+    def _show_loads(self) -> None:
+        self._show(None if self._summary.is_over else self._summary.text())
+
+    def _show(self, text: str | None) -> None:
+        """Show one line on all that goes on, above the bars of tables; none if there is nothing to show."""
+        if text is None:
+            if self._of_all is not None:
+                self.progress.remove_task(self._of_all)
+            self._of_all = None
+        elif self._of_all is None:
+            self._of_all = self.progress.add_task(visible(text), total=None, figures="")
+        else:
+            self.progress.update(self._of_all, description=visible(text))
 
     def on_load_begun(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
         self._end(table)
+        self._summary.begin(table, rows)
+        self._show_loads()
         # The server knows no number before the table's first ANALYZE.
         self._loads[table] = self.progress.add_task(visible(str(table)), total=rows or None, figures="", estimate=rows)
 
     def on_rows_copied(self, table: TableName, rows: int) -> None:
         """Note that some more rows are copied."""
-        task = self._loads[table]
+        self._summary.add_rows(table, rows)
+        self._show_loads()
+        task = self._loads.get(table)
+        if task is None:
+            # It was stopped meanwhile.
+            return
         self.progress.advance(task, rows)
         found = next(each for each in self.progress.tasks if each.id == task)
         rate = found.completed / max(found.elapsed or 0, 0.001)
+        percent = f", {min(found.percentage, 100):.0f} %" if found.fields["estimate"] else ""
         estimate = f" of about {found.fields['estimate']:,}" if found.fields["estimate"] else ""
-        self.progress.update(task, figures=f"{found.completed:,.0f}{estimate} rows, {rate:,.0f}/s")
+        self.progress.update(task, figures=f"{found.completed:,.0f}{estimate} rows{percent}, {rate:,.0f}/s")
 
     def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
         """Say that a load has ended: its bar makes room for others."""
         self._end(table)
+        self._summary.end(table, is_loaded=True)
+        self._show_loads()
         super().on_load_ended(table, rows, seconds)
 
     def _print(self, text: str) -> None:

@@ -159,9 +159,11 @@ def follow(
     guard = Guard(storage, settings)
     waiting = Waiting(settings.patience, stop=stop, say=observer.on_waiting)
     with ExitStack() as stack:
+        observer.on_step("checking the server, the role and the destination")
         prepared = prepare(settings, storage, observer, stop, waiting)
         identity = prepared.identity
         observer.on_prepared(identity.slot)
+        observer.on_step(f"starting to read the slot {identity.slot}")
         # The receiver holds the slot, and so keeps other writers from the destination.
         receiver = stack.enter_context(
             ChangeReceiver(
@@ -179,6 +181,9 @@ def follow(
         states.write(states.last.without_progress)
         guard.store()
         # The work is done by the engine; the catalog tells what the server's tables are.
+        observer.on_step(
+            "starting Spark and reading the catalog" if settings.engine == "spark" else "reading the catalog"
+        )
         engine = engine or stack.enter_context(start_engine(settings.engine, storage, stop, settings.once))
         said = prepared.published.warnings
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
@@ -201,6 +206,8 @@ def follow(
         tables = TableManager(context, states, catalog, loader, guard, pool)
         # The first to be called at the end, so that no thread waits for the server any more.
         stack.callback(waiting.end)
+        if states.last.lsn:
+            observer.on_going_on(len(states.last.tables), states.last.lsn)
         try:
             Loop(context, receiver, catalog, tables, states, pool).run()
         except SlotError as error:

@@ -23,6 +23,7 @@ from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.operate.status import query_status
 from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.setup import query_unmet
 from logicalrep.pipeline.state.requests import pause, read_paused_since, resume
 from logicalrep.pipeline.state.state import Identity, State, StateError, States
 from logicalrep.pipeline.storage.storage import Storage
@@ -152,6 +153,21 @@ def test_a_table_is_removed_and_comes_back(shop: Database, tmp_path: Path) -> No
     shutil.rmtree(tmp_path / "public/orders")
     replicate_once(shop, tmp_path)
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
+
+
+def test_nothing_is_lost_before_the_first_start(
+    shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query_unmet(settings(shop, tmp_path))
+    found = query_status(shop.settings, Storage(str(tmp_path)))
+    assert (found.lost, found.has_begun, found.tables) == (None, False, {})
+    assert main(["status", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert (
+        said == "nothing was made yet: logicalrep replicate makes the publication and the slot, and loads the tables\n"
+    )
+    replicate_once(shop, tmp_path)
+    assert query_status(shop.settings, Storage(str(tmp_path))).has_begun
 
 
 def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Path) -> None:

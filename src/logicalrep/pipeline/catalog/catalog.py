@@ -90,7 +90,7 @@ class Catalog:
         )
         self._lock = threading.Lock()
         self._next = self._next_standby = 0.0
-        self._said = set(said)
+        self._said, self._of_tables = set(said), set(said)
         self._heads = WalHeads()
 
     def __enter__(self) -> Self:
@@ -194,8 +194,7 @@ class Catalog:
 
     def _tables(self, connection: Connection) -> dict[TableName, ServerTable]:
         published = ensure_publication(connection, self._publication, self._settings, at_start=False)
-        for warning in published.warnings:
-            self._warn(warning)
+        of_tables = set(published.warnings)
         with one_state(connection):
             # One state of the catalog tells names and columns: a table may be renamed before the next query.
             found = self._query_tables(connection, [table.oid for table in published.listed])
@@ -203,7 +202,13 @@ class Catalog:
         self._heads.record_end(refreshed_at, head)
         for oid in [oid for oid, now in found.items() if not now.table.relation.columns]:
             name = found.pop(oid).table.relation.table
-            self._warn(f"{name} is not replicated, as it has no columns to be written; it is once it has one")
+            of_tables.add(f"{name} is not replicated, as it has no columns to be written; it is once it has one")
+        for warning in sorted(of_tables):
+            self._warn(warning)
+        for warning in sorted(self._of_tables - of_tables):
+            self._said.discard(warning)
+            self._observer.on_warning_solved(warning)
+        self._of_tables = of_tables
         return {now.table.relation.table: ServerTable(oid, now, head) for oid, now in found.items()}
 
     def _warn(self, warning: str) -> None:

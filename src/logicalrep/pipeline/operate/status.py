@@ -14,7 +14,7 @@ from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.server import query_oldest_load, query_oldest_writer
-from logicalrep.postgres.slots.slot import find_slot
+from logicalrep.postgres.slots.slot import Slot, find_slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Status:
     lsn: str
     """Every commit before it is in the tables that follow."""
     lag_bytes: int | None
-    """The bytes of WAL that the server has written since; None if the slot is gone."""
+    """The bytes of WAL that the server has written since; None if the slot is gone, or was not made yet."""
     lag_seconds: float | None
     """The most that the tables may be behind, in seconds: the time since the last commit in them, or since they last
     had all that was committed, whichever is later. 0 if the server has written no WAL since; None if that is unknown.
@@ -49,6 +49,11 @@ class Status:
     """The time since when a load in this database, of any destination, holds its snapshot, in UTC; None without one."""
     tables: dict[str, dict[str, Any]]
     """The tables by their names: `state`, `lsn`, `version` and so on, as in `_logicalrep/state.json`, and `phase`."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a run has made the slot."""
+        return self.lag_bytes is not None or self.lost is not None
 
     def to_json(self) -> dict[str, object]:
         """Return everything as plain values."""
@@ -98,12 +103,19 @@ def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
         retained_bytes=None if slot is None else slot.retained_bytes,
         safe_wal_size=None if slot is None else slot.safe_wal_size,
         paused_since=read_paused_since(storage),
-        lost="it does not exist" if slot is None else slot.lost,
+        lost=_why_lost(slot, state),
         oldest_transaction=oldest,
         oldest_transaction_since=None if began is None else began.isoformat(),
         load_snapshot=None if load is None else load.isoformat(),
         tables=_tables(storage, state),
     )
+
+
+def _why_lost(slot: Slot | None, state: State) -> str | None:
+    if slot is not None:
+        return slot.lost
+    # Before the first start has made it, nothing is lost.
+    return "it does not exist" if state.lsn else None
 
 
 def _tables(storage: Storage, state: State) -> dict[str, dict[str, Any]]:
