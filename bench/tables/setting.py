@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.tables.usage import Usage, Used
+from bench.tables.usage import Usage, Used, processor_seconds
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.local_server import LocalServer
@@ -23,6 +23,8 @@ from logicalrep_runtime.scalars import Lsn
 _TABLE = "CREATE TABLE {} (aid int PRIMARY KEY, bid int, abalance int, filler char(84))"
 _ROWS = "INSERT INTO {} SELECT i, i % 100, 0, '' FROM generate_series(1, {}) AS i"
 _LONGEST_WAIT = 300.0
+_LOOK, _IDLE = 3.0, 0.3
+"""The seconds between two looks at the command, and its processor seconds meanwhile with nothing to do, at most."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Setting:
             process = subprocess.Popen(self._command(storage, "--every", "0"), stdout=output, stderr=output)
         try:
             self.wait(storage)
+            _wait_until_idle(process.pid)
             with Usage(process.pid, self.server_pid) as usage:
                 yield usage
         finally:
@@ -100,6 +103,14 @@ class Setting:
     def _command(self, storage: Path, *more: str) -> list[str]:
         command = [sys.executable, "-m", "logicalrep.cli.main", "replicate", "--dsn", self.server.dsn]
         return [*command, "--to", str(storage), *more]
+
+
+def _wait_until_idle(pid: int) -> None:
+    """Wait until a process and those that it started do nothing: the command starts Spark beside its first work."""
+    before = -_IDLE
+    while (now := processor_seconds(pid)) - before >= _IDLE:
+        before = now
+        time.sleep(_LOOK)
 
 
 def bytes_written(storage: Path) -> int:

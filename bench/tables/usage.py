@@ -95,6 +95,15 @@ class Usage:
         return "Java" if process.name() == "java" else "workers"
 
 
+def processor_seconds(pid: int) -> float:
+    """Return the processor seconds of a process and of all that it has started, as far as they are there."""
+    total = 0.0
+    for process in _trees([pid])[0]:
+        with suppress(psutil.Error):
+            total += sum(process.cpu_times()[:2])
+    return total
+
+
 def _trees(roots: Sequence[int]) -> list[list[psutil.Process]]:
     """Return the processes that each of some has started, and itself, by one look at all that run."""
     children: dict[int, list[psutil.Process]] = {}
@@ -113,4 +122,4 @@ def _trees(roots: Sequence[int]) -> list[list[psutil.Process]]:
     return trees
 
 
-__all__ = ["Usage", "Used"]
+__all__ = ["Usage", "Used", "processor_seconds"]

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.message_batch import MessageBatch
+from logicalrep.arrow.table.columns import FoundRows, LoadedColumns, LocatedValues, RowReader, Rows
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.transactions.frames import gathered
 from logicalrep.transactions.relations import TableDescription
@@ -21,6 +22,7 @@ _MEANINGS = {ord(letter): meaning for letter, meaning in zip("bfnrtv", b"\b\f\n\
 """The meanings of letters after a backslash; any other byte stands for itself."""
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _NULL = rb"\N"
+_NULL_KIND, _TEXT_KIND = ord("n"), ord("t")
 _NEWLINE = ord("\n")
 
 
@@ -53,6 +55,41 @@ def _inserts(data: bytearray, relation: TableDescription, lsn: Lsn) -> MessageBa
         raise TooLargeError("rows of 2 GiB and more cannot be read in columns")
     messages = pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets.astype(np.int32)), target], 0)
     return MessageBatch(np.full(rows, lsn, np.uint64).view(np.int64), messages, np.full(rows, INSERT, np.uint8))
+
+
+def rows_without_loops(data: bytes, relation: TableDescription, reader: RowReader) -> Rows:
+    """Return rows that the server copies in text format as columns, value by value, without compiled loops.
+
+    Raises ValueError if they are not rows of the relation's columns.
+    """
+    width = len(relation.columns)
+    if data and data[-1] != _NEWLINE:
+        raise _unexpected(relation)
+    lines = data.split(b"\n")[:-1]
+    found = [line.split(b"\t") if width else [] for line in lines]
+    if any(len(values) != width for values in found) or (not width and any(lines)):
+        raise _unexpected(relation)
+    sent = [value for values in found for value in values]
+    kinds = np.fromiter((_NULL_KIND if value == _NULL else _TEXT_KIND for value in sent), np.uint8, len(sent))
+    texts = [_ESCAPED.sub(_meaning, value) if b"\\" in value else value for value in sent]
+    lengths = np.fromiter(map(len, texts), np.uint32, len(texts))
+    cells = LocatedValues(
+        np.frombuffer(b"".join(texts), np.uint8), kinds, np.cumsum(lengths, dtype=np.int64) - lengths, lengths
+    )
+    count = len(lines)
+    rows, first = np.arange(count), np.arange(count) * width
+    left = {index: rows[kinds[index::width] == _TEXT_KIND] for index in range(width)}
+    loaded = LoadedColumns(
+        [pa.nulls(count, type_) for type_ in reader.types],
+        lambda index: pa.py_buffer(kinds[index::width].tobytes()),
+        {index: some for index, some in left.items() if len(some)},
+    )
+    return reader.rows(FoundRows(cells, count, rows, first, rows, first), loaded)
+
+
+def _meaning(escaped: re.Match[bytes]) -> bytes:
+    (letter,) = escaped[1]
+    return bytes([_MEANINGS.get(letter, letter)])
 
 
 def _unexpected(relation: TableDescription) -> ValueError:

@@ -42,6 +42,7 @@ from logicalrep.pipeline.tables import TableManager
 from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.retries import Waiting
 from logicalrep.postgres.slots.errors import SlotError
+from logicalrep_runtime.columnar.compiling import telling
 from logicalrep_runtime.errors import LogicalRepError
 
 _SIDE_BY_SIDE = 32
@@ -107,6 +108,7 @@ def replicate_with(
         observer = Observers(observer, Logged(), observed, *calls)
         for each in calls:
             stack.enter_context(each.calling())
+        stack.enter_context(telling(observer.on_waiting))
         try:
             _replicate(settings, observer, observed, stop, engine)
         except Ended:

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from logicalrep_runtime.columnar.compiling import tell
+
 if sys.platform != "win32":
     import fcntl
 
@@ -41,13 +43,20 @@ def keep(kernel: Any, function: Callable[..., Any]) -> None:
     if _folder(inspect.getfile(function)) is not None:
         with contextlib.suppress(OSError):
             kernel._cache = cache = _Cache(function)
-            kernel.compile = functools.partial(_compile, kernel.compile, cache.lock_path)
+            kernel.compile = functools.partial(_compile, kernel.compile, cache)
 
 
-def _compile(compile: Callable[[Any], Any], lock_path: str, signature: Any) -> Any:
+def is_compiled(kernel: Any) -> bool:
+    """Return whether this process has a kernel, or it is kept on disk: its first call takes no time then."""
+    return bool(kernel.signatures) or (isinstance(kernel._cache, _Cache) and kernel._cache.is_filled)
+
+
+def _compile(compile: Callable[[Any], Any], cache: _Cache, signature: Any) -> Any:
     """Load or compile a kernel for a signature while no other process does."""
     # All threads take the locks in one order: that of this process, then those of kernels, each before its callees'.
-    with _compiler_lock, locked(lock_path):
+    with _compiler_lock, locked(cache.lock_path):
+        if not cache.is_filled:
+            tell()
         return compile(signature)
 
 
@@ -116,6 +125,11 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
         # numba compares the version before it unpickles the types, which may name a class that is gone.
         self._cache_file._version += self._cache_file._source_stamp
         self.lock_path: str = os.path.join(self._cache_path, f"{self._impl.filename_base}.lock")
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the kernel is kept as its code is now, for a signature at least."""
+        return bool(self._cache_file._load_index())
 
 
 @functools.cache

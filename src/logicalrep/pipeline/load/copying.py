@@ -10,9 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.arrow.copy_rows import inserts
+from logicalrep.arrow.copy_rows import inserts, rows_without_loops
+from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.message_batch import message_batches_of
 from logicalrep.arrow.synthetic_messages import preamble
+from logicalrep.arrow.table.columns import RowReader, Rows
 from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.spec.forms import as_loaded
@@ -24,9 +26,12 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.server import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, check_columns, hold, hold_tables
 from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, copy_rows, readable
+from logicalrep.transactions.frames import gathered
 from logicalrep_protocol.columnar import Session
 from logicalrep_runtime.scalars import Lsn
 
+_WITHOUT_LOOPS = 1 << 20
+"""The most bytes of rows, on the server, that are read value by value if no loops are compiled on this machine yet."""
 _PATIENCE = "5s"
 """The longest wait for a lock on the table."""
 
@@ -60,7 +65,9 @@ def copy(part: CopyTask) -> list[DataFile]:
     with part.settings.connect() as connection, part.settings.connect() as now:
         connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
         with closing(limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
-            batches = (as_loaded(batch, part.table.form) for batch in typed(rows, part.table, part.key))
+            size = sum(each.nbytes for each in part.ranges)
+            read = typed if size > _WITHOUT_LOOPS or are_loops_compiled() else typed_without_loops
+            batches = (as_loaded(batch, part.table.form) for batch in read(rows, part.table, part.key))
             return write_batches(part.storage, part.folder, part.table.stored, batches)
 
 
@@ -91,12 +98,34 @@ def typed(data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | N
         decoder.decode(batch.array)
     for batch in inserts(data, table.relation, Lsn(1)):
         for decoded in decoder.decode(batch.array):
-            rows = np.arange(decoded.new.values.num_rows)
-            arrays = [written_values(table, column, decoded.new, rows) for column in table.written]
-            if key is not None:
-                hashed = [table.columns[column.ordinal].name in table.hashed for column in table.written]
-                arrays = [key.hashed(array) if is_it else array for array, is_it in zip(arrays, hashed, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+            yield _written(decoded.new, table, key)
+
+
+def typed_without_loops(
+    data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield what `typed` does, value by value: of few rows that takes less time than compiling loops."""
+    columns = Texts("utf-8", (), table.catalog).columns(table.relation)
+    reader = RowReader(columns, [column.key for column in table.relation.columns], for_spark=True)
+    for rows in gathered(data):
+        yield _written(rows_without_loops(bytes(rows), table.relation, reader), table, key)
+
+
+def are_loops_compiled() -> bool:
+    """Return whether the loops that read copied rows need not be compiled: the largest of them is kept last."""
+    from logicalrep.arrow.kernels.loaders import load_rows
+    from logicalrep_runtime.columnar.kept import is_compiled
+
+    return is_compiled(load_rows)
+
+
+def _written(rows: Rows, table: TableSpec, key: MaskKey | None) -> pa.RecordBatch:
+    """Return rows in the stored table's columns."""
+    arrays = [written_values(table, column, rows, np.arange(rows.values.num_rows)) for column in table.written]
+    if key is not None:
+        hashed = [table.columns[column.ordinal].name in table.hashed for column in table.written]
+        arrays = [key.hashed(array) if is_it else array for array, is_it in zip(arrays, hashed, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
 _SHORTEST_SLEEP = 0.01
