@@ -9,6 +9,7 @@ The parts, all of them by default:
 - small: the same for ten tables of 100,000 rows.
 - batches: transactions of 1,000 to 1,000,000 updates of a large table.
 - tables: the same rows and changes in 1, 20 and 200 tables.
+- amplification: random updates of tables of 1 and 10 times the scale, by copying files and by marking rows.
 - first: three tables of 1,000 rows where no loop was compiled yet, then again, and a run with nothing to do.
 - workers: a first load and updates by one worker of a cluster and by two, into an object store on loopback.
 
@@ -28,7 +29,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.tables import backlog, first, growth, latency, load, workers
+from bench.tables import amplification, backlog, first, growth, latency, load, workers
 from bench.tables.setting import Setting
 from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -41,6 +42,7 @@ _PARTS = {
     "small": latency.of_small_tables,
     "batches": growth.of_batches,
     "tables": growth.of_tables,
+    "amplification": amplification.measure,
     "first": first.measure,
     "workers": workers.measure,
 }

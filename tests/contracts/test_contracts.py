@@ -52,7 +52,7 @@ FOREIGN = {
     "options": set(),
     "postgres": {"psycopg", "pyarrow"},
     "observe": {"prometheus_client", "rich"},
-    "spark": {"numpy", "prometheus_client", "psycopg", "pyarrow", "pyspark"},
+    "spark": {"deltalake", "numpy", "prometheus_client", "psycopg", "pyarrow", "pyspark"},
     "pipeline": {"deltalake", "numpy", "obstore", "psycopg", "pyarrow", "pyroaring", "pyspark", "yaml"},
     "metrics": set(),
     "cli": set(),

@@ -5,11 +5,13 @@
     spark = session()      # a local Spark; or register(spark) for an existing session
     changes = spark.readStream.format("logicalrep").options(dsn=..., slot=..., publication=...).load()
 
-docs/options.md lists the options. `snapshot` creates a slot with a snapshot of the rows before its first change.
+docs/options.md lists the options. `snapshot` creates a slot with a snapshot of the rows before its first change, and
+`table` reads a Delta table that `logicalrep replicate` keeps.
 """
 
 from __future__ import annotations
 
+from logicalrep.spark.frames.delta_tables import table
 from logicalrep.spark.schemas import feed_schema
 from logicalrep.spark.sessions import acknowledge, register, run_available_now, session, snapshot
 from logicalrep.spark.source import LogicalRepDataSource
@@ -23,5 +25,6 @@ __all__ = [
     "run_available_now",
     "session",
     "snapshot",
+    "table",
     "typed_table",
 ]

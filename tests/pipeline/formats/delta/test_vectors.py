@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from logicalrep.pipeline.apply.applying import apply
@@ -151,16 +153,24 @@ def test_readers_have_the_rows_that_are_there(log: DeltaLog, tmp_path: Path, has
     assert as_dict(pa.concat_tables(own)) == expected()
     assert sum(file.rows_there for file in reopened.files.values()) == ROWS
     assert as_dict(read_delta(folder)) == expected()
-    assert as_dict(polars.scan_delta(folder).collect().to_arrow()) == expected()
+    assert as_dict(polars.read_delta(folder).to_arrow()) == expected()
+    assert polars.scan_delta(folder).select(polars.len()).collect().item() == ROWS
+    rows = QueryBuilder().register("t", DeltaTable(folder)).execute("SELECT * FROM t")
+    assert rows is not None
+    assert duckdb.connect().execute("SELECT count(*), sum(id) FROM rows").fetchall() == [(ROWS, sum(range(ROWS)))]
     update(reopened, 1003, range(3))
     assert as_dict(read_delta(folder)) == expected() | {each: ("at 1003", f"big {each}") for each in range(3)}
 
 
 def test_readers_that_cannot_read_them_refuse(log: DeltaLog, tmp_path: Path) -> None:
-    reader = DeltaTable(str(tmp_path / "public/t"))
-    for read in (reader.to_pyarrow_table, reader.to_pyarrow_dataset, reader.to_pandas):
+    folder = str(tmp_path / "public/t")
+    reader = DeltaTable(folder)
+    with_pyarrow = partial(polars.read_delta, folder, use_pyarrow=True)
+    for read in (reader.to_pyarrow_table, reader.to_pyarrow_dataset, reader.to_pandas, with_pyarrow):
         with pytest.raises(DeltaError, match="deletionVectors"):
             read()
+    # docs/replicate.md warns of it.
+    assert reader.count() > ROWS
 
 
 def test_files_of_vectors_go_in_time(log: DeltaLog, tmp_path: Path) -> None:

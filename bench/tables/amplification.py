@@ -1,0 +1,173 @@
+"""What a batch of random updates of a large table costs: by copying files, and by marking rows in deletion vectors.
+
+The tables are made without a server, and the batches are applied in this process, as an engine does it for one table.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bench.tables.setting import Setting
+from logicalrep.arrow.changes.change_batch import ChangeBatch
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.opening import replace_table
+from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.spec.table_settings import TableSettings, WriteMode
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import write_rows
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.tags import UPDATE
+from logicalrep.values import TypeCatalog
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Lsn, Oid
+
+_SIZES = (1, 10)
+"""The rows of the tables, as multiples of the scale."""
+_UPDATES = (10, 1_000, 100_000)
+_ROUNDS = 3
+_APP = "logicalrep/1/1/bench"
+_FILE_ROWS = 1 << 20
+_MODES: tuple[WriteMode, ...] = ("copy-on-write", "merge-on-read")
+_NARROW = {"id": (20, -1), "a": (23, -1), "b": (23, -1), "filler": (25, -1)}
+_WIDE = {
+    "id": (20, -1),
+    "customer": (23, -1),
+    "price": (1700, (12 << 16 | 2) + 4),
+    "note": (25, -1),
+    "placed": (1184, -1),
+    "is_paid": (16, -1),
+    "details": (3802, -1),
+    "token": (2950, -1),
+}
+"""The types and modifiers of columns."""
+
+
+def measure(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure both modes beside each other."""
+    for name, columns in (("4 columns", _NARROW), ("8 columns", _WIDE)):
+        for size in _SIZES:
+            yield from of_table(setting.folder, name, columns, size * setting.scale, _UPDATES)
+
+
+def of_table(
+    folder: Path, name: str, columns: dict[str, tuple[int, int]], rows: int, updates: tuple[int, ...]
+) -> Iterator[dict[str, Any]]:
+    """Measure random updates of a table with so many rows."""
+    for mode in _MODES:
+        storage = Storage(str(folder / f"{len(columns)}-{rows}-{mode}"))
+        stored = _table(storage, columns, rows, mode)
+        chance, lsn = np.random.default_rng(1), 1000
+        for count in updates:
+            costs = []
+            for _ in range(_ROUNDS):
+                lsn += 1
+                costs.append(_cost(stored, _updates(columns, chance.choice(rows, count, replace=False), lsn), lsn))
+            written, read, processor, seconds = (statistics.median(each) for each in zip(*costs, strict=True))
+            yield {
+                "measured": f"{count:,} random updates of {rows:,} rows x {name}, {mode}",
+                "written, MB": round(written / 1e6, 3),
+                "read, MB": round(read / 1e6, 1),
+                "CPU-seconds": round(processor, 3),
+                "seconds": round(seconds, 3),
+            }
+
+
+def _cost(stored: StoredTable, changes: ChangeBatch, lsn: int) -> tuple[float, float, float, float]:
+    """Apply changes; return the bytes written and read, and the seconds of the processor and of the clock."""
+    before, began = _usage(), time.monotonic()
+    apply(stored, [changes], Lsn(lsn), _APP, SequentialEngine())
+    took = time.monotonic() - began
+    written, read, processor = (after - each for after, each in zip(_usage(), before, strict=True))
+    stored.maintain(0, SequentialEngine())
+    return written, read, processor, took
+
+
+def _usage() -> tuple[float, float, float]:
+    io = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return float(io["wchar"]), float(io["rchar"]), used.ru_utime + used.ru_stime
+
+
+def _table(storage: Storage, columns: dict[str, tuple[int, int]], rows: int, mode: WriteMode) -> StoredTable:
+    described = _described(columns)
+    numbers = tuple(range(1, len(columns) + 1))
+    settings = TableSettings(write_mode=mode)
+    spec = TableSpec(described, TypeCatalog(), ("id",), numbers, ((1, 1),), settings=settings)
+    stored = replace_table(
+        storage, "public/t", spec, [], _APP, Lsn(1), load="bench", keep_hours=24, before=None
+    )  # fmt: skip
+    files = []
+    for first in range(0, rows, _FILE_ROWS):
+        ids = np.arange(first, min(first + _FILE_ROWS, rows))
+        texts = _texts(columns, ids, 0)
+        parsed = [_parsed(text, field.type) for text, field in zip(texts, spec.stored, strict=True)]
+        files += write_rows(storage, "public/t", pa.table(parsed, schema=spec.stored))
+    stored.commit(files, [], _APP, Lsn(2))
+    return stored
+
+
+def _described(columns: dict[str, tuple[int, int]]) -> TableDescription:
+    return TableDescription(
+        relation_id=Oid(1),
+        schema="public",
+        name="t",
+        replica_identity=ReplicaIdentity.DEFAULT,
+        columns=tuple(
+            v1.Column(flags=int(name == "id"), name=name, type_id=Oid(type_), type_modifier=modifier)
+            for name, (type_, modifier) in columns.items()
+        ),
+        types=(None,) * len(columns),
+    )
+
+
+def _parsed(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(type_):
+        return pc.utf8_slice_codeunits(texts, 0, 19).cast(pa.timestamp("us")).cast(type_)
+    return pc.equal(texts, "t") if pa.types.is_boolean(type_) else texts.cast(type_)
+
+
+def _updates(columns: dict[str, tuple[int, int]], ids: Any, lsn: int) -> ChangeBatch:
+    count, nothing = len(ids), pa.nulls(len(ids), pa.string())
+    numbers = [np.full(count, lsn), np.arange(count), np.zeros(count, np.int64), np.ones(count, np.int64)]
+    return ChangeBatch.of(
+        _described(columns),
+        np.full(count, UPDATE, np.uint8),
+        np.zeros(count, np.uint8),
+        [each.astype(np.int64) for each in numbers],
+        np.zeros((count, len(columns)), bool),
+        [nothing] * len(columns),
+        _texts(columns, ids, lsn),
+    )
+
+
+def _texts(columns: dict[str, tuple[int, int]], ids: Any, seed: int) -> list[pa.Array]:
+    """Return the texts of rows' values as the server sends them; the same for the same ids and seed."""
+    # A hash of each row's number, so that values compress as those of a table do.
+    mixed = (ids.astype(np.uint64) + np.uint64(seed)) * np.uint64(0x9E3779B97F4A7C15)
+    numbers = (mixed >> np.uint64(40)).astype(np.int64)
+    forms = {
+        20: lambda: ids.astype(str),
+        23: lambda: (numbers % 100_000).astype(str),
+        1700: lambda: [f"{each // 100}.{each % 100:02}" for each in numbers % 1_000_000],
+        25: lambda: [f"note {each % 5000} of this order" for each in numbers],
+        1184: lambda: [f"2026-11-{1 + each % 28:02} {each % 24:02}:{each % 60:02}:00+00" for each in numbers],
+        16: lambda: np.where(numbers % 2 == 0, "t", "f"),
+        3802: lambda: [f'{{"size": {each % 50}, "colour": "c{each % 7}"}}' for each in numbers],
+        2950: lambda: [f"{each:032x}"[:8] + f"-0000-4000-8000-{each % (1 << 48):012x}" for each in mixed.tolist()],
+    }
+    return [pa.array(forms[type_]()).cast(pa.string()) for type_, _ in columns.values()]
+
+
+__all__ = ["measure", "of_table"]

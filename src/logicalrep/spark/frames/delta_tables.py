@@ -1,0 +1,82 @@
+"""A Delta table as a DataFrame, by its log and without Delta's connector, of which there is none for some Sparks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast, col
+from pyspark.sql.types import StructType
+
+_NAME, _NUMBER = "_logicalrep_file", "_logicalrep_row"
+_FEATURES = {"timestampNtz", "deletionVectors"}
+"""The features of the protocol that are read here."""
+
+
+def table(
+    spark: SparkSession, path: str, version: int | None = None, *, storage_options: Mapping[str, str] | None = None
+) -> DataFrame:
+    """Return the rows of a Delta table that `logicalrep replicate` keeps, as they are at one version.
+
+    The log is read in this process, by `deltalake` of the extra `local` or `replicate`; Spark reads the data files. The
+    columns are those of the table now, whatever older files have, and rows that are marked in deletion vectors are left
+    out. Files of old versions go in time: a DataFrame is for use soon after, and not to be kept for hours.
+
+    Args:
+        spark: a session, also of Spark Connect; its executors reach the path.
+        path: the table's folder, or its URI as Spark takes it, with the characters of names as they are.
+        version: the version; None for the last one.
+        storage_options: what reading the log of an object store takes, as in `replicate`.
+
+    Raises:
+        TableNotFoundError: `deltalake` finds no Delta table there.
+        ValueError: the table needs a feature that is not known here.
+
+    Example:
+        >>> table(spark, "lake/public/orders").groupBy("customer_id").count().show(5)
+    """
+    from deltalake import DeltaTable
+
+    log = DeltaTable(path, version=version, storage_options=dict(storage_options or {}))
+    protocol = log.protocol()
+    features = set(protocol.reader_features or ())
+    if protocol.min_reader_version not in (1, 3) or not features <= _FEATURES:
+        raise ValueError(f"{path} asks its readers for {sorted(features - _FEATURES) or 'column mapping'}")
+    schema = StructType.fromJson(json.loads(log.schema().to_json()))
+    marked = _marked_rows(log.deletion_vectors()) if "deletionVectors" in features else {}
+    files = pa.table(log.get_add_actions())["path"].to_pylist()
+    whole = [_pattern(f"{path}/{file}") for file in files if PurePosixPath(file).name not in marked]
+    parts = [_pattern(f"{path}/{file}") for file in files if PurePosixPath(file).name in marked]
+    rows = spark.read.schema(schema).parquet(*whole) if whole else spark.createDataFrame([], schema)
+    if not parts:
+        return rows
+    numbered = spark.read.schema(schema).parquet(*parts)
+    numbered = numbered.select("*", col("_metadata.file_name").alias(_NAME), col("_metadata.row_index").alias(_NUMBER))
+    names = [name for name, numbers in marked.items() for _ in range(len(numbers))]
+    gone = spark.createDataFrame(pa.table({_NAME: names, _NUMBER: np.concatenate([*marked.values()])}))
+    there = numbered.join(broadcast(gone), [_NAME, _NUMBER], "left_anti").drop(_NAME, _NUMBER)
+    return rows.unionByName(there) if whole else there
+
+
+def _marked_rows(vectors: pa.RecordBatchReader) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Return the numbers of the rows that are there no more, by the names of their files."""
+    found = {}
+    for batch in pa.RecordBatchReader.from_stream(vectors):
+        for uri, is_there in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):
+            stays = is_there.values.to_numpy(zero_copy_only=False)
+            found[unquote(PurePosixPath(uri.as_py()).name)] = np.flatnonzero(~stays)
+    return found
+
+
+def _pattern(path: str) -> str:
+    """Return a path as Spark takes it, which would find other files by some characters."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+
+
+__all__ = ["table"]
