@@ -9,6 +9,7 @@ import pytest
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v2
 from logicalrep.cli.main import main
+from logicalrep_protocol.v2 import AnyMessage
 
 MOMENT = TimestampTz(848_000_000_000_000)
 TABLE = Oid(16384)
@@ -35,7 +36,7 @@ def row(*cells: v2.Cell) -> v2.TupleData:
 
 
 ONE, TWO = v2.Text(b"1"), v2.Text(b"2")
-MESSAGES = [
+MESSAGES: list[AnyMessage] = [
     v2.StreamStart(xid=TOP, first_segment=True),
     relation(TOP),
     v2.Insert(xid=TOP, relation_id=TABLE, new=row(ONE, v2.Text(b"kept"))),

@@ -6,12 +6,14 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v2
 from logicalrep.cli.main import main
+from logicalrep_protocol.v4 import AnyMessage
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 MOMENT = TimestampTz(848_000_000_000_000)
@@ -27,7 +29,7 @@ RELATION = v2.Relation(
         v2.Column(flags=0, name="note", type_id=Oid(25), type_modifier=-1),
     ),
 )
-MESSAGES = [
+MESSAGES: list[AnyMessage] = [
     v2.Begin(final_lsn=Lsn("0/1000"), commit_timestamp=MOMENT, xid=TransactionId(7)),
     RELATION,
     v2.Insert(relation_id=Oid(16384), new=v2.TupleData.of(v2.Text(b"1"), v2.Text("Käse".encode()))),
@@ -123,9 +125,9 @@ def decoded(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> list[
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
 @pytest.mark.parametrize("form", [jsonl, frames])
 def test_each_message_is_a_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: object, compressed: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: Callable[[list[bytes]], bytes], compressed: bool
 ) -> None:
-    data = form([message.build() for message in MESSAGES])  # type: ignore[operator]
+    data = form([message.build() for message in MESSAGES])
     path = tmp_path / "capture"
     path.write_bytes(gzip.compress(data) if compressed else data)
     assert decoded(capsys, path) == LINES

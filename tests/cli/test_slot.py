@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 import pytest
 
@@ -33,8 +34,8 @@ def test_a_slot_from_its_making_to_its_end(db: Database, capsys: pytest.CaptureF
     assert "[OPTION_INVALID]" in refused("create", "With-Capitals")
     if db.major >= 17:
         run("create", "kept", "--failover", "--two-phase")
-        row = db.rows("SELECT plugin, two_phase, failover FROM pg_replication_slots WHERE slot_name = 'kept'")
-        assert row == [("pgoutput", True, True)]
+        slots = db.rows("SELECT plugin, two_phase, failover FROM pg_replication_slots WHERE slot_name = 'kept'")
+        assert slots == [("pgoutput", True, True)]
     else:
         assert "[SERVER_LACKS_OPTION]" in refused("create", "kept", "--failover")
     with db.writer() as other, other.transaction():
@@ -85,7 +86,7 @@ def test_the_slot_of_a_standby_is_left_alone(db18: Database, capsys: pytest.Capt
 
 
 def test_sessions_are_named_after_their_command() -> None:
-    given = {"dsn": "dbname=shop", "dsn_file": None, "storage_option": []}
+    given: dict[str, Any] = {"dsn": "dbname=shop", "dsn_file": None, "storage_option": []}
     settings = server_of(argparse.Namespace(command="verify", **given))
     assert "fallback_application_name='logicalrep verify'" in repr(settings)
 

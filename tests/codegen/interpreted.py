@@ -78,10 +78,10 @@ class _Record:
         vars(self).update(columns=columns, index=index)
 
     def __getattr__(self, name: str) -> int:
-        return int(self.columns[name][self.index])
+        return int(vars(self)["columns"][name][vars(self)["index"]])
 
     def __setattr__(self, name: str, value: int) -> None:
-        self.columns[name][self.index] = value
+        vars(self)["columns"][name][vars(self)["index"]] = value
 
 
 class _Records:
@@ -123,4 +123,4 @@ def _block(columns: Array, *integers: Array) -> rows.Block:
     return rows.Block(_Records(columns), *integers)  # type: ignore[arg-type]
 
 
-locate.Block = _block  # type: ignore[assignment,misc]
+vars(locate)["Block"] = _block

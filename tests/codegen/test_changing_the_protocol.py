@@ -52,14 +52,17 @@ def test_the_page_works(tmp_path: Path) -> None:
     keys = re.findall(r"at the end of `(\w+)`", STEPS["2"])
     for key, addition in zip(keys, additions, strict=True):
         protocol, found = re.subn(
-            rf"^{key}:\n(?:[ \t#].*\n)*", lambda section, more=addition: section[0] + more, protocol, flags=re.MULTILINE
+            rf"^{key}:\n(?:[ \t#].*\n)*",
+            lambda section, more=addition: section[0] + more,  # type: ignore[misc]
+            protocol,
+            flags=re.MULTILINE,
         )
         assert found == 1, key
     (folder / "protocol.yaml").write_text(protocol, "utf-8")
     (folder / "sequence.yaml").write_text(message, "utf-8")
-    found = run_step(tmp_path, "3")
-    assert " message-added" in found
-    assert "0 wire, 0 api" in found
+    said = run_step(tmp_path, "3")
+    assert " message-added" in said
+    assert "0 wire, 0 api" in said
     assert "v5.py" in run_step(tmp_path, "4")
     (example,) = blocks("4", "python")
     run(tmp_path, sys.executable, "-c", example)

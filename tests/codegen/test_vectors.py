@@ -133,7 +133,9 @@ def test_the_decoder_reads_every_sequence(folder: Path) -> None:
                 continue
             message = decoder.decode(data)
             assert message.build() == data
-            assert _LAYOUTS["logicalrep"].message(data[0]).name == entry["message"]
+            layout = _LAYOUTS["logicalrep"].message(data[0])
+            assert layout is not None
+            assert layout.name == entry["message"]
             assert {"block": decoder.block, **decoder.facts} == entry["state"], (sequence["name"], entry)
             accepted += 1
     assert min(accepted, refused) > 200
@@ -174,12 +176,17 @@ def test_every_file_is_as_the_schema_says(folder: Path) -> None:
     for path in files:
         content = json.loads(path.read_text(encoding="utf-8"))
         validator.validate(content)
-        for wrong in ({"protocol": 1}, {"vectors": [{"name": "no bytes", "version": 1}]}, {"sequences": [{}]}):
+        mistakes: list[dict[str, Any]] = [
+            {"protocol": 1},
+            {"vectors": [{"name": "no bytes", "version": 1}]},
+            {"sequences": [{}]},
+        ]
+        for wrong in mistakes:
             assert not validator.is_valid(content | wrong)
 
 
 def test_each_message_part_and_alternative_of_each_version_has_vectors(folder: Path) -> None:
-    seen = {
+    seen: dict[tuple[str, int, str], set[str]] = {
         (protocol, vector["version"], vector["message"]): set()
         for protocol, vector in vectors(folder)
         if "fields" in vector

@@ -138,7 +138,9 @@ def test_the_notebook(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixt
 def _shown(cell: str, variables: dict[str, Any]) -> Any:
     """Run a cell, and return the value of its last line if that is an expression, which a notebook shows."""
     statements = ast.parse(cell).body
-    last = statements.pop() if isinstance(statements[-1], ast.Expr) else None
+    last = statements[-1] if isinstance(statements[-1], ast.Expr) else None
+    if last is not None:
+        statements.pop()
     exec(compile(ast.Module(statements, []), "cell", "exec"), variables)
     return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), variables)
 

@@ -35,7 +35,7 @@ def test_changes_of_a_running_server(db18: Database, tmp_path: Path) -> None:
             "insert public.orders None {'id': Text(value=b'1')",
             "delete public.orders {'id': Text(value=b'1')}",
         ):
-            eventually(lambda text=text: text in shown.read_text() or process.poll() is not None)
+            eventually(lambda text=text: text in shown.read_text() or process.poll() is not None)  # type: ignore[misc]
             assert process.poll() is None, shown.read_text()
             db18.execute("DELETE FROM orders")
         moved = "SELECT confirmed_flush_lsn > restart_lsn FROM pg_replication_slots WHERE slot_name = 'changes'"

@@ -23,6 +23,7 @@ from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
+from logicalrep_protocol.v1 import Text
 from tests.postgres.proxy import Proxy, start_proxy_to
 from tests.postgres.servers import Database, connect_writer, installation
 from tests.waiting import eventually
@@ -56,7 +57,8 @@ def reading(where: ConnectionSettings) -> Iterator[tuple[list[int], Replication]
             for event in chain.from_iterable(replication.rounds(over.is_set)):
                 assert isinstance(event, Transaction)
                 with event:
-                    found.extend(int(change.after["id"].value) for change in event.changes if change.after is not None)
+                    values = [change.after["id"] for change in event.changes if change.after is not None]
+                    found.extend(int(value.value) for value in values if isinstance(value, Text))
                 replication.acknowledge(replication.position)
 
         thread = threading.Thread(target=run)
@@ -114,7 +116,7 @@ def test_a_process_that_was_stopped_for_long_has_not_waited_meanwhile(
 def test_a_longer_silence_is_waited_for_each_time_that_a_session_comes_no_further(proxy: Proxy) -> None:
     with Assembler() as assembler:
         replication = Replication(settings(proxy, 0.2), "s", OPTIONS, Intake(assembler))
-        silences = []
+        silences: list[float] = []
         rounds = replication.rounds(lambda: False)
         while len(silences) < 4:
             list(next(rounds))

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
@@ -55,7 +56,7 @@ def test_with_what_follows_it_is_the_table(table: Database) -> None:
             time.sleep(0.3)
             with table.writer() as connection:
                 hold(connection, snapshot)
-                rows = dict(connection.execute("SELECT id::text, v::text FROM t").fetchall())
+                rows: dict[str, str] = dict(connection.execute("SELECT id::text, v::text FROM t").fetchall())
                 time.sleep(0.2)
                 assert rows == dict(connection.execute("SELECT id::text, v::text FROM t").fetchall())
     finally:
@@ -64,7 +65,7 @@ def test_with_what_follows_it_is_the_table(table: Database) -> None:
             writer.join()
     assert snapshot.lsn == query_slot(table.connection, "s").confirmed.lsn
     options = PluginOptions(publication_names=("p",), proto_version=newest_protocol(table.connection))
-    changes = list(change_rows(peek(table.connection, "s", options), options.decoder()))
+    changes: list[Any] = list(change_rows(peek(table.connection, "s", options), options.decoder()))
     assert len(changes) > 50
     for change in changes:
         assert int(Lsn(change["commit_lsn"])) >= snapshot.lsn

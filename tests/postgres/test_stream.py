@@ -18,6 +18,7 @@ from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.errors import LostPositionError
 from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.transactions import NonTransactionalMessage, ResumeToken, Transaction
+from logicalrep_protocol.v1 import Text
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -32,7 +33,8 @@ def source(db: Database) -> dict[str, Any]:
 
 def ids(transaction: Transaction) -> list[int]:
     """Return the keys of the rows that a transaction inserts."""
-    return [int(change.after["id"].value) for change in transaction.changes if change.after is not None]
+    values = [change.after["id"] for change in transaction.changes if change.after is not None]
+    return [int(value.value) for value in values if isinstance(value, Text)]
 
 
 def confirmed(db: Database) -> int:
@@ -73,7 +75,8 @@ def test_what_the_loop_has_not_finished_comes_again(db: Database, source: dict[s
 def test_a_position_kept_with_the_changes_has_each_once(db: Database, source: dict[str, Any]) -> None:
     for number in range(1, 6):
         db.execute(f"INSERT INTO t VALUES ({number})")
-    kept, position = [], None
+    kept: list[int] = []
+    position = None
     while len(kept) < 5:
         # Each run ends within the body of its second transaction, after storing it.
         changes = logicalrep.stream(**source, after=position, follow=False)
@@ -119,7 +122,7 @@ def test_closing_ends_a_loop_that_waits(db: Database, source: dict[str, Any]) ->
     found: list[Any] = []
     loop = threading.Thread(target=lambda: found.extend(changes))
     loop.start()
-    eventually(lambda: db.value("SELECT active FROM pg_replication_slots WHERE slot_name = 's'"))
+    eventually(lambda: db.value("SELECT active FROM pg_replication_slots WHERE slot_name = 's'") is True)
     changes.close()
     loop.join(20)
     assert not loop.is_alive()
@@ -143,7 +146,7 @@ def test_logical_messages(db18: Database) -> None:
 
 def test_a_slot_that_is_made(db18: Database) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
-    source = {"dsn": db18.dsn, "slot": "s", "publication": "p"}
+    source: dict[str, Any] = {"dsn": db18.dsn, "slot": "s", "publication": "p"}
     with pytest.raises(PreflightError, match="SLOT_MISSING"):
         next(iter(logicalrep.stream(**source)))
     assert not list(logicalrep.stream(**source, create_slot=True, follow=False))

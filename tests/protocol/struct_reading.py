@@ -34,7 +34,7 @@ _FORMATS = {
 Description = list[tuple[str, str, frozenset[str]]]
 
 
-def describe(owner: type, module: ModuleType) -> Description:
+def describe(owner: Any, module: ModuleType) -> Description:
     """Each row of a class's Struct: its name, what it holds, and remarks as the documented tables have them."""
     assert type(owner.struct) is constructs.DataclassStruct
     description = []

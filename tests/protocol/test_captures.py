@@ -264,7 +264,9 @@ def _check_conversation(path: Path) -> set[type]:
         if isinstance(message, XLogData):
             payloads.append(message.payload)
             # No XLogData is too short or too long as such: its payload takes what is left.
-            assert walsender.parse(data + b"\0").payload == message.payload + b"\0"
+            longer = walsender.parse(data + b"\0")
+            assert isinstance(longer, XLogData)
+            assert longer.payload == message.payload + b"\0"
             wrong = [data[:24]]
         else:
             wrong = [data[:-1], data + b"\0"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from logicalrep import DecodeError, Decoder, walsender
@@ -333,7 +335,7 @@ def test_a_tag_of_a_later_version_is_refused_with_its_version(tag: str, name: st
         assert error.args == (name, "tag", 0, f"a message of protocol version {version}", found)
 
 
-def _decoder_after(*messages: str, version: int = 4, **options: bool) -> Decoder:
+def _decoder_after(*messages: str, version: int = 4, **options: Any) -> Decoder:
     decoder = Decoder(version, **options)
     for data in messages:
         decoder.decode(bytes.fromhex(data))

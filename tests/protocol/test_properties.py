@@ -122,7 +122,7 @@ def test_bytes_are_read_from_every_kind_of_buffer(drawn: tuple[State, bytes]) ->
     buffers = [bytearray(data), memoryview(data), memoryview(bytearray(b"x" + data))[1:], memoryview(data[::-1])[::-1]]
     wanted = _outcome(lambda: parse(data, **state.arguments))
     for buffer in buffers:
-        outcome = _outcome(lambda buffer=buffer: parse(buffer, **state.arguments))
+        outcome = _outcome(lambda buffer=buffer: parse(buffer, **state.arguments))  # type: ignore[misc]
         _assert_same_types(outcome, wanted)
         if isinstance(wanted, DecodeError):
             assert outcome.args == wanted.args
@@ -157,7 +157,7 @@ def test_parts_that_do_not_fit_raise_encode_error_and_nothing_else(
     drawn: tuple[State, Any], data: st.DataObject
 ) -> None:
     state, message = drawn
-    parts = {name: getattr(message, name, None) for name in ("new", "old", "columns")}
+    parts: dict[str, Any] = {name: getattr(message, name, None) for name in ("new", "old", "columns")}
     parts = {name: part for name, part in parts.items() if part not in (None, ())}
     assume(parts)
     name = data.draw(st.sampled_from(list(parts)))
@@ -208,7 +208,7 @@ def test_a_decoder_raises_decode_error_only_and_then_is_as_before(
     for state, item in drawn:
         data = item if isinstance(item, bytes) else item.build(encoding=state.encoding)
         before = _state_of(decoder)
-        outcome = _outcome(lambda data=data: decoder.decode(data))
+        outcome = _outcome(lambda data=data: decoder.decode(data))  # type: ignore[misc]
         if isinstance(outcome, DecodeError):
             assert _state_of(decoder) == before
             assert pickle.loads(pickle.dumps(outcome)).args == outcome.args

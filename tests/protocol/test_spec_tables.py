@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from logicalrep_runtime.operations import (
     Constant,
     GoOn,
     Group,
+    Integer,
     Measure,
     Operation,
     Operations,
@@ -96,7 +98,7 @@ def test_layouts_have_the_documented_rows() -> None:
         (layouts.LOGICALREP, LOGICALREP),
         (layouts.WALSENDER, WALSENDER),
     ):
-        found = {_class_name(message.name): message for message in protocol.messages}
+        found: dict[str, Any] = {_class_name(message.name): message for message in protocol.messages}
         for part in protocol.parts.values():
             found |= {layout.name: layout for layout in (part.alternatives or (part,))}
         documented = {table.name: table for table in tables(page)}
@@ -129,6 +131,7 @@ def _held_by(one: Operation) -> str:
             return "NullValue | UnchangedToast | Text | Binary"
         case Group():
             return one.part
+    assert isinstance(one, Integer)
     integer = f"{'' if one.signed else 'u'}int{8 * one.width}"
     codes = (one.code,) if isinstance(one, Constant) else one.allowed if isinstance(one, Take) else ()
     if one.is_character:

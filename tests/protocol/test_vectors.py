@@ -402,7 +402,7 @@ def test_bits_that_have_no_name_are_kept() -> None:
 def test_messages_are_frozen_and_compare_by_value() -> None:
     message = v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=1)
     with pytest.raises(AttributeError):
-        message.xid = 2
+        message.xid = 2  # type: ignore[assignment,misc]
     assert message == v1.parse(message.build())
     assert len({message, v1.parse(message.build())}) == 1
 

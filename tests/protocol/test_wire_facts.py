@@ -240,7 +240,7 @@ def test_fact_12_high_numbers_of_a_server_are_read() -> None:
     begins = [message for message in messages if isinstance(message, v1.Begin)]
     starts = [message for message in messages if isinstance(message, v2.StreamStart)]
     relations = [message for message in messages if isinstance(message, v2.Relation)]
-    assert min(message.xid for message in [*begins, *starts]) > 2**31
+    assert min([*(message.xid for message in begins), *(message.xid for message in starts)]) > 2**31
     assert min(message.final_lsn for message in begins) > 2**63
     assert max(message.relation_id for message in relations) > 2**31
 

@@ -56,7 +56,8 @@ def test_each_of_two_slots_moves_to_its_own_source(spark: Any, db: Database, tmp
     ends = {slot: acknowledge(query, **options(db, slot)) for slot in ("a", "b")}
     for slot, end in ends.items():
         assert str(query_slot(db.connection, slot).confirmed.lsn) == end
-    found = [offset_in_progress(source["endOffset"]) for source in query.lastProgress["sources"]]
+    progress: Any = query.lastProgress
+    found: list[Any] = [offset_in_progress(source["endOffset"]) for source in progress["sources"]]
     assert {offset["slot"]: offset["lsn"] for offset in found} == ends
     # Spark 4.0 and 4.1 plan an empty batch too.
     assert before <= Lsn(ends["b"]) <= Lsn(ends["a"])
@@ -137,5 +138,6 @@ def test_everything_that_is_there_by_several_runs(spark: Any, db: Database, tmp_
     query = run_available_now(stream.writer(stream.load()), **stream.options)
     assert not query.isActive
     assert stream.frame().count() == 10
-    offset = offset_in_progress(query.lastProgress["sources"][0]["endOffset"])
+    progress: Any = query.lastProgress
+    offset: Any = offset_in_progress(progress["sources"][0]["endOffset"])
     assert str(query_slot(db.connection, "a").confirmed.lsn) == offset["lsn"]

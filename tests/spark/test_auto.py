@@ -198,7 +198,7 @@ def test_a_value_that_is_too_large_for_a_task(
     db.execute("INSERT INTO t VALUES (0, 'small')", f"INSERT INTO t VALUES (1, {value})")
     if ends:
         query.reader.prepareForTriggerAvailableNow()
-    rows = []
+    rows: list[str] = []
     while len(rows) < 2:
         rows += new_values(query.plan())
         query.commit()
@@ -349,7 +349,7 @@ def test_rows_in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     for first in range(0, 1000, 250):
         batch = pa.record_batch({"v": values[first : first + 250]}, schema)
         rows.write(batch, pa.array(range(first, first + 250)).to_numpy())
-    parts = rows.partitions(Lsn(100), Lsn(900))
+    parts: Any = rows.partitions(Lsn(100), Lsn(900))
     assert parts is not None
     assert max(len(part.data) for part in parts) <= 10_000
     found = [value for part in parts for batch in part.read() for value in batch.column(0).to_pylist()]

@@ -30,7 +30,7 @@ from logicalrep.transactions.change_feed import events
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.transaction import Transaction
-from logicalrep_protocol.v1 import NullValue, ReplicaIdentity, Text, TupleData
+from logicalrep_protocol.v1 import AnyMessage, NullValue, ReplicaIdentity, Text, TupleData
 from logicalrep_runtime.errors import DecodeError
 from tests.arrow.oracle.reading import row_by_row
 from tests.protocol.captured import each_selected, selected
@@ -249,7 +249,7 @@ def test_types_that_are_one_in_spark() -> None:
     """A column may change between such types in the middle of a record batch."""
     number = "6f1b04b1-0000-0000-0000-00000000000a"
     values = {2950: number, 25: "text", 1186: "1 day 02:03:04", 3802: '{"a": 1}', 1042: "padded  "}
-    messages = []
+    messages: list[AnyMessage] = []
     for type_id, value in values.items():
         messages.append(_described("t", "a", type_id=type_id))
         messages.append(v1.Insert(relation_id=Oid(7), new=TupleData.of(Text(value.encode()))))

@@ -171,7 +171,7 @@ def test_batches_and_events_are_equal_over_the_whole_collection(monkeypatch: pyt
 def test_the_rows_of_typed_tables_are_equal(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_intake, "FEWEST_ROWS", 1)
     messages, session = capture(pattern)
-    last = {}
+    last: dict[Any, Any] = {}
     with Assembler() as assembler:
         for event in events(messages, session.decoder(), assembler):
             if isinstance(event, Transaction):

@@ -77,12 +77,16 @@ def test_what_spark_sends_to_a_worker_says_what_is_missing_there(bare_python: Pa
         walsender.streamReader(feed_schema()),
         lambda: table,
     ]
-    data = [cloudpickle.dumps(each) for each in sent]
+    data = [cloudpickle.dumps(each) for each in sent]  # type: ignore[no-untyped-call]
     for each in map(cloudpickle.loads, data):
         assert each is not None
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [bare_python, "-c", LOADING], input=cloudpickle.dumps(data), env=environment, capture_output=True, check=True
+        [bare_python, "-c", LOADING],
+        input=cloudpickle.dumps(data),  # type: ignore[no-untyped-call]
+        env=environment,
+        capture_output=True,
+        check=True,
     )
     sentences = done.stdout.decode().splitlines()
     assert len(sentences) == len(sent), done.stderr

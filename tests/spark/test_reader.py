@@ -48,7 +48,7 @@ class Query:
 
     def _new(self) -> Any:
         source = LogicalRepDataSource({})
-        source.options = lambda: self.options  # type: ignore[method-assign]
+        vars(source)["options"] = lambda: self.options
         return source.streamReader(self._schema)
 
     def plan(self, seconds: float = 60) -> list[dict[str, Any]]:
@@ -280,7 +280,7 @@ def test_a_table_with_columns_of_the_feed_s_names(db: Database, tmp_path: Path, 
     db.execute("CREATE TABLE u (id int PRIMARY KEY, commit_lsn bigint NOT NULL, commit_timestamp text)")
     schema = table_schema(db.connection, TableName("public", "u"), ("p",))
     query = Query(db, tmp_path, schema, table="public.u", mode=mode)
-    found = []
+    found: list[Any] = []
     for first in (0, 100):
         for number in range(first, first + 100):
             db.execute(f"INSERT INTO u VALUES ({number}, 0, 'x')")
@@ -346,9 +346,14 @@ def test_an_idle_walsender_asks_for_nothing_at_each_look(
 ) -> None:
     query = Query(db, tmp_path)
     query.reader.latestOffset(query.start, None)
-    asked = []
+    asked: list[object] = []
     run = query.reader.run
-    monkeypatch.setattr(query.reader, "run", lambda action: asked.append(action) or run(action))
+
+    def counted(action: Any) -> Any:
+        asked.append(action)
+        return run(action)
+
+    monkeypatch.setattr(query.reader, "run", counted)
     for _ in range(3):
         assert query.reader.latestOffset(query.start, None) == query.start
     assert asked == []

@@ -79,6 +79,7 @@ def _insert_ten_rows(db: Database) -> None:
 
 def test_a_batch_waits_until_it_has_enough(receiver: SpoolReceiver, db18: Database) -> None:
     size = receiver.counts(Lsn(0), FAR).bytes
+    assert size is not None
     assert receiver.wait(Lsn(0), 0, FAR, Limits(31, size))
     assert not receiver.wait(Lsn(0), 0.1, FAR, Limits(31, size + 1))
     first, _ = receiver.end_after(Lsn(0), Limits(10))

@@ -49,7 +49,8 @@ def test_a_session_that_breaks(db18: Database) -> None:
     db18.execute("INSERT INTO plain SELECT i, repeat('x', 1000) FROM generate_series(15001, 30000) AS i")
     expected = _rows(db18, decoding_sessions="1")
     for session, after in ((0, 1), (1, 1), (1, 15_000)):
-        batches, rows = _read(db18, decoding_sessions="2"), []
+        batches = _read(db18, decoding_sessions="2")
+        rows: list[Any] = []
         while len(rows) < after:
             rows += next(batches).to_pylist()
         pids = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -110,7 +111,8 @@ def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: 
     for number in range(4):
         db18.execute(f"INSERT INTO plain SELECT i FROM generate_series({number * 10 + 1}, {number * 10 + 10}) AS i")
     expected = _rows(db18, decoding_sessions="1")
-    decoded, broken = slot_range.decoded_range, []
+    decoded = slot_range.decoded_range
+    broken: list[bool] = []
 
     def breaking(*arguments: Any) -> Iterator[Any]:
         for row in chain.from_iterable(map(_each, decoded(*arguments))):

@@ -42,7 +42,7 @@ def test_a_running_query_follows_and_the_slot_follows_it(spark: Any, db18: Datab
             run(db18.connection, seed, 10)
             head = query_wal_head(db18.connection)
             # The slot follows after the last batch, and while nothing else is written.
-            eventually(lambda head=head: confirmed(db18) >= head or not HAS_ADMISSION_CONTROL, query)
+            eventually(lambda head=head: confirmed(db18) >= head or not HAS_ADMISSION_CONTROL, query)  # type: ignore[misc]
         eventually(lambda: len(truth(db18, "twin")) == stream.frame().count(), query)
         db18.execute(
             "CREATE TABLE unrelated (a int)", "ALTER PUBLICATION p RENAME TO q", "ALTER PUBLICATION q RENAME TO p"
@@ -439,4 +439,4 @@ def test_the_last_batch_of_a_run_is_acknowledged(spark: Any, db18: Database, tmp
     for number in range(3):
         db18.execute(f"INSERT INTO plain VALUES ({number})")
         end = position_of(json.loads(stream.run().lastProgress["sources"][0]["endOffset"])).lsn
-        eventually(lambda end=end: confirmed(db18) == end, seconds=5)
+        eventually(lambda end=end: confirmed(db18) == end, seconds=5)  # type: ignore[misc]

@@ -29,7 +29,7 @@ def reader(is_stream: bool, **options: str) -> Any:
     ids=["captures", "peek", "walsender"],
 )
 def test_a_reader_is_longer_than_a_segment_of_tcp(is_stream: bool, options: dict[str, str]) -> None:
-    assert len(cloudpickle.dumps(reader(is_stream, **options))) > 1 << 16
+    assert len(cloudpickle.dumps(reader(is_stream, **options))) > 1 << 16  # type: ignore[no-untyped-call]
 
 
 def test_what_a_task_has_loaded_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:

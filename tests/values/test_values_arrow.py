@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from value_literals import LITERALS, Literal
 
 from logicalrep.values import (
     BoundedArray,
@@ -27,6 +26,7 @@ from logicalrep.values import (
     column_type,
 )
 from logicalrep.values.table import EXTENSIONS, TABLE
+from tests.values.value_literals import LITERALS, Literal
 
 pa = pytest.importorskip("pyarrow")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from psycopg.postgres import types as psycopg_types
-from value_literals import LITERALS, Literal
 
 from logicalrep.values import BoundedArray, ColumnType, column_type
 from logicalrep.values.table import EXTENSIONS, TABLE
+from tests.values.value_literals import LITERALS, Literal
 
 IDS = [f"{literal.name} {literal.text[:20]}" for literal in LITERALS]
 

@@ -13,10 +13,10 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from value_literals import LITERALS
 
 from logicalrep.values import Column, ColumnType, ColumnValueError, column_type
 from logicalrep.values.table import TABLE
+from tests.values.value_literals import LITERALS
 
 
 @dataclass
