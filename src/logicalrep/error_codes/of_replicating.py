@@ -80,9 +80,8 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
     ),
     "OTHER_SERVER": (
         "A destination has the tables of another server, or of one that was upgraded or made anew.",
-        "Replicate to another destination. If the server has taken the place of the one before, as after `pg_upgrade`, "
-        "run "
-        "`logicalrep resync --all --new-server`.",
+        "Replicate to another destination. If the server has taken the place of the one before, as after "
+        "`pg_upgrade`, run `logicalrep resync --all --new-server`.",
     ),
     "PUBLICATION_INCOMPLETE": (
         "The publication leaves out inserts, updates, deletes or truncates, or one that `replicate` made sends "

@@ -36,8 +36,7 @@ OF_SERVERS: dict[str, tuple[str, str]] = {
     "POSITION_PASSED": (
         "The slot is past the reader's position: another reader has acknowledged the changes in between.",
         "Give each reader a slot of its own. Then run `logicalrep resync --all` for a destination of `replicate`; for "
-        "a "
-        "stream copy the tables again, and start with a new checkpoint.",
+        "a stream copy the tables again, and start with a new checkpoint.",
     ),
     "PUBLICATION_GONE": (
         "The publication did not exist when one of the changes to read was made.",
@@ -84,8 +83,7 @@ OF_SERVERS: dict[str, tuple[str, str]] = {
     "SLOT_LOST": (
         "The server has removed WAL that the slot needs, or the slot of a destination is gone.",
         "Run `logicalrep resync --all` for a destination of `replicate`. For a stream drop the slot, create a new one, "
-        "copy "
-        "the tables again, and start with a new checkpoint. A larger `max_slot_wal_keep_size` keeps slots longer.",
+        "copy the tables again, and start with a new checkpoint. A larger `max_slot_wal_keep_size` keeps slots longer.",
     ),
     "SLOT_MISSING": (
         "The slot does not exist.",
@@ -95,8 +93,7 @@ OF_SERVERS: dict[str, tuple[str, str]] = {
     "SLOT_UNDECODABLE": (
         "The server cannot decode the slot's changes, as where the slot was made while a table was altered.",
         "Run `logicalrep resync --all` for a destination of `replicate`, which makes a new slot. For a stream drop the "
-        "slot, "
-        "create a new one, copy the tables again, and start with a new checkpoint.",
+        "slot, create a new one, copy the tables again, and start with a new checkpoint.",
     ),
     "SLOT_UNUSABLE": (
         "The slot has another kind, plugin or database, or has two_phase.",

@@ -64,7 +64,7 @@ class Phase(StrEnum):
 
 
 MEANINGS: dict[Phase, tuple[str, str]] = {
-    Phase.OPENING: ("The table is published, and its Delta table is being opened.", "Life"),
+    Phase.OPENING: ("The table is published, and its stored table is being opened.", "Life"),
     Phase.QUEUED: (
         "A load is pending, and waits for other loads, a snapshot, or its next try. Changes are buffered.",
         "TableLoads",

@@ -205,8 +205,7 @@ def _claim_identity(connection: Connection, settings: ReplicateSettings, storage
     ):
         raise StateError(
             f"replication slot {settings.slot!r} exists, and {storage.uri} has not been replicated with it: its "
-            "changes "
-            "belong to another reader. Name another slot, or leave --slot out",
+            "changes belong to another reader. Name another slot, or leave --slot out",
             code="SLOT_EXISTS",
         )
     return Identity.claim(

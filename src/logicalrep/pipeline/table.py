@@ -1,4 +1,4 @@
-"""A replicated table: its Delta table, its phase, and what is known of it."""
+"""A replicated table: its stored table, its phase, and what is known of it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Table:
     stored: StoredTable | None = None
     """The table at the destination; None before the first load."""
     changed_by_others: str | None = None
-    """A description of what another program changed in the Delta table before it was opened; None if it did not."""
+    """A description of what another program changed in the stored table before it was opened; None if it did not."""
     companions: dict[Companion, StoredTable] = field(default_factory=dict)
     """The companion tables."""
     load: str | None = None
-    """The load that the Delta table's rows began with."""
+    """The load that the stored table's rows began with."""
     application: str | None = None
-    """The application id of the Delta table's transactions."""
+    """The application id of the stored table's transactions."""
     pending_load: PendingLoad | None = None
     """The pending load of a table whose changes are buffered; None for one whose changes are applied."""
     life: Life = field(default_factory=Life)
@@ -154,7 +154,7 @@ class Table:
 
     @property
     def _skipped(self) -> list[dict[str, object]]:
-        """The commits that some of its Delta tables lack, with the folders of these."""
+        """The commits that some of its stored tables lack, with the folders of these."""
         folders: dict[Skipped, list[str]] = {}
         for stored in self.stored_tables:
             for each in stored.table.skipped:

@@ -67,13 +67,13 @@ class TableWriter:
     # Tables that are there
 
     def open(self, table: Table, known: int) -> None:
-        """Open a table's Delta table, if there is one; `known` is a version before which only we have written."""
+        """Open a table's stored table, if there is one; `known` is a version before which only we have written."""
         stored = table.stored = self._patience.run(lambda: open_table(self._storage, table.folder))
         if stored is not None:
             table.changed_by_others = self._patience.run(lambda: stored.changed_by_others(known))
 
     def open_companions(self, table: Table, known: Mapping[str, int]) -> bool:
-        """Open the Delta companion tables; return whether all are there, and of the same load.
+        """Open the companion tables; return whether all are there, and of the same load.
 
         `known` has for each a version before which only we have written. Raises CompanionDamagedError if another
         program has changed one.
@@ -132,7 +132,7 @@ class TableWriter:
             table.application = application
 
     def maintain(self, stored: StoredTable) -> None:
-        """Do what is due for a Delta table's upkeep."""
+        """Do what is due for a stored table's upkeep."""
         self._run(stored, lambda: stored.maintain(self._keep_hours, self._engine))
 
     def write_stopped(self, table: Table) -> None:
@@ -167,7 +167,7 @@ class TableWriter:
             NotProvenYetError: rows have labels that are not known; they wait for a state of the catalog that has all.
             NeedsResync: a row's columns are not proven.
             RefusedCommit: the first commit with a value that the table does not take; those before it are applied.
-            Exception: what `apply` of a Delta table raises.
+            Exception: what `apply` of a stored table raises.
         """
         assert table.stored is not None
         changes = self.new_changes(table, changes)
@@ -221,7 +221,7 @@ class TableWriter:
                 first += count
 
     def _run(self, stored: StoredTable, action: Callable[[], object]) -> None:
-        """Do an action on a Delta table, again if another program has merged the files that it reads."""
+        """Do an action on a stored table, again if another program has merged the files that it reads."""
 
         def on_last_version() -> None:
             try:
@@ -263,7 +263,7 @@ class TableWriter:
             self._run(stored, partial(reshape, stored, each, self._engine))
 
     def move(self, table: Table, copied: Sequence[Copied]) -> None:
-        """Go on with the rows of other Delta tables, `Table.stored_tables` of another name, under a table's name."""
+        """Go on with the rows of other stored tables, `Table.stored_tables` of another name, under a table's name."""
         assert table.application is not None
         earlier = table.application
         table.load, table.companions = secrets.token_hex(8), {}

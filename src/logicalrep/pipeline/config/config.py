@@ -73,8 +73,7 @@ class Config:
                 elif column in (table.key or ()) and column in table.settings.protected - table.hashed:
                     mistakes.append(
                         f"{location}: {column} is of the key of {name}, which tells rows apart: it can be hashed, and "
-                        "not "
-                        "be nulled or left out"
+                        "not be nulled or left out"
                     )
             if table.settings.key and table.key != table.settings.key:
                 mistakes.append(f"{entry.location}: {OwnKeyError.of(name, table.settings.key).description}")

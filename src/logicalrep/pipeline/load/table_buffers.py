@@ -174,7 +174,7 @@ class TableBuffers:
         self.save_pending_load(table, PendingLoad(table.folder, None, "its changes are buffered"))
 
     def skip(self, table: Table, lsn: Lsn) -> Skipped | None:
-        """Leave the refused commit out of all of a table's Delta tables, of which none has it; None if one has it."""
+        """Leave the refused commit out of all stored tables of a table, of which none has it; None if one has it."""
         assert table.application is not None
         if any((stored.applied(table.application) or 0) >= lsn for stored in table.stored_tables):
             return None

@@ -91,11 +91,9 @@ class Identity:
         if self.system_identifier != system_identifier:
             raise StateError(
                 f"this destination has the tables of the server with system identifier {self.system_identifier}, but "
-                "this is "
-                f"{system_identifier}: another server, or one that was upgraded or made anew. Replicate it to another "
-                "destination; or, if it has taken the place of the first, run logicalrep resync --all --new-server "
-                "with the "
-                "same --to, which loads all tables from it",
+                f"this is {system_identifier}: another server, or one that was upgraded or made anew. Replicate it to "
+                "another destination; or, if it has taken the place of the first, run logicalrep resync --all "
+                "--new-server with the same --to, which loads all tables from it",
                 code="OTHER_SERVER",
             )
         for what, wanted, is_there in (
@@ -287,8 +285,7 @@ class States:
     def _overtaken(self) -> StateError:
         return StateError(
             f"another process has replicated to {self._storage.uri} since this one wrote there: this one was stopped "
-            "for "
-            "a while, or there are two; this one ends",
+            "for a while, or there are two; this one ends",
             code="DESTINATION_HAS_WRITER",
         )
 

@@ -245,8 +245,7 @@ def _refuse_codes(uri: str, path: str) -> None:
     if code := _CODE.search(path):
         raise InvalidDestinationError(
             f"{uri} is not a destination for tables, as programs that read Delta tables would take its {code[0]} for "
-            "another "
-            "character: name a folder without it"
+            "another character: name a folder without it"
         )
 
 
