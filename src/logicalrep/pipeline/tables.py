@@ -71,10 +71,6 @@ class TableManager:
 
     # The tables that there are
 
-    def of(self, oid: int) -> Table | None:
-        """Return the table with an OID; None for one that is not replicated, or not yet."""
-        return self._by_oid.get(oid)
-
     def states(self, lsn: Lsn) -> dict[str, TableState]:
         """Return how far each table is, given that those that follow have all commits up to an LSN."""
         progress, timeline = self._loader.progress(), self._writer.timeline

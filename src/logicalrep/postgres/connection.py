@@ -123,11 +123,6 @@ class ConnectionSettings:
         self._parameters |= {name: value for name, value in _TCP.items() if name in _LIBPQ}
         self._parameters |= {name: str(value) for name, value in merged.items() if value is not None}
 
-    @property
-    def database(self) -> str | None:
-        """The database's name; None if it is not given."""
-        return self._parameters.get("dbname")
-
     def with_patience(self, seconds: float) -> Self:
         """Return the same settings with another `patience`."""
         made = copy(self)

@@ -167,9 +167,9 @@ def test_changes_that_the_table_has_make_no_commit(tmp_path: Path) -> None:
     for _ in range(20):
         history.step()
     changes = history.take()
-    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is not None
+    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
     version = log.version
-    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is None
+    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is False
     assert log.version == version
     # LSNs of another load, server or timeline are not this table's.
     assert log.applied("logicalrep/2/1/x") is None

@@ -169,7 +169,7 @@ def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, monk
     store.trouble = lambda method, path: None
     with pytest.raises(StorageError, match="was lost"):
         apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
-    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is None
+    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is False
     assert rows_at(where) == history.truth()
     log.commit([], [], APP, Lsn(history.lsn))
 

@@ -42,17 +42,6 @@ SMALL_FILE = 2 << 20
 """The most bytes of a file that is written anew for new rows to be in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """The result of applying changes."""
-
-    version: int
-    """The table's version."""
-    changes: int
-    """The number of changes."""
-    bytes_written: int
-
-
 def apply(
     stored: StoredTable,
     changes: Sequence[ChangeBatch],
@@ -61,8 +50,8 @@ def apply(
     engine: Engine,
     *,
     may_lack_rows: bool = False,
-) -> Applied | None:
-    """Apply changes to a table in one commit; None, and no commit, if the table has them all.
+) -> bool:
+    """Apply changes to a table in one commit; return False, without a commit, if the table has them all.
 
     Args:
         stored: the table.
@@ -85,8 +74,9 @@ def apply(
     applied = stored.applied(application)
     later = TableChanges(batches=changes).between(first=int(applied or 0) + 1).batches
     refuse_unreadable(later)
+    if not later:
+        return False
     files = dict(stored.files)
-    count = written = 0
     for part in _apart(in_parts(later, MOST_BYTES), stored.table.form):
         # A part finds the files of those before it, which are in no version of the table.
         task = ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part, may_lack_rows)
@@ -96,14 +86,10 @@ def apply(
         files |= {file.path: file for file in done.added}
         for path in before.keys() - files.keys() - stored.files.keys():
             stored.storage.delete(below(stored.folder, path))
-        count += sum(batch.num_rows for batch in part)
-        written += sum(file.bytes_beside(before.get(file.path)) for file in done.added)
-    if not count:
-        return None
     added = [file for path, file in files.items() if not file.is_same(stored.files.get(path))]
     removed = [file for path, file in stored.files.items() if not file.is_same(files.get(path))]
     stored.commit(added, removed, application, upto)
-    return Applied(stored.version, count, written)
+    return True
 
 
 def refuse_unreadable(changes: Sequence[ChangeBatch]) -> None:

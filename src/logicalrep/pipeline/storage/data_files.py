@@ -63,10 +63,6 @@ class DataFile:
         """Return whether it is the same file with the same rows."""
         return other is not None and (self.path, self.vector) == (other.path, other.vector)
 
-    def bytes_beside(self, before: DataFile | None) -> int:
-        """Return the bytes that were written for it: all of a new file, or the vector of one that was there."""
-        return self.size if before is None else 0 if self.vector is None else len(self.vector.data)
-
     @property
     def is_full(self) -> bool:
         """Whether merging it with others would give as many files as before."""
