@@ -16,7 +16,7 @@ PostgreSQL's file              where it is tested here, or why it does not conce
 008_diff_schema                `rewrites`, for columns that get another type; a copy has the server's columns
 009_matviews                   `materialized`
 010_truncate                   `truncates`
-011_generated                  `generated`, `virtual`; published ones: `tests/postgres/test_preflight`
+011_generated                  `generated`, `virtual`; published ones: `tests/postgres/preflight/test_preflight`
 012_collation                  `collations`, where the server has ICU
 013_partition                  `partitions`, `in_schema`; attached and detached ones: `test_schema_changes`
 014_binary                     the form of values on the wire, which `replicate` leaves at text
@@ -26,7 +26,7 @@ PostgreSQL's file              where it is tested here, or why it does not conce
 024_add_drop_pub               `in_and_out`
 025_rep_changes_for_schema     `in_schema`
 026_stats                      `tests/observe/test_metrics`, `test_observe`
-027_nosuperuser                rights: `test_publishing`, `test_replicate`; row security: `tests/postgres/test_preflight`
+027_nosuperuser                rights: `test_publishing`, `test_replicate`; row security: `tests/postgres/preflight/test_preflight`
 028_row_filter                 `filters`; another filter later: `test_schema_changes`
 029_on_error                   `test_skip`; `test_replicate`, for tables that stop
 030_origin                     `test_origins`; a Delta table itself sends nothing back

@@ -134,7 +134,7 @@ def test_each_user_has_a_folder_that_is_closed_to_others(tmp_path: Path, monkeyp
 LEFT_BEHIND = """
 import os, sys
 from pathlib import Path
-from tests.spark.test_spool import segment_of, spool
+from tests.spark.walsender.test_spool import segment_of, spool
 segment_of(spool(Path(sys.argv[1]), "of_a_query_that_is_gone"))
 os._exit(1)
 """

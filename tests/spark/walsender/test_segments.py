@@ -22,7 +22,7 @@ from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 
-CAPTURE = next(Path(__file__).parents[1].joinpath("captures").glob("pg18/mixed/v4-late.sql.jsonl.gz"))
+CAPTURE = next(Path(__file__).parents[2].joinpath("captures").glob("pg18/mixed/v4-late.sql.jsonl.gz"))
 
 
 def read(path: Path | str, schema: Any = None, **options: str) -> list[dict[str, Any]]:
