@@ -1,12 +1,13 @@
-"""A reader of values in PostgreSQL's binary (send) format, which checks every length before using it."""
+"""What loads values: a reader of PostgreSQL's binary (send) format, which checks every length, and texts of a form."""
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["BinaryReader", "FromBinary", "FromText", "ToText", "fixed"]
+__all__ = ["BinaryReader", "FromBinary", "FromText", "ToText", "fixed", "matching"]
 
 # A type's loaders, from its text and from its bytes in the encoding of a session, and its text of a loaded value.
 FromText = Callable[[str], object]
@@ -90,5 +91,17 @@ def fixed(layout: str, make: Callable[..., object] | None = None) -> FromBinary:
             raise ValueError(f"{len(value)} bytes where there should be {size}")
         parts = unpack(value)
         return parts[0] if make is None else make(*parts)
+
+    return load
+
+
+def matching(form: str, what: str) -> Callable[[str], str]:
+    """Return the loader of texts that a regular expression matches, which stay as they are; others are not `what`."""
+    matches = re.compile(form).fullmatch
+
+    def load(text: str) -> str:
+        if not matches(text):
+            raise ValueError(f"not {what}")
+        return text
 
     return load

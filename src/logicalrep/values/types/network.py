@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 
-from logicalrep.values.types.binary import BinaryReader
+from logicalrep.values.types.binary import BinaryReader, matching
 
 Inet = IPv4Address | IPv6Address | IPv4Interface | IPv6Interface
 Cidr = IPv4Network | IPv6Network
@@ -87,14 +87,7 @@ def _format_address(address: IPv4Address | IPv6Address) -> str:
 
 def mac_text(octets: int) -> Callable[[str], str]:
     """Return a loader of hardware addresses of 6 or 8 octets, which stay text in the server's form."""
-    form = re.compile(":".join(["[0-9a-f]{2}"] * octets))
-
-    def load(text: str) -> str:
-        if not form.fullmatch(text):
-            raise ValueError("not a hardware address")
-        return text
-
-    return load
+    return matching(":".join(["[0-9a-f]{2}"] * octets), "a hardware address")
 
 
 def mac_binary(octets: int) -> Callable[[bytes, str], str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
-from logicalrep.values.types.binary import BinaryReader
+from logicalrep.values.types.binary import BinaryReader, matching
 
 # --- boolean ---------------------------------------------------------------------------------------------------
 
@@ -217,13 +217,7 @@ def format_bytea(value: bytes) -> str:
     return f"\\x{value.hex()}"
 
 
-_BITS = re.compile("[01]*")
-
-
-def bits_text(text: str) -> str:
-    if not _BITS.fullmatch(text):
-        raise ValueError("not a string of bits")
-    return text
+bits_text = matching("[01]*", "a string of bits")
 
 
 def bits_binary(value: bytes, encoding: str) -> str:
@@ -258,39 +252,21 @@ def uuid_binary(value: bytes, encoding: str) -> uuid.UUID:
     return uuid.UUID(bytes=bytes(value))
 
 
-_LSN = re.compile("[0-9A-F]{1,8}/[0-9A-F]{1,8}")
-
-
-def lsn_text(text: str) -> str:
-    if not _LSN.fullmatch(text):
-        raise ValueError("not an LSN")
-    return text
+lsn_text = matching("[0-9A-F]{1,8}/[0-9A-F]{1,8}", "an LSN")
 
 
 def make_lsn(high: int, low: int) -> str:
     return f"{high:X}/{low:X}"
 
 
-_TID = re.compile(r"\(([0-9]{1,10}),([0-9]{1,5})\)")
-
-
-def tid_text(text: str) -> str:
-    if not _TID.fullmatch(text):
-        raise ValueError("not a tuple identifier")
-    return text
+tid_text = matching(r"\(([0-9]{1,10}),([0-9]{1,5})\)", "a tuple identifier")
 
 
 def make_tid(block: int, offset: int) -> str:
     return f"({block},{offset})"
 
 
-_SNAPSHOT = re.compile("[0-9]+:[0-9]+:(?:[0-9]+(?:,[0-9]+)*)?")
-
-
-def snapshot_text(text: str) -> str:
-    if not _SNAPSHOT.fullmatch(text):
-        raise ValueError("not a snapshot")
-    return text
+snapshot_text = matching("[0-9]+:[0-9]+:(?:[0-9]+(?:,[0-9]+)*)?", "a snapshot")
 
 
 def snapshot_binary(value: bytes, encoding: str) -> str:
