@@ -48,7 +48,7 @@ class Query:
 
     def _new(self) -> Any:
         source = LogicalRepDataSource({})
-        vars(source)["options"] = lambda: self.options
+        vars(source)["read_source_options"] = lambda: self.options
         return source.streamReader(self._schema)
 
     def plan(self, seconds: float = 60) -> list[dict[str, Any]]:

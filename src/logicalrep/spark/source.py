@@ -36,7 +36,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
 
     def schema(self) -> StructType:
         """Return the change feed's schema, or the present schema of the table in the option `table`."""
-        options = self._options()
+        options = self.read_source_options()
         if options.table is None:
             return feed_schema()
         if options.path is not None:
@@ -48,7 +48,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of captures, segments, a snapshot's rows, or the slot by peek."""
-        options = self._options()
+        options = self.read_source_options()
         if options.listen is not None:
             raise OptionError("option 'listen' is for readStream: a batch ends before somebody could look at it")
         _check_schema(options, schema)
@@ -62,7 +62,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of the slot."""
-        options = self._options()
+        options = self.read_source_options()
         if options.path is not None:
             raise OptionError("option 'path' is for spark.read; a stream reads a slot")
         if options.snapshot is not None:
@@ -80,7 +80,8 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
 
         return AutoStreamReader(options, schema)
 
-    def _options(self) -> SourceOptions:
+    def read_source_options(self) -> SourceOptions:
+        """Return the options with their types, after the warnings about them."""
         options = read_options(dict(self.options))
         warn(options.connection.warnings)
         return options
@@ -89,8 +90,8 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
 class ConnectDataSource(LogicalRepDataSource):
     """The source in a session of Spark Connect, whose server writes all options to its event log."""
 
-    def _options(self) -> SourceOptions:
-        options = super()._options()
+    def read_source_options(self) -> SourceOptions:
+        options = super().read_source_options()
         if secrets := options.connection.secrets:
             raise OptionError(
                 f"{', '.join(secrets)} among the options, or in 'dsn': Spark Connect writes options to the event log "
