@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from logicalrep.observe.figures import TableFigures
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter, show_progress
 from logicalrep.transactions.table_names import TableName
@@ -155,6 +156,24 @@ def test_the_start_and_loads_are_never_silent_for_long(clock: list[float]) -> No
     ]
 
 
+def test_a_load_that_ended_before_it_was_told_as_needed_is_over(clock: list[float]) -> None:
+    for stream in (io.StringIO(), Terminal()):
+        with show_progress(stream) as observer:
+            load(observer, 10, 10)
+            observer.on_loads_needed([ORDERS], "new table")
+            observer.on_checkpoint(1, {str(ORDERS): TableFigures(state="loading")})
+            if isinstance(observer, Bars):
+                assert [each.description for each in observer.progress.tasks] == ["0 of 1 table loaded"]
+            observer.on_checkpoint(2, {str(ORDERS): TableFigures(state="following")})
+            if isinstance(observer, Bars):
+                assert not observer.progress.tasks
+            else:
+                assert isinstance(observer, LinePrinter)
+                clock[0] += 60
+                observer.say_progress()
+        assert "of 1 table" not in stream.getvalue() or isinstance(stream, Terminal)
+
+
 def test_a_terminal_has_a_line_on_all_loads_and_no_bar_of_a_stopped_table() -> None:
     stream = Terminal()
     with show_progress(stream) as observer:
@@ -166,7 +185,7 @@ def test_a_terminal_has_a_line_on_all_loads_and_no_bar_of_a_stopped_table() -> N
         observer.on_load_begun(ORDERS, 1000)
         observer.on_rows_copied(ORDERS, 250)
         of_all, bar = observer.progress.tasks
-        assert of_all.description == "0 of 2 tables loaded, 250 rows"
+        assert of_all.description == "0 of 2 tables loaded, 250 of 1,000 rows or more"
         assert "rows, 25 %, " in bar.fields["figures"]
         observer.on_table_stopped(ORDERS, "a reason")
         observer.on_rows_copied(ORDERS, 250)

@@ -9,6 +9,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from logicalrep.cli.server_options import (
@@ -17,6 +19,7 @@ from logicalrep.cli.server_options import (
     hide_secrets,
     server_and_storage,
 )
+from logicalrep.cli.terminal import say
 from logicalrep.observe.log import log_to_standard_error
 from logicalrep.options import kinds
 from logicalrep.pipeline.options import OPTIONS, ReplicateOptions, flag_of
@@ -91,6 +94,8 @@ def _replicate(options: argparse.Namespace) -> int:
     # Before the rest is loaded too.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
+    if not (options.quiet or options.verbose or options.log):
+        say(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} logicalrep {version('logicalrep')} starts", sys.stderr)
     connection, storage = server_and_storage(options)
     # Loaded late: the other commands need none of it.
     from logicalrep.observe.terminal import show_progress

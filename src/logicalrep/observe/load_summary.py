@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from logicalrep.transactions.table_names import TableName
 
@@ -59,6 +59,13 @@ class LoadSummary:
             else:
                 self._copied.pop(table, None)
 
+    def keep(self, loading: Collection[str]) -> None:
+        """Count the other tables as loaded: a load may have ended before somebody said that it was needed."""
+        with self._lock:
+            over = {table for table in self._waiting if str(table) not in loading}
+            self._waiting -= over
+            self._loaded |= over
+
     @property
     def is_over(self) -> bool:
         """Whether no table is to be loaded."""
@@ -70,16 +77,17 @@ class LoadSummary:
             count = len(self._waiting) + len(self._loaded)
             text = f"{len(self._loaded)} of {count} table{'' if count == 1 else 's'} loaded"
             rows = sum(rows for rows, _ in self._copied.values())
-            known = self._waiting <= self._copied.keys() and all(self._copied[table][1] for table in self._waiting)
-            if not known:
-                return f"{text}, {_rows(rows)} rows" if rows else text
             total = sum(
                 max(rows, estimate) if table in self._waiting else rows
                 for table, (rows, estimate) in self._copied.items()
             )
+            if not total:
+                return text
+            if not self._waiting <= self._copied.keys():
+                return f"{text}, {_rows(rows, total)} of {_rows(total)} rows or more"
             text += f", {_rows(rows, total)} of {_rows(total)} rows"
             left = (total - rows) * (time.monotonic() - self._began) / rows if rows else 0
-            return f"{text}, about {_duration(left)}" if rows < total and rows else text
+            return f"{text}, about {_duration(left)}" if left else text
 
 
 def _rows(rows: int, like: int | None = None) -> str:

@@ -168,7 +168,9 @@ class LinePrinter(_SentencePrinter):
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how many tables load, also those whose changes meanwhile are being applied."""
         self._step = None
-        self._loading = sum(table.state == "loading" for table in tables.values())
+        loading = {name for name, table in tables.items() if table.state == "loading"}
+        self._loading = len(loading)
+        self._summary.keep(loading)
 
     def on_load_begun(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
@@ -223,6 +225,7 @@ class Bars(_SentencePrinter):
 
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Show how far the loads are."""
+        self._summary.keep({name for name, table in tables.items() if table.state == "loading"})
         self._show_loads()
 
     def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:

@@ -212,6 +212,7 @@ def follow(
             observer.on_going_on(len(states.last.tables), states.last.lsn)
         try:
             Loop(context, receiver, catalog, tables, states, pool).run()
+            observer.on_step("ending")
         except SlotError as error:
             if error.code != "SLOT_LOST":
                 raise
