@@ -14,7 +14,7 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.load import copying
+from logicalrep.pipeline.load import copying, loading
 from logicalrep.pipeline.load.copying import typed, typed_without_loops
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.run import replicate_with
@@ -89,6 +89,22 @@ def test_small_tables_are_loaded_without_loops_until_these_are_compiled(
     replicate_with(settings(shop, tmp_path, once=True), Observer(), engine=SequentialEngine())
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
     assert set(used) == {"loops" if is_compiled else "values"}
+
+
+def test_a_line_says_once_that_larger_tables_wait_for_loops(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Heard(Observer):
+        def on_waiting(self, text: str) -> None:
+            heard.append(text)
+
+    heard: list[str] = []
+    monkeypatch.setattr(loading, "BYTES_WITHOUT_LOOPS", 0)
+    for is_compiled in (False, True):
+        monkeypatch.setattr(loading, "are_loops_compiled", lambda value=is_compiled: value)
+        lake = tmp_path / str(is_compiled)
+        replicate_with(settings(shop, lake, once=True), Heard(), engine=SequentialEngine())
+        assert len([text for text in heard if "compiling loops, once on this machine" in text]) == 1
 
 
 _MODULE = """

@@ -30,7 +30,7 @@ from logicalrep.transactions.frames import gathered
 from logicalrep_protocol.columnar import Session
 from logicalrep_runtime.scalars import Lsn
 
-_WITHOUT_LOOPS = 1 << 20
+BYTES_WITHOUT_LOOPS = 1 << 20
 """The most bytes of rows, on the server, that are read value by value if no loops are compiled on this machine yet."""
 _PATIENCE = "5s"
 """The longest wait for a lock on the table."""
@@ -66,7 +66,7 @@ def copy(part: CopyTask) -> list[DataFile]:
         connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
         with closing(limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
             size = sum(each.nbytes for each in part.ranges)
-            read = typed if size > _WITHOUT_LOOPS or are_loops_compiled() else typed_without_loops
+            read = typed if size > BYTES_WITHOUT_LOOPS or are_loops_compiled() else typed_without_loops
             batches = (as_loaded(batch, part.table.form) for batch in read(rows, part.table, part.key))
             return write_batches(part.storage, part.folder, part.table.stored, batches)
 

@@ -20,7 +20,7 @@ from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.errors import Ended
-from logicalrep.pipeline.load.copying import CopyTask, copy
+from logicalrep.pipeline.load.copying import BYTES_WITHOUT_LOOPS, CopyTask, are_loops_compiled, copy
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -31,6 +31,7 @@ from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.columnar.compiling import tell
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 GROUP = 8
@@ -258,6 +259,9 @@ class Loading:
         return _Copy(name, table, now, parts, sum(rows.nbytes for rows in ranges), began, len(parts))
 
     def _copy(self, part: CopyTask, of_table: int) -> list[DataFile]:
+        if of_table > BYTES_WITHOUT_LOOPS and not are_loops_compiled():
+            # The process that does it has nobody to tell.
+            tell()
         # All parts of a table are work of its size: the last one may be little.
         return self._engine.run(copy, [part], of_table)[0]
 
