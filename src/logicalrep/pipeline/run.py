@@ -183,10 +183,10 @@ def follow(
         states.write(states.last.without_progress)
         guard.store()
         # The work is done by the engine; the catalog tells what the server's tables are.
-        observer.on_step(
-            "starting Spark and reading the catalog" if settings.engine == "spark" else "reading the catalog"
+        observer.on_step("reading the catalog")
+        engine = engine or stack.enter_context(
+            start_engine(settings.engine, storage, stop, settings.once, observer.on_waiting)
         )
-        engine = engine or stack.enter_context(start_engine(settings.engine, storage, stop, settings.once))
         said = prepared.published.warnings
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if settings.listen is not None:

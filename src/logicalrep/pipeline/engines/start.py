@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from importlib.util import find_spec
 from typing import Literal
 
-from logicalrep.pipeline.engines.by_size import BySizeEngine, Moment
-from logicalrep.pipeline.engines.engine import Engine, EngineError
+from logicalrep.pipeline.engines.by_size import BySizeEngine
+from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.spark import is_spark_there, start_spark
 from logicalrep.pipeline.storage.storage import Storage
@@ -39,7 +40,7 @@ def _is_installed(library: str) -> bool:
 
 
 def start_engine(
-    name: EngineName, storage: Storage, stop: threading.Event, once: bool
+    name: EngineName, storage: Storage, stop: threading.Event, once: bool, say: Callable[[str], object]
 ) -> AbstractContextManager[Engine]:
     """Return the context of an engine, which ends it; little work runs in this process.
 
@@ -48,8 +49,16 @@ def start_engine(
         storage: the destination.
         stop: ends the waiting for it.
         once: whether the run ends soon: a Spark is then started only if there is work for it.
+        say: is called, by any thread, when work waits for the start of a Spark.
     """
     if name == "local":
         return BySizeEngine(lambda _: LocalEngine(), stop, "needed")
-    moment: Moment = "now" if is_spark_there() else "needed" if once else "beside"
-    return BySizeEngine(partial(start_spark, storage), stop, moment)
+    if is_spark_there():
+        return BySizeEngine(partial(start_spark, storage), stop, "now")
+
+    def start(ending: threading.Event) -> AbstractContextManager[Engine]:
+        if once:
+            say(f"starting Spark, for work of more than {LITTLE >> 20} MB")
+        return start_spark(storage, ending)
+
+    return BySizeEngine(start, stop, "needed" if once else "beside")
