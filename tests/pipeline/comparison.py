@@ -63,15 +63,12 @@ def source_rows(connection: psycopg.Connection[Any], schema: str, name: str) -> 
 
 def query_rows(connection: psycopg.Connection[Any], query: sql.SQL | sql.Composed) -> Counter[tuple[Any, ...]]:
     """Return the rows of a query with their counts, as `source_rows` does."""
-    cursor = connection.execute(query)
-    assert cursor.description is not None
-    texts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(column.name)) for column in cursor.description)
-    as_text = connection.execute(sql.SQL("SELECT {} FROM ({}) AS rows").format(texts, query))
-    # Both scans read the table in the same order, as nothing writes meanwhile.
-    return Counter(
-        tuple(_plain(value, text) for value, text in zip(row, row_texts, strict=True))
-        for row, row_texts in zip(cursor.fetchall(), as_text.fetchall(), strict=True)
-    )
+    described = connection.execute(sql.SQL("SELECT * FROM ({}) AS rows LIMIT 0").format(query)).description
+    assert described is not None
+    names, width = [sql.Identifier(column.name) for column in described], len(described)
+    both = sql.SQL(", ").join([*names, *(sql.SQL("{}::text").format(name) for name in names)])
+    rows = connection.execute(sql.SQL("SELECT {} FROM ({}) AS rows").format(both, query))
+    return Counter(tuple(map(_plain, row[:width], row[width:])) for row in rows)
 
 
 def delta_rows(uri: str, storage_options: dict[str, str] | None = None) -> Counter[tuple[Any, ...]]:
@@ -81,7 +78,7 @@ def delta_rows(uri: str, storage_options: dict[str, str] | None = None) -> Count
 
 def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
     """Return the rows of an Arrow table with their counts."""
-    return Counter(tuple(map(_hashable, row)) for row in zip(*rows.to_pydict().values(), strict=True))
+    return Counter(tuple(map(hashable, row)) for row in zip(*rows.to_pydict().values(), strict=True))
 
 
 _COLUMNS = """
@@ -97,15 +94,16 @@ def _plain(value: Any, text: str | None) -> Any:
     if value is None:
         return None
     if type(value).__name__ == "Decimal":
-        return _hashable(value)
-    return _hashable(value) if type(value).__name__ in _BY_VALUE else text
+        return hashable(value)
+    return hashable(value) if type(value).__name__ in _BY_VALUE else text
 
 
-def _hashable(value: Any) -> Any:
+def hashable(value: Any) -> Any:
+    """Return a value of a Delta table as rows are compared by it."""
     if isinstance(value, list):
-        return tuple(map(_hashable, value))
+        return tuple(map(hashable, value))
     if isinstance(value, Mapping):
-        return tuple((key, _hashable(item)) for key, item in value.items())
+        return tuple((key, hashable(item)) for key, item in value.items())
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if type(value).__name__ == "Decimal":
@@ -116,4 +114,4 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-__all__ = ["counted", "delta_rows", "find_differences", "query_rows", "source_rows"]
+__all__ = ["counted", "delta_rows", "find_differences", "hashable", "query_rows", "source_rows"]

@@ -151,7 +151,7 @@ def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> 
     numbers = reading(before, now, relation)
     if numbers is None:
         raise NeedsResync("how its columns changed cannot be told from the catalog any more")
-    key = _key(before, after, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True)))
+    key = key_of(before, after, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True)))
     names = {number: name for number, (name, *_) in zip(numbers, relation.columns, strict=True)}
     if key is not None and not names.keys() >= set(key):
         raise NeedsResync("its key changed, and cannot be told from the catalog any more")
@@ -283,11 +283,11 @@ def _unwritten(before: TableSpec, after: TableSpec) -> set[int]:
     return {number for number, _ in {*before.evidence.columns_written} & {*after.evidence.columns_written}}
 
 
-def _key(
+def key_of(
     before: TableSpec, after: TableSpec, relation: SentRelation, numbers: dict[str, int]
 ) -> tuple[int, ...] | None:
     """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if that is not proven."""
-    keys = [_numbers_of_key(table) for table in (before, after)]
+    keys = [numbers_of_key(table) for table in (before, after)]
     if relation.replica_identity == ReplicaIdentity.FULL.value:
         # The message has all columns as the key, and does not tell which of them identify a row.
         if keys[0] != keys[1]:
@@ -303,7 +303,7 @@ def _key(
     raise NeedsResync("its key changed, and cannot be told from the catalog any more")
 
 
-def _numbers_of_key(table: TableSpec) -> tuple[int, ...] | None:
+def numbers_of_key(table: TableSpec) -> tuple[int, ...] | None:
     if table.key is None:
         return None
     numbers = dict(zip(table.relation.names, table.attnums, strict=True))

@@ -37,11 +37,11 @@ def runs(
                 raise NeedsResync("its columns or its key changed within a transaction")
             bounds.append((at, table))
     ends = [*(start for start, _ in bounds[1:]), len(lsns)]
-    found = [(table, [*_slices(changes, start, end)]) for (start, table), end in zip(bounds, ends, strict=True)]
+    found = [(table, [*slices(changes, start, end)]) for (start, table), end in zip(bounds, ends, strict=True)]
     return [(table, batches) for number, (table, batches) in enumerate(found, 1) if batches or number == len(found)]
 
 
-def _slices(batches: Sequence[ChangeBatch], start: int, end: int) -> Iterator[ChangeBatch]:
+def slices(batches: Sequence[ChangeBatch], start: int, end: int) -> Iterator[ChangeBatch]:
     """Yield the changes from one index among all of them to before another."""
     first = 0
     for batch in batches:
@@ -56,4 +56,4 @@ def is_same_shape(table: TableSpec, other: TableSpec) -> bool:
     return (table.attnums, table.key, table.relation) == (other.attnums, other.key, other.relation)
 
 
-__all__ = ["is_same_shape", "runs"]
+__all__ = ["is_same_shape", "runs", "slices"]

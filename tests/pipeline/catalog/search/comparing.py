@@ -1,45 +1,193 @@
-"""The rows of a copy beside those that the server has, also in companion tables, without any code of the project."""
+"""The versions of a copy, and of its companions, beside what the server has, without any code of the project."""
 
 from __future__ import annotations
 
+import hmac
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable
-
 from logicalrep.pipeline.spec.table_settings import TableSettings
-from tests.pipeline.comparison import counted
+from tests.pipeline.catalog.search.stored import Row, Stored, Version
+
+MASK_KEY = "a key of sixteen characters or more"
+SECRET = "secret"
+"""The beginning of each value that is not to be at the destination in clear."""
 
 
-def difference(folder: Path, columns: list[str], expected: Counter[Any], settings: TableSettings) -> str:
-    """Return how a copy differs from the rows that the server has in some columns; an empty text if it does not."""
-    if not (folder / "_delta_log").exists():
+@dataclass(frozen=True)
+class Expected:
+    """What the server has of a table, and how it is kept."""
+
+    columns: Sequence[str]
+    rows: Counter[Any]
+    settings: TableSettings
+    transactions: Sequence[set[int]] = ()
+    """The numbers in `id` of the rows that one transaction inserts each: a version has all of them, or none."""
+
+
+def difference(stored: Stored, folder: Path, expected: Expected) -> str:
+    """Return how a copy differs from what is expected, now or in an earlier version; an empty text if it does not."""
+    versions = stored.versions(folder)
+    if not versions:
         return "it is not there"
-    rows = DeltaTable(folder).to_pyarrow_table()
-    if settings.deletes == "soft":
-        rows = rows.filter(pc.invert(rows["_deleted"]))
-    found = _difference(rows, columns, expected)
+    settings, last = expected.settings, versions[-1]
+    # Another table may have had this name.
+    versions = [version for version in versions if version.described["oid"] == last.described["oid"]]
+    found = (
+        _difference(_there(last), last.columns, expected)
+        or _halves(versions, expected.transactions)
+        or in_clear(row for version in versions for row in version.rows)
+    )
     if not found and settings.history:
-        versions = DeltaTable(f"{folder}~history").to_pyarrow_table()
-        found = _difference(versions.filter(versions["_is_current"]), columns, expected)
-        if found:
-            return f"the versions of now in its history: {found}"
+        (*_, kept) = stored.versions(folder.with_name(f"{folder.name}~history"))
+        now = [row for row in kept.rows if row["_is_current"]]
+        wrong = _difference(now, kept.columns, expected) or in_clear(kept.rows) or _of_history(versions, kept.rows)
+        if wrong:
+            found = f"its history: {wrong}"
+    if not found and settings.append:
+        (*_, kept) = stored.versions(folder.with_name(f"{folder.name}~changes"))
+        if wrong := _of_changes(versions, kept.rows) or in_clear(kept.rows):
+            found = f"its changes: {wrong}"
     return found
 
 
-def _difference(rows: pa.Table, columns: list[str], expected: Counter[Any]) -> str:
+def masked(columns: Sequence[str], rows: Counter[Any], settings: TableSettings) -> tuple[list[str], Counter[Any]]:
+    """Return the columns and the rows as a table has them whose columns are masked or left out."""
+
+    def value(name: str, text: Any) -> Any:
+        mask = settings.masked.get(name)
+        if mask == "hashed" and text is not None:
+            return hmac.digest(MASK_KEY.encode(), text.encode(), "sha256").hex()
+        return None if mask == "nulled" else text
+
+    stay = [at for at, name in enumerate(columns) if name not in settings.left_out]
+    found: Counter[Any] = Counter()
+    for row, count in rows.items():
+        found[tuple(value(columns[at], row[at]) for at in stay)] += count
+    return [columns[at] for at in stay], found
+
+
+def _difference(rows: Iterable[Row], columns: Sequence[str], expected: Expected) -> str:
     # Columns of the companion's own, and the texts of values that a type cannot hold, which no history has.
-    names = [name for name in rows.column_names if not name.startswith("_") and not name.endswith("_text")]
-    if names != columns:
-        return f"its columns are {names}, and not {columns}"
-    there = counted(rows.select(columns))
-    missing, surplus = expected - there, there - expected
+    names = [name for name in columns if not name.startswith("_") and not name.endswith("_text")]
+    if names != [*expected.columns]:
+        return f"its columns are {names}, and not {[*expected.columns]}"
+    there = Counter(tuple(row.get(name) for name in names) for row in rows)
+    missing, surplus = expected.rows - there, there - expected.rows
     if not missing and not surplus:
         return ""
-    return f"{[*missing][:3]} are missing, {[*surplus][:3]} too many"
+    return f"{_shown(missing)} are missing, {_shown(surplus)} too many"
 
 
-__all__ = ["difference"]
+def _shown(rows: Iterable[Any]) -> str:
+    return str([*rows][:3])[:400]
+
+
+def _there(version: Version) -> list[Row]:
+    return [row for row in version.rows if not row.get("_deleted")]
+
+
+def in_clear(rows: Iterable[Row]) -> str:
+    """Return which row has a value that is not to be there; an empty text if none has."""
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, str) and SECRET in value:
+                return f"{name} has {value} in clear"
+    return ""
+
+
+def _halves(versions: Sequence[Version], transactions: Sequence[set[int]]) -> str:
+    """Return which transaction comes to a table in parts, by the versions in which its rows are for the first time."""
+    first: dict[Any, int] = {}
+    for number, version in enumerate(versions):
+        for row in version.rows:
+            first.setdefault(row.get("id"), number)
+    for ids in transactions:
+        found = {first[each] for each in ids if each in first}
+        if len(found) > 1:
+            return f"the rows {ids} of one transaction come with the versions {sorted(found)}"
+    return ""
+
+
+def _of_history(versions: Sequence[Version], kept: Sequence[Row]) -> str:
+    """Return for which version of a table its history does not have the same rows, which `id` tells apart."""
+    # Of several at one position, the last has what was put in there, as an attached partition is.
+    for version in {version.lsn: version for version in versions}.values():
+        # A load is before the first change that comes after it.
+        at = version.lsn + 1, -1
+        there = Counter(row["id"] for row in _there(version))
+        then = Counter(row["id"] for row in kept if _begin(row) <= at and (row["_is_current"] or _end(row) > at))
+        if then != there:
+            return f"at {version.lsn} it has {_shown(then - there)} too many, and lacks {_shown(there - then)}"
+    return ""
+
+
+def _begin(row: Row) -> tuple[int, int]:
+    return row["_valid_from_lsn"], row["_valid_from_ordinal"]
+
+
+def _end(row: Row) -> tuple[int, int]:
+    return row["_valid_to_lsn"], row["_valid_to_ordinal"]
+
+
+def _of_changes(versions: Sequence[Version], changes: Sequence[Row]) -> str:
+    """Return what is wrong with changes: each is there once, and they lead from one version to the next.
+
+    Of versions in whose place a load or another description came, they do not say it.
+    """
+    changes = sorted(changes, key=lambda row: (row["_commit_version"], row["_ordinal"], _is_new(row)))
+    if any((a["_commit_version"], a["_ordinal"], _is_new(a)) == (b["_commit_version"], b["_ordinal"], _is_new(b))
+           for a, b in pairwise(changes)):  # fmt: skip
+        return "one is there twice"
+    columns = versions[-1].described["columns"]
+    for before, after in pairwise(versions):
+        now = after.described
+        # Rows of an attached partition are in no change.
+        is_alike = now["columns"] == columns and now["key"] and [now["oid"]] == [oid for oid, _ in now["files"]]
+        if after.is_described or not is_alike:
+            continue
+        names = [name for name in after.columns if not name.startswith("_")]
+        rows = {tuple(row.get(name) for name in now["key"]): row for row in _there(before)}
+        for old, new in _pairs(row for row in changes if before.lsn < row["_commit_version"] <= after.lsn):
+            _replay(rows, old, new, now["key"])
+        expected, there = (
+            Counter(tuple(row.get(name) for name in names) for row in some) for some in (rows.values(), _there(after))
+        )
+        if expected != there:
+            return f"up to {after.lsn} they give {_shown(expected - there)}, and the version has {_shown(there - expected)}"
+    return ""
+
+
+def _is_new(change: Row) -> bool:
+    return change["_change_type"] != "update_preimage"
+
+
+def _pairs(changes: Iterable[Row]) -> Iterable[tuple[Row | None, Row]]:
+    """Yield each change with the old row that is before it, if one was sent."""
+    old = None
+    for change in changes:
+        if _is_new(change):
+            yield old, change
+            old = None
+        else:
+            old = change
+
+
+def _replay(rows: dict[Any, Row], old: Row | None, change: Row, key: Sequence[str]) -> None:
+    kind = change["_change_type"]
+    at = tuple((change if old is None else old)[name] for name in key)
+    if kind == "truncate":
+        rows.clear()
+        return
+    before: Mapping[str, Any] = {} if kind == "insert" else rows.pop(at, {})
+    if kind != "delete":
+        left = change["_unchanged"] or ()
+        row = {name: before.get(name) if name in left else value for name, value in change.items()}
+        rows[tuple(row[name] for name in key)] = row
+
+
+__all__ = ["MASK_KEY", "SECRET", "Expected", "difference", "in_clear", "masked"]

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 
-from tests.pipeline.catalog.search.subjects import Columns, Now, Plain, Subject
+from tests.pipeline.catalog.search.subjects import Columns, Now, Plain, Statement, Subject
+from tests.pipeline.catalog.search.subjects_keys import Keys
+from tests.pipeline.catalog.search.subjects_masks import Masked
 from tests.pipeline.catalog.search.subjects_names import Entries, Swaps
 from tests.pipeline.catalog.search.subjects_parts import Parts
 from tests.pipeline.catalog.search.subjects_types import Types
 
-SUBJECTS: dict[type[Subject], int] = {Columns: 5, Plain: 1, Parts: 4, Types: 2, Swaps: 2, Entries: 3}
+SUBJECTS: dict[type[Subject], int] = {
+    Columns: 8,
+    Plain: 1,
+    Parts: 5,
+    Types: 6,
+    Swaps: 2,
+    Entries: 6,
+    Keys: 4,
+    Masked: 1,
+}
 """What histories are about, each with its weight."""
 
 
-class Statement(NamedTuple):
-    """A statement, or the beginning or end of a transaction, in the first or second session of a history."""
-
-    text: str
-    session: int = 0
-    step: int = 0
-    """The number of its transaction or action: statements of several histories are mixed between these."""
+# Rows that were there from the beginning have lower numbers.
+_INSERTED = re.compile(r"INSERT INTO \w+ \(id\b.* VALUES \((\d{3,})")
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,21 @@ class History:
     """The statements of each phase; at the end of each the catalog is refreshed."""
     is_plain: bool = False
     """Whether no load may be needed."""
+    whole: frozenset[str] = frozenset()
+    """The tables of which each version has all rows of a transaction, or none."""
+    masks: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """The settings of tables with masks, by their names."""
+
+    @property
+    def transactions(self) -> list[set[int]]:
+        """The numbers in `id` of the rows that one transaction inserts each."""
+        found = []
+        for statements in self.phases:
+            for _, part in groupby(statements, lambda each: each.step):
+                texts = [each.text for each in part if not each.session]
+                if texts[:1] == ["BEGIN"] and texts[-1].startswith("COMMIT"):
+                    found.append({int(number) for text in texts for number in _INSERTED.findall(text)})
+        return found
 
     def __str__(self) -> str:
         """Return the history as SQL."""
@@ -72,7 +94,15 @@ def history(name: str, seed: object, phases: int, *, with_entries: bool = True) 
             subjects, more = _some(subjects, now)
             statements += (each._replace(step=step) for each in more)
         found.append(tuple(statements))
-    return History(name, tuple(setup), entries, tuple(found), Plain in kinds)
+    return History(
+        name,
+        tuple(setup),
+        entries,
+        tuple(found),
+        Plain in kinds,
+        frozenset(table for subject in subjects for table in subject.whole),
+        {table: subject.masks for subject in subjects if subject.masks for table in subject.published},
+    )
 
 
 def _some(subjects: list[Subject], now: Now) -> tuple[list[Subject], list[Statement]]:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline import failures, table_writer
-from logicalrep.pipeline.catalog import definitions, evolution, partitions, proof
+from logicalrep.pipeline.catalog import catalog, definitions, evolution, partitions, proof, runs
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.load import differences
+from logicalrep.pipeline.load.differences import Differences
 from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.table import Table
+from logicalrep.pipeline.table_writer import TableWriter
+from logicalrep.postgres.visibility import Visibility
+from logicalrep.transactions.tags import INSERT
+from logicalrep_protocol.v1 import ReplicaIdentity
 
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
@@ -50,6 +58,17 @@ def _first_reading(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(proof, "Ways", lambda _, numbers: ways(1, numbers))
 
 
+def _key_of_before(patch: pytest.MonkeyPatch) -> None:
+    of_relation = proof.key_of
+
+    def key(before: TableSpec, after: TableSpec, relation: SentRelation, numbers: dict[str, int]) -> Any:
+        if relation.replica_identity == ReplicaIdentity.FULL.value:
+            return proof.numbers_of_key(before)
+        return of_relation(before, after, relation, numbers)
+
+    patch.setattr(proof, "key_of", key)
+
+
 def _any_publication(patch: pytest.MonkeyPatch) -> None:
     reason = proof.reason_to_load
 
@@ -63,6 +82,21 @@ def _any_publication(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "reason_to_load", reason_to_load)
 
 
+def _halves_of_transactions(patch: pytest.MonkeyPatch) -> None:
+    def runs_with_halves(
+        before: TableSpec, described: Sequence[tuple[SentRelation, TableSpec]], changes: Sequence[ChangeBatch]
+    ) -> list[tuple[TableSpec, list[ChangeBatch]]]:
+        places = [place for batch in changes for place in zip(batch.lsns, batch.ordinals, strict=True)]
+        bounds = [(0, before)]
+        for relation, table in described:
+            if not runs.is_same_shape(bounds[-1][1], table):
+                bounds.append((sum(at < (relation.commit_lsn, relation.ordinal) for at in places), table))
+        ends = [*(start for start, _ in bounds[1:]), len(places)]
+        return [(of, [*runs.slices(changes, at, end)]) for (at, of), end in zip(bounds, ends, strict=True)]
+
+    patch.setattr(table_writer, "runs", runs_with_halves)
+
+
 def _texts_by_type_of_arrow(patch: pytest.MonkeyPatch) -> None:
     def keeps(before: TableSpec, source: Any, table: TableSpec, column: Any) -> bool:
         return bool(column.type == source.type) or evolution.is_wider(source, column.type)
@@ -74,14 +108,47 @@ def _all_born(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(partitions, "query_born_partitions", lambda _, oids: set(oids))
 
 
+def _nulls_for_unsent_values(patch: pytest.MonkeyPatch) -> None:
+    unsent = ChangeBatch.unsent
+
+    def unsent_in_updates(batch: ChangeBatch) -> Any:
+        return unsent(batch) & (batch.ops != INSERT)[:, None]
+
+    patch.setattr(ChangeBatch, "unsent", unsent_in_updates)
+
+
 def _no_missing_values(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(definitions, "missing_columns", lambda _, files: {top: {} for top in files})
+
+
+def _told_by_names(patch: pytest.MonkeyPatch) -> None:
+    """Take out all that tells another table of a name: its number, its entry of the publication and its file."""
+    take, open_table = Differences.take, TableWriter.open
+    patch.setattr(
+        Differences, "take", lambda self, table, now, at, is_another: take(self, table, now, at, is_another=False)
+    )
+
+    def opened(writer: TableWriter, table: Table, known: int) -> None:
+        open_table(writer, table, known)
+        if table.stored is not None:
+            of_before = table.stored.table
+            relation = replace(of_before.relation, relation_id=table.oid)
+            table.stored.table = replace(of_before, relation=relation)
+
+    patch.setattr(TableWriter, "open", opened)
+    _returns(proof, "_of_partitions", None)(patch)
+    _any_publication(patch)
+
+
+def _nulls_for_unchanged_values(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ChangeBatch, "unsent", lambda batch: np.zeros((batch.num_rows, len(batch.relation.names)), bool))
 
 
 MUTATIONS: dict[str, Mutation] = {
     "columns are told by their names": _read_by_names,
     "the first of several readings is taken": _first_reading,
     "a column that was not published before is taken": _returns(proof, "_of_columns", None),
+    "the key of before is taken with REPLICA IDENTITY FULL": _key_of_before,
     "new files are not noticed": _returns(proof, "_of_files", None),
     "TRUNCATE explains each new file": _in_text(
         definitions,
@@ -98,11 +165,20 @@ MUTATIONS: dict[str, Mutation] = {
     "a label that is renamed and renamed back is not noticed": _in_text(
         definitions, "_TYPE_PARTS", ("enum.xmin::text::bigint", "1::bigint")
     ),
+    "an attribute that comes and goes is not noticed": _in_text(
+        definitions, "_TYPE_PARTS", ("NULL, relnatts", "NULL, 1")
+    ),
+    "labels that are not known are taken": _returns(table_writer, "unknown_labels", {}),
+    "new labels within other types are taken": _returns(proof, "has_new_label_that_rows_hide", False),
     "values are taken as texts of another type": _texts_by_type_of_arrow,
     "another publication is not noticed": _any_publication,
+    "a refresh counts that is too early": _returns(catalog, "query_visibility", Visibility(1 << 30, frozenset())),
+    "a transaction comes in halves": _halves_of_transactions,
+    "a value that an inserted row lacks is NULL": _nulls_for_unsent_values,
     "old rows have NULL in each new column": _no_missing_values,
+    "an unchanged large value is NULL": _nulls_for_unchanged_values,
+    "another table of a name is not noticed": _told_by_names,
 }
 """Each takes one mend out."""
-
 
 __all__ = ["MUTATIONS"]

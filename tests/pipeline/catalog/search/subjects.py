@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 Action = Callable[[], list[str]]
 _ALWAYS = 4
@@ -30,6 +30,15 @@ WIDER = {"varchar(9)": "text", "numeric(6,2)": "numeric(9,2)", "numeric(9,2)": "
 REWRITTEN = {"int": "bigint", "cidr": "inet", "regproc": "regprocedure", "text": "varchar(9)", "numeric": "bigint"}
 
 
+class Statement(NamedTuple):
+    """A statement, or the beginning or end of a transaction, in the first or second session of a history."""
+
+    text: str
+    session: int = 0
+    step: int = 0
+    """The number of its transaction or action: statements of several histories are mixed between these."""
+
+
 @dataclass
 class Now:
     """The chance of a history, its numbers, and whether a transaction is open."""
@@ -43,7 +52,7 @@ class Now:
     def takes(self, action: Any) -> bool:
         """Return whether a kind of action happens in this history."""
         if action.__code__ not in self.taken:
-            self.taken[action.__code__] = self.chance.random() < 0.4
+            self.taken[action.__code__] = self.chance.random() < 0.3
         return self.taken[action.__code__]
 
     def next(self) -> int:
@@ -62,6 +71,10 @@ class Subject:
 
     needs_own_entries: ClassVar[bool] = False
     """Whether it writes entries of the publication, which must then be the user's."""
+    whole: ClassVar[tuple[str, ...]] = ()
+    """The tables of which all rows are published, with the number of the statement that wrote each in `id`."""
+    masks: ClassVar[dict[str, object]] = {}
+    """The settings of its only table for columns that are masked or left out."""
 
     def setup(self, now: Now) -> list[str]:
         """Return the statements that make the tables."""
@@ -80,7 +93,9 @@ class Subject:
         """Return the statements of one random action; the model has them."""
         actions = [(weight, action) for weight, action in self.actions(now) if weight >= _ALWAYS or now.takes(action)]
         actions = actions or self.actions(now)
-        return now.chance.choices([action for _, action in actions], [weight for weight, _ in actions])[0]()
+        return now.chance.choices([action for _, action in actions], [max(weight, _ALWAYS) for weight, _ in actions])[
+            0
+        ]()
 
     def on_refresh(self) -> None:
         """Know that there was a refresh of the catalog since the last statement."""
@@ -94,20 +109,26 @@ class Columns(Subject):
     key: str = "id"
     generated: str | None = None
     has_index: bool = False
+    has_large: bool = False
     spare: ClassVar[tuple[str, ...]] = ("a", "b", "c")
     published: ClassVar[tuple[str, ...]] = ("t",)
+    whole: ClassVar[tuple[str, ...]] = ("t",)
 
     def setup(self, now: Now) -> list[str]:
         self.columns = {
-            name: now.chance.choice(["int", "text", "cidr", "regproc", *VALUES])
+            name: now.chance.choice(["int", "text", "cidr", "cidr", "regproc", "regproc", *VALUES])
             for name in self.spare[: now.chance.randint(1, 3)]
         }
         listed = "".join(f", {name} {type_}" for name, type_ in self.columns.items())
         if now.chance.random() < 0.4:
             self.generated = "g"
             listed += ", g int GENERATED ALWAYS AS (id * 2) STORED"
+        self.has_large = now.chance.random() < 0.3
+        if self.has_large:
+            listed += ", big text"
         return [
             f"CREATE TABLE t (id int NOT NULL, k int NOT NULL DEFAULT 1{listed}, CONSTRAINT t_key PRIMARY KEY (id))",
+            *(["ALTER TABLE t ALTER big SET STORAGE EXTERNAL"] if self.has_large else []),
             *(["ALTER TABLE t REPLICA IDENTITY FULL"] if now.chance.random() < 0.4 else []),
             *(statement for number in (1, 2, 3) for statement in self._insert(now, number)),
         ]
@@ -115,6 +136,8 @@ class Columns(Subject):
     def actions(self, now: Now) -> list[tuple[int, Action]]:
         free = [name for name in self.spare if name not in self.columns]
         some = list(self.columns)
+        # The server writes none of their values anew, and their texts are others afterwards.
+        kept = [name for name, type_ in self.columns.items() if type_ in ("cidr", "regproc")]
         found: list[tuple[int, Action]] = [
             (8, lambda: self._insert(now, now.next())),
             (6, lambda: self._update(now)),
@@ -127,15 +150,15 @@ class Columns(Subject):
             (2 if self.generated is None else _ALWAYS, lambda: self._generated(now)),
         ]
         if free:
-            found.append((4, lambda: self._add(now, now.chance.choice(free))))
+            found.append((3, lambda: self._add(now, now.chance.choice(free))))
         if some:
             found += [
                 (3, lambda: self._drop(now.chance.choice(some))),
                 (3, lambda: self._drop_and_add(now, now.chance.choice([*some, some[-1], some[-1]]))),
-                (2, lambda: self._retype(now, now.chance.choice(some))),
+                (3, lambda: self._retype(now, now.chance.choice([*some, *kept, *kept, *kept]))),
             ]
         if some and free:
-            found.append((4, lambda: self._rename(now.chance.choice(some), now.chance.choice(free))))
+            found.append((3, lambda: self._rename(now.chance.choice(some), now.chance.choice(free))))
         if len(some) > 1:
             found.append((3, lambda: self._exchange(*now.chance.sample(some, 2))))
         if not now.is_in_transaction:
@@ -146,6 +169,8 @@ class Columns(Subject):
         given = {name: now.value(type_) for name, type_ in self.columns.items() if now.chance.random() < 0.7}
         if "k" in self.key and now.chance.random() < 0.4:
             given["k"], number = str(now.next()), now.chance.randrange(1, 4)
+        if self.has_large:
+            given["big"] = f"repeat('large{number}', 350)"
         names, values = (", ".join(part) for part in (["id", *given], [str(number), *given.values()]))
         return [f"INSERT INTO t ({names}) VALUES ({values})"]
 
@@ -203,7 +228,6 @@ class Columns(Subject):
         if type_ == "int" and now.chance.random() < 0.5:
             return [f"ALTER TABLE t ALTER {name} TYPE int USING {name} + 1000"]
         later = self.columns[name] = REWRITTEN.get(type_, "text")
-        # Some keep their bytes, and the server writes nothing anew then, but they have other texts.
         using = "" if type_ in ("cidr", "regproc") else f" USING {name}::text::{later}"
         return [f"ALTER TABLE t ALTER {name} TYPE {later}{using}"]
 
@@ -251,6 +275,7 @@ class Plain(Subject):
     key: str = "id"
     is_changed: bool = False
     published: ClassVar[tuple[str, ...]] = ("p",)
+    whole: ClassVar[tuple[str, ...]] = ("p",)
 
     def setup(self, now: Now) -> list[str]:
         listed = "".join(f", {name} {type_}" for name, type_ in self.columns.items())
@@ -298,4 +323,4 @@ class Plain(Subject):
         return [f"ALTER TABLE p ADD n{number} {self.columns[f'n{number}']}{default}"]
 
 
-__all__ = ["Columns", "Now", "Plain", "Subject"]
+__all__ = ["Columns", "Now", "Plain", "Statement", "Subject"]

@@ -82,8 +82,8 @@ class Swaps(Subject):
         ]
 
 
-FILTERS = ["", " WHERE (a > 50)", " WHERE (a > 50 OR k = 2)", " WHERE (k < 3)"]
-LISTS = ["", " (id, k, a, big)", " (id, k, a)", " (k, id, a, b)"]
+FILTERS = ["", " WHERE (a > 50)", " WHERE (a > 50)", " WHERE (a > 50 OR k = 2)", " WHERE (k < 3)"]
+LISTS = ["", "", " (id, k, a, big)", " (id, k, a)", " (k, id, a, b)"]
 
 
 @dataclass

@@ -20,12 +20,21 @@ class Types(Subject):
     unusable: list[str] = field(default_factory=list)
     """Labels that were added in the open transaction, which the server does not take before it has ended."""
     attributes: int = 2
+    kinds: list[int] = field(default_factory=list)
+    """The kinds of changes of types: where there are few, one does not hide another by a load."""
     later: int = 0
     """The number of enum types that came later, each with a column."""
     published: ClassVar[tuple[str, ...]] = ("e",)
+    whole: ClassVar[tuple[str, ...]] = ("e",)
 
     def setup(self, now: Now) -> list[str]:
         self.columns = sorted(now.chance.sample(list(COLUMNS), now.chance.randint(1, 3)))
+        # Adding labels and renaming them there and back need the most luck to be noticed.
+        self.kinds = now.chance.sample([0, 0, 1, 2, 2, 3, 4, 5, *([6, 6, 7] if "p" in self.columns else [])], 2)
+        if now.chance.random() < 0.6:
+            # Loads for other columns hide what is wrong with labels and attributes within composite values.
+            name, kind = now.chance.choice([("h", 0), ("p", 6)])
+            self.columns, self.kinds = [name], [kind]
         listed = "".join(f", {name} {COLUMNS[name]}" for name in self.columns)
         return [
             "CREATE TYPE mood AS ENUM ('x', 'y')",
@@ -42,23 +51,22 @@ class Types(Subject):
         if not now.is_in_transaction:
             self.unusable = []
         name = now.chance.choice(self.columns)
-        found: list[tuple[int, Action]] = [
-            (6, lambda: self._insert(now)),
-            (3, lambda: [f"UPDATE e SET {name} = {self._value(now, name)} WHERE id % 2 = {now.chance.randrange(2)}"]),
-            (1, lambda: [f"DELETE FROM e WHERE id % 3 = {now.chance.randrange(3)}"]),
-            (3, lambda: self._added(now)),
-            (2, lambda: self._renamed(now, now.chance.choice(self.labels))),
-            (2, lambda: self._there_and_back(now)),
-            (1, lambda: self._exchanged(now)),
-            (1, lambda: self._with_a_new_type(now)),
-            (1, lambda: ["ALTER DOMAIN spirit SET DEFAULT 'x'"]),
+        changes: list[Action] = [
+            lambda: self._added(now),
+            lambda: self._renamed(now, now.chance.choice(self.labels)),
+            lambda: self._there_and_back(now),
+            lambda: self._exchanged(now),
+            lambda: self._with_a_new_type(now),
+            lambda: ["ALTER DOMAIN spirit SET DEFAULT 'x'"],
+            lambda: self._attribute_comes_and_goes(now),
+            lambda: ["ALTER TYPE pair RENAME ATTRIBUTE p TO p1", "ALTER TYPE pair RENAME ATTRIBUTE p1 TO p"],
         ]
-        if "p" in self.columns:
-            found += [
-                (2, lambda: self._attribute_comes_and_goes(now)),
-                (1, lambda: ["ALTER TYPE pair RENAME ATTRIBUTE p TO p1", "ALTER TYPE pair RENAME ATTRIBUTE p1 TO p"]),
-            ]
-        return found
+        return [
+            (6, lambda: self._insert(now)),
+            (4, lambda: [f"UPDATE e SET {name} = {self._value(now, name)} WHERE id % 2 = {now.chance.randrange(2)}"]),
+            (1, lambda: [f"DELETE FROM e WHERE id % 3 = {now.chance.randrange(3)}"]),
+            *((4, changes[number]) for number in self.kinds),
+        ]
 
     def _label(self, now: Now) -> str:
         return now.chance.choice([label for label in self.labels if label not in self.unusable])
@@ -67,8 +75,9 @@ class Types(Subject):
         label = label or self._label(now)
         if name == "p":
             return f"'({now.chance.randrange(9)}{',q' * (self.attributes - 1)})'"
-        return {"m": f"'{label}'", "d": f"'{label}'", "l": f"'{{{label}}}'", "r": f"'[{label},{label}]'"}.get(
-            name, f"'(1,{label})'"
+        quoted = f'"{label}"'
+        return {"m": f"'{label}'", "d": f"'{label}'", "l": f"'{{{quoted}}}'", "r": f"'[{quoted},{quoted}]'"}.get(
+            name, f"'(1,{quoted})'"
         )
 
     def _insert(self, now: Now, label: str | None = None) -> list[str]:
@@ -76,16 +85,17 @@ class Types(Subject):
         return [f"INSERT INTO e ({', '.join(['id', *self.columns])}) VALUES ({values})"]
 
     def _added(self, now: Now) -> list[str]:
-        label = f"l{now.next()}"
+        # Some cannot be told from other texts within lists.
+        label = now.chance.choice(["l{}", "l{}", "l{}", "two words {}", "a,b{}"]).format(now.next())
         self.labels.append(label)
         if now.is_in_transaction:
             self.unusable.append(label)
             return [f"ALTER TYPE mood ADD VALUE '{label}'"]
-        written = self._insert(now, label) if now.chance.random() < 0.6 else []
+        written = self._insert(now, label) if now.chance.random() < 0.9 else []
         return [
             f"ALTER TYPE mood ADD VALUE '{label}'",
             *written,
-            *(self._renamed(now, label) if now.chance.random() < 0.3 else []),
+            *(self._renamed(now, label) if now.chance.random() < 0.7 else []),
         ]
 
     def _renamed(self, now: Now, label: str) -> list[str]:
@@ -112,7 +122,7 @@ class Types(Subject):
         name = f"n{now.next()}"
         self.attributes += 1
         made = [f"ALTER TYPE pair ADD ATTRIBUTE {name} text"]
-        if now.chance.random() < 0.5:
+        if now.chance.random() < 0.2:
             return made
         written = self._insert(now)
         self.attributes -= 1

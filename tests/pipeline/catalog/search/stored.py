@@ -1,0 +1,83 @@
+"""The versions of a Delta table and their rows, read from its log without any code of the project."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.pipeline.comparison import hashable
+from tests.pipeline.reading import read_delta
+
+Row = Mapping[str, Any]
+
+
+class Version(NamedTuple):
+    """A version of a table."""
+
+    columns: tuple[str, ...]
+    rows: list[Row]
+    lsn: int
+    """The position up to which it has all commits."""
+    described: Mapping[str, Any]
+    """Its description, with its columns and its key."""
+    is_described: bool
+    """Whether this version has another description than the one before, or other properties."""
+
+
+@dataclass
+class Stored:
+    """Reads tables; a file that is there does not change, and is read once."""
+
+    files: dict[Path, list[Row]] = field(default_factory=dict)
+
+    def versions(self, folder: Path) -> list[Version]:
+        """Return the versions of a table, the last one at the end; none if it is not there."""
+        found: list[Version] = []
+        paths: set[str] = set()
+        columns: tuple[str, ...] = ()
+        lsn, described, has_vectors = 0, {}, False
+        for file in sorted((folder / "_delta_log").glob("*.json")):
+            is_described = False
+            for action in map(json.loads, file.read_text().splitlines()):
+                if "metaData" in action:
+                    is_described, described = True, json.loads(action["metaData"]["configuration"]["logicalrep.table"])
+                    fields = json.loads(action["metaData"]["schemaString"])["fields"]
+                    columns = tuple(each["name"] for each in fields)
+                elif "txn" in action:
+                    lsn = action["txn"]["version"]
+                elif "remove" in action:
+                    paths.discard(action["remove"]["path"])
+                elif "add" in action:
+                    paths.add(action["add"]["path"])
+                    has_vectors |= "deletionVector" in action["add"]
+            if has_vectors:
+                rows = self._rows_without_marked(folder, int(file.stem))
+            else:
+                rows = [row for path in sorted(paths) for row in self._rows(folder / path)]
+            found.append(Version(columns, rows, lsn, described, is_described))
+        return found
+
+    def _rows(self, path: Path) -> list[Row]:
+        if path not in self.files:
+            with pq.ParquetFile(path) as file:
+                self.files[path] = _rows_of(file.read(use_threads=False))
+        return self.files[path]
+
+    def _rows_without_marked(self, folder: Path, version: int) -> list[Row]:
+        at = folder / str(version)
+        if at not in self.files:
+            self.files[at] = _rows_of(read_delta(str(folder), version=version))
+        return self.files[at]
+
+
+def _rows_of(table: pa.Table) -> list[Row]:
+    return [{name: hashable(value) for name, value in row.items()} for row in table.to_pylist()]
+
+
+__all__ = ["Row", "Stored", "Version"]
