@@ -14,13 +14,15 @@ from pathlib import Path
 import pytest
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines import by_size
+from logicalrep.pipeline.engines import by_size, start
 from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.outcomes import TableFailedError
+from logicalrep.pipeline.engines.start import start_engine
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import TABLES, settings, shop
 from tests.postgres.servers import Database
@@ -67,17 +69,30 @@ def test_the_other_engine_starts_beside_or_before_or_once_it_is_needed() -> None
         engine.check()
     started = threading.Event()
 
-    def start(_: threading.Event) -> LocalEngine:
+    def begin(_: threading.Event) -> LocalEngine:
         started.set()
         return LocalEngine(1)
 
-    with BySizeEngine(start, threading.Event(), "beside") as engine:
+    with BySizeEngine(begin, threading.Event(), "beside") as engine:
         eventually(started.is_set)
         engine.check()
     started.clear()
-    with BySizeEngine(start, threading.Event(), "now") as engine:
+    with BySizeEngine(begin, threading.Event(), "now") as engine:
         assert started.is_set()
         assert engine.run(len, ["a"], LITTLE + 1) == [1]
+
+
+def test_a_run_that_ends_soon_says_once_that_it_starts_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "is_spark_there", lambda: False)
+    monkeypatch.setattr(start, "start_spark", lambda storage, ending: LocalEngine(1))
+    storage = Storage(str(tmp_path))
+    said: list[str] = []
+    with start_engine("spark", storage, threading.Event(), True, said.append) as engine:
+        assert engine.run(len, ["a"], LITTLE) == [1]
+        assert said == []
+        for _ in range(2):
+            assert engine.run(len, ["a"], LITTLE + 1) == [1]
+    assert said == ["starting Spark, for work of more than 8 MB"]
 
 
 def test_an_engine_that_does_not_start_is_told_without_work_for_it() -> None:
