@@ -35,7 +35,7 @@ from logicalrep_runtime.scalars import Lsn, Oid
 
 _SIZES = (1, 10)
 """The rows of the tables, as multiples of the scale."""
-_UPDATES = (10, 1_000, 100_000)
+_UPDATES = (10, 100, 1_000, 100_000)
 _ROUNDS = 3
 _APP = "logicalrep/1/1/bench"
 _FILE_ROWS = 1 << 20

@@ -2,7 +2,7 @@
 
 Rows and, of some tables, columns change all the time.
 
-Five kills with each server and engine, of each kind one, and KILLS with SEED for `make soak`, half of them with each.
+Five kills with each engine and write mode, of each kind one, and KILLS with SEED for `make soak`, half of them with each.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.pipeline.apply.test_applying import WriteMode
 from tests.pipeline.catalog.test_random_schema_changes import SETUP, Application
 from tests.pipeline.catalog.test_random_schema_changes import TABLES as ALTERED
 from tests.pipeline.comparison import find_differences
@@ -39,9 +40,12 @@ TABLES += [f"public.{table}" for table in ALTERED]
 _COMMAND = """
 import sys
 from logicalrep.cli.main import main
+from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.load import load_counts
 
 load_counts.MOST_LOADS = 1_000_000
+# Rows are marked in small files too.
+rewriting.SMALL_TO_MARK = rewriting.MOST_MARKED = 1
 sys.exit(main())
 """
 
@@ -49,8 +53,8 @@ sys.exit(main())
 class Command:
     """The command in processes of its own."""
 
-    def __init__(self, db: Database, storage: Path, log: Path, engine: str) -> None:
-        self._arguments = [sys.executable, "-c", _COMMAND, "replicate", "--engine", engine]
+    def __init__(self, db: Database, storage: Path, log: Path, engine: str, mode: WriteMode) -> None:
+        self._arguments = [sys.executable, "-c", _COMMAND, "replicate", "--engine", engine, "--write-mode", mode]
         self._arguments += ["--dsn", db.dsn, "--to", str(storage)]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -148,13 +152,23 @@ _KILLED = {"spark": ("java", "pyspark.daemon"), "local": ("engines.local import 
 """The programs of each engine that are killed."""
 
 
-@pytest.mark.parametrize(("major", "engine"), [pytest.param(16, "local", marks=pytest.mark.thorough), (18, "spark")])
-def test_kills_lose_nothing_and_double_nothing(major: int, engine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("major", "engine", "mode"),
+    [
+        pytest.param(16, "local", "copy-on-write", marks=pytest.mark.thorough),
+        pytest.param(16, "local", "merge-on-read", marks=pytest.mark.thorough),
+        pytest.param(18, "spark", "copy-on-write", marks=pytest.mark.thorough),
+        (18, "spark", "merge-on-read"),
+    ],
+)
+def test_kills_lose_nothing_and_double_nothing(major: int, engine: str, mode: WriteMode, tmp_path: Path) -> None:
     with create_database(major) as db:
-        _kill_server(db, engine, range(KILLS), tmp_path)
+        _kill_server(db, engine, mode, range(KILLS), tmp_path)
+    logs = [path.read_text() for path in tmp_path.rglob("large/_delta_log/*.json")]
+    assert any('"deletionVector"' in each for each in logs) == (mode == "merge-on-read")
 
 
-def _kill_server(db: Database, engine: str, kills: range, tmp_path: Path) -> None:
+def _kill_server(db: Database, engine: str, mode: WriteMode, kills: range, tmp_path: Path) -> None:
     workload.prepare(db)
     db.execute(
         "DROP PUBLICATION p",
@@ -163,7 +177,7 @@ def _kill_server(db: Database, engine: str, kills: range, tmp_path: Path) -> Non
         "INSERT INTO large SELECT i, repeat('x', 500) FROM generate_series(1, 200000) AS i",
     )
     chance = random.Random(f"{SEED} {db.major}")
-    command = Command(db, tmp_path / "lake", tmp_path / "log", engine)
+    command = Command(db, tmp_path / "lake", tmp_path / "log", engine, mode)
     migrations = Migrations(db)
     writer = Writer(db)
     kinds = ["", *_KILLED[engine], "server", "stopped"]
@@ -183,7 +197,7 @@ def _kill_server(db: Database, engine: str, kills: range, tmp_path: Path) -> Non
                 db.server.start()
                 db.reconnect()
             elif kind == "stopped":
-                command = _overtake(db, command, Command(db, tmp_path / "lake", tmp_path / "log", engine))
+                command = _overtake(db, command, Command(db, tmp_path / "lake", tmp_path / "log", engine, mode))
             else:
                 command.kill(kind)
     finally:
@@ -194,6 +208,9 @@ def _kill_server(db: Database, engine: str, kills: range, tmp_path: Path) -> Non
     for (gid,) in db.rows("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"):
         db.execute(f"ROLLBACK PREPARED '{gid}'")
     workload.run(db.connection, 10_000, 6)
+    command.once()
+    # All tables are loaded by now, however slow the machine is.
+    db.execute("UPDATE large SET v = 'updated' WHERE id % 1000 = 0")
     command.once()
     assert find_differences(db.dsn, str(tmp_path / "lake"), TABLES) == {}, command.log()
     assert ended_by_itself <= len(kills) // 4 + 1, command.log()

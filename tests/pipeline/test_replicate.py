@@ -31,6 +31,7 @@ from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
 from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload
@@ -160,11 +161,15 @@ def test_no_change_is_passed_before_the_tables_are_known(
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
-def test_a_workload_of_every_kind_of_change_is_followed(db: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_a_workload_of_every_kind_of_change_is_followed(
+    db: Database, tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark_in_small_files(monkeypatch)
     workload.prepare(db)
     tables = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme']
     db.execute("DROP PUBLICATION p", "ALTER TABLE bare REPLICA IDENTITY NOTHING")
-    with closing(db.writer()) as writer, replicate_meanwhile(db, tmp_path) as caught_up:
+    with closing(db.writer()) as writer, replicate_meanwhile(db, tmp_path, write_mode=mode) as caught_up:
         for seed in range(3):
             workload.run(writer, seed)
         caught_up()
@@ -173,7 +178,7 @@ def test_a_workload_of_every_kind_of_change_is_followed(db: Database, tmp_path: 
         workload.run(writer, 3)
         caught_up()
     assert find_differences(db.dsn, str(tmp_path), tables) == {}
-    replicate_once(db, tmp_path)
+    replicate_once(db, tmp_path, write_mode=mode)
     assert find_differences(db.dsn, str(tmp_path), tables) == {}
 
 
