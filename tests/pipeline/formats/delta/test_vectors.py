@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta import vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, LogDamagedError
@@ -22,7 +24,8 @@ from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descr
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
-from logicalrep.pipeline.storage.storage import DamagedError, Storage
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
+from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.histories import NAMES, OID, table
@@ -187,6 +190,23 @@ def test_files_of_vectors_go_in_time(log: DeltaLog, tmp_path: Path) -> None:
     assert not list(folder.glob("deletion_vector_*.bin"))
     assert len(list(folder.glob("part-*.parquet"))) == len(again.files)
     assert len(as_dict(read_delta(str(folder)))) == ROWS
+
+
+def test_another_program_merges_files_with_marked_rows(log: DeltaLog, tmp_path: Path) -> None:
+    folder = str(tmp_path / "public/t")
+    DeltaTable(folder).optimize.compact()
+    with pytest.raises(StorageError, match="OPTIMIZE of another program is there, with the same rows"):
+        update(log, 1003, range(3))
+    update(log, 1003, range(3))
+    assert as_dict(read_delta(folder)) == expected() | {each: ("at 1003", f"big {each}") for each in range(3)}
+
+
+def test_a_renamed_table_has_its_vectors(log: DeltaLog, tmp_path: Path) -> None:
+    application = "logicalrep/1/1/y"
+    stored = move(Copied.of(log), TableName("public", "u"), "public/u", application, Lsn(1002), "y", 24)
+    shutil.rmtree(tmp_path / "public/t")
+    assert stored.table.marks_rows
+    assert as_dict(read_delta(str(tmp_path / "public/u"))) == expected()
 
 
 def test_a_damaged_vector_is_found(log: DeltaLog, tmp_path: Path) -> None:
