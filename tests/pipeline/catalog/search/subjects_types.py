@@ -31,9 +31,9 @@ class Types(Subject):
         self.columns = sorted(now.chance.sample(list(COLUMNS), now.chance.randint(1, 3)))
         # Adding labels and renaming them there and back need the most luck to be noticed.
         self.kinds = now.chance.sample([0, 0, 1, 2, 2, 3, 4, 5, *([6, 6, 7] if "p" in self.columns else [])], 2)
-        if now.chance.random() < 0.6:
-            # Loads for other columns hide what is wrong with labels and attributes within composite values.
-            name, kind = now.chance.choice([("h", 0), ("p", 6)])
+        if now.chance.random() < 0.75:
+            # Loads for other columns, and for other changes, hide what is wrong with this one.
+            name, kind = now.chance.choice([("h", 0), ("p", 6), ("m", 0), ("m", 2)])
             self.columns, self.kinds = [name], [kind]
         listed = "".join(f", {name} {COLUMNS[name]}" for name in self.columns)
         return [

@@ -24,7 +24,7 @@ from tests.pipeline.catalog.test_schema_changes import KEPT, TEXTS
 pytestmark = pytest.mark.postgres
 
 MINUTES, SEED = float(os.environ.get("SEARCH", "0")), int(os.environ.get("SEED", "1"))
-_BATCHES = 4
+_BATCHES = 6
 """The batches of histories in which each mutation has to be found."""
 
 
