@@ -24,7 +24,7 @@ _Ints = NDArray[np.int64]
 SMALL_TO_MARK = 128 << 10
 """The most bytes of a file that is written anew where a table marks rows: it costs no more than to mark them."""
 MOST_MARKED = 8
-"""Of that part of a file's rows at least one stays: where fewer would, the file is written anew."""
+"""A file is written anew once one row of so many is marked: docs/performance.md has what other bounds cost."""
 _MOST_RETURNED = 8 << 20
 """The most bytes of rows that a task returns, to be written with those of others."""
 
