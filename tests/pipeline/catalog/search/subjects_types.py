@@ -33,7 +33,7 @@ class Types(Subject):
         self.kinds = now.chance.sample([0, 0, 1, 2, 2, 3, 4, 5, *([6, 6, 7] if "p" in self.columns else [])], 2)
         if now.chance.random() < 0.75:
             # Loads for other columns, and for other changes, hide what is wrong with this one.
-            name, kind = now.chance.choice([("h", 0), ("p", 6), ("m", 0), ("m", 2)])
+            name, kind = now.chance.choice([("h", 0), ("h", 2), ("p", 6), ("m", 0), ("m", 2)])
             self.columns, self.kinds = [name], [kind]
         listed = "".join(f", {name} {COLUMNS[name]}" for name in self.columns)
         return [
@@ -107,7 +107,9 @@ class Types(Subject):
     def _there_and_back(self, now: Now) -> list[str]:
         label = self._label(now)
         renamed = self._renamed(now, label)
-        written, later = self._insert(now), renamed[0].split("'")[-2]
+        later = renamed[0].split("'")[-2]
+        # Within another type the label in between is not told from the others, once it is gone.
+        written = self._insert(now, later)
         self.labels = [label if each == later else each for each in self.labels]
         return [*renamed, *written, f"ALTER TYPE mood RENAME VALUE '{later}' TO '{label}'"]
 

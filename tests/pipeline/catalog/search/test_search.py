@@ -78,6 +78,7 @@ def test_what_is_wrong_without_a_mend_is_found(name: str, monkeypatch: pytest.Mo
     MUTATIONS[name](monkeypatch)
     for seed in range(1, 1 + _BATCHES):
         wanted = Schedule(seed, phases=3, changes_publication=seed == 3, kinds=DOWN)
-        if outcome(histories(wanted), wanted).wrong:
+        # A comparison has to tell it: an error that ends `replicate` may have another cause.
+        if any(" after phase " in why for why in outcome(histories(wanted), wanted).wrong.values()):
             return
     raise AssertionError(f"{AT_ONCE * _BATCHES} histories are right though {name}")
