@@ -169,7 +169,7 @@ def test_the_lines_of_status_are_safe(
         ("paused_since", "lag_seconds", "retained_bytes", "lag_bytes", "safe_wal_size", "load_snapshot")
     )
     found = SimpleNamespace(
-        **plain, is_running=True, lsn="0/1", slot=NAME, lost=NAME, oldest_transaction=NAME, oldest_transaction_since=None,
+        **plain, has_begun=True, is_running=True, lsn="0/1", slot=NAME, lost=NAME, oldest_transaction=NAME, oldest_transaction_since=None,
         tables={str(TABLE): table}, to_json=lambda: {"slot": NAME},
     )  # fmt: skip
     monkeypatch.setattr("logicalrep.pipeline.operate.status.query_status", lambda connection, storage: found)

@@ -370,7 +370,7 @@ def test_a_port_in_use_is_one_error(tmp_path: Path, capsys: pytest.CaptureFixtur
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert main(["replicate", "--dsn", "host=/nowhere", "--to", str(tmp_path), "--listen", str(port)]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    _, line = capsys.readouterr().err.splitlines()
     assert f"[LISTEN_REFUSED] cannot listen at 127.0.0.1:{port}: " in line
     assert list(tmp_path.iterdir()) == []
 
