@@ -15,6 +15,9 @@ class Masked(Subject):
     """A table of which a column is hashed, one is NULL, and one is left out; large values are sent where they change."""
 
     columns: list[str] = field(default_factory=lambda: ["a"])
+    is_exchanged: bool = False
+    """Whether columns in clear and masked ones have exchanged their names; once they have theirs again, what was written
+    meanwhile under a masked name is in clear, on the server too."""
     protected: ClassVar[tuple[str, ...]] = ("h", "z", "o")
     masks: ClassVar[dict[str, object]] = {"masked": {"h": "hashed", "z": "nulled"}, "left_out": ["o"]}
     published: ClassVar[tuple[str, ...]] = ("m",)
@@ -46,6 +49,8 @@ class Masked(Subject):
         return found
 
     def _secret(self, now: Now) -> str:
+        if self.is_exchanged:
+            return f"'w{now.next()}'"
         return now.chance.choice(["'{}{}'", "'{}{}'", "repeat('{}{}', 300)", "NULL"]).format(SECRET, now.next())
 
     def _insert(self, now: Now) -> str:
@@ -64,6 +69,7 @@ class Masked(Subject):
 
     def _exchanged(self, one: str, other: str) -> list[str]:
         """Exchange the names of a column in clear and a masked one, which stops the table."""
+        self.is_exchanged = True
         return [f"ALTER TABLE m RENAME {a} TO {b}" for a, b in ((one, "x"), (other, one), ("x", other))]
 
 
