@@ -144,11 +144,12 @@ def _of_changes(versions: Sequence[Version], changes: Sequence[Row]) -> str:
            for a, b in pairwise(changes)):  # fmt: skip
         return "one is there twice"
     columns = versions[-1].described["columns"]
-    for before, after in pairwise(versions):
+    # Changes have lost the values of a column that went, also if it came again.
+    first = max((number for number, each in enumerate(versions, 1) if each.described["columns"] != columns), default=0)
+    for before, after in pairwise(versions[first:]):
         now = after.described
         # Rows of an attached partition are in no change.
-        is_alike = now["columns"] == columns and now["key"] and [now["oid"]] == [oid for oid, _ in now["files"]]
-        if after.is_described or not is_alike:
+        if after.is_described or not now["key"] or [now["oid"]] != [oid for oid, _ in now["files"]]:
             continue
         names = [name for name in after.columns if not name.startswith("_")]
         rows = {tuple(row.get(name) for name in now["key"]): row for row in _there(before)}
