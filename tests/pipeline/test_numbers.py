@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
+from logicalrep.pipeline.load import copying
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
@@ -28,6 +29,13 @@ def there(folder: Path, table: str = "t") -> list[tuple[object, ...]]:
     return sorted((tuple(row.values()) for row in rows), key=str)
 
 
+@pytest.fixture(params=[True, False], ids=["compiled loops", "no compiled loops"])
+def are_compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have small tables loaded as on a machine that has compiled loops, and as on one that has none."""
+    monkeypatch.setattr(copying, "are_loops_compiled", lambda: request.param)
+
+
+@pytest.mark.usefixtures("are_compiled")
 def test_a_table_has_its_numbers_in_the_types_of_its_settings(db18: Database, tmp_path: Path) -> None:
     db18.execute(
         "CREATE TABLE t (id numeric PRIMARY KEY, price numeric, ratio numeric, other numeric, short numeric(6,2))",
@@ -61,6 +69,7 @@ def find_differences(db: Database, folder: Path) -> dict[str, Verdict]:
     return {str(each.table): each for each in verdicts if each.result != "equal"}
 
 
+@pytest.mark.usefixtures("are_compiled")
 @pytest.mark.parametrize("in_changes", [False, True], ids=["load", "changes"])
 def test_a_number_that_does_not_fit_is_treated_as_all_such_values(
     db18: Database, tmp_path: Path, in_changes: bool

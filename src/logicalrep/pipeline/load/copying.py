@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.copy_rows import inserts, rows_without_loops
-from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.message_batch import message_batches_of
 from logicalrep.arrow.synthetic_messages import preamble
 from logicalrep.arrow.table.columns import RowReader, Rows
@@ -105,8 +104,7 @@ def typed_without_loops(
     data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield what `typed` does, value by value: of few rows that takes less time than compiling loops."""
-    columns = Texts("utf-8", (), table.catalog).columns(table.relation)
-    reader = RowReader(columns, [column.key for column in table.relation.columns], for_spark=True)
+    reader = RowReader(table.columns, [column.key for column in table.relation.columns], for_spark=True)
     for rows in gathered(data):
         yield _written(rows_without_loops(bytes(rows), table.relation, reader), table, key)
 
