@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 
 from logicalrep.observe.lag import WalHeads, lag_seconds
+from logicalrep.observe.repeating import repeating
 from logicalrep.postgres.slots.slot import Slot
 from logicalrep_runtime.scalars import Lsn
 
@@ -51,29 +51,18 @@ class SlotSamples:
         return lag_seconds(self.lag_bytes(reached), now, committed, self._heads.caught_up(reached), seen=self.last.time)
 
 
-@contextmanager
-def sampling(sample: Callable[[], None], on_error: Callable[[Exception], None]) -> Iterator[None]:
+def sampling(sample: Callable[[], None], on_error: Callable[[Exception], None]) -> AbstractContextManager[None]:
     """Sample every few seconds, in a thread of its own: the reader may wait for its destination for hours.
 
     Args:
         sample: takes one sample.
         on_error: takes an error of it; the sampling goes on.
     """
-    ending = threading.Event()
 
-    def run() -> None:
-        while True:
-            try:
-                sample()
-            except Exception as error:
-                on_error(error)
-            if ending.wait(PAUSE):
-                return
+    def action() -> None:
+        try:
+            sample()
+        except Exception as error:
+            on_error(error)
 
-    thread = threading.Thread(target=run, name="logicalrep-sampling", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ending.set()
-        thread.join(5)
+    return repeating(action, lambda: PAUSE, "logicalrep-sampling")

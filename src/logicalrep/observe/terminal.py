@@ -19,6 +19,7 @@ from logicalrep.observe.figures import TableFigures
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.load_summary import LoadSummary
 from logicalrep.observe.observer import Observer, listed
+from logicalrep.observe.repeating import repeating
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from logicalrep_runtime.visible import visible
@@ -50,29 +51,11 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
                 yield Bars(progress)
         else:
             printer = LinePrinter(stream, quiet=quiet)
-            with nullcontext() if quiet else _beating(printer):
+            with nullcontext() if quiet else repeating(printer.say_progress, lambda: 1.0, "logicalrep-progress"):
                 yield printer
     finally:
         log.removeHandler(taken)
         log.propagate = True
-
-
-@contextmanager
-def _beating(printer: LinePrinter) -> Iterator[None]:
-    """Let a printer say every few seconds what goes on, as long as it says nothing else."""
-    ended = threading.Event()
-
-    def beat() -> None:
-        while not ended.wait(1):
-            printer.say_progress()
-
-    thread = threading.Thread(target=beat, name="logicalrep-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 class _SentencePrinter(Observer):
