@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines import by_size, start
 from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
@@ -21,10 +20,10 @@ from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.start import start_engine
 from logicalrep.pipeline.errors import Ended
-from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import TABLES, settings, shop
+from tests.pipeline.engines.test_engines import check_that_tables_follow
+from tests.pipeline.test_replicate import TABLES, shop
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -177,14 +176,7 @@ def test_tables_are_the_same_wherever_the_work_runs(
 ) -> None:
     monkeypatch.setattr(by_size, "LITTLE", most_here)
     with BySizeEngine(_local, threading.Event(), "needed") as engine:
-        for _ in range(3):
-            replicate_with(settings(shop, tmp_path, once=True), Observer(), engine=engine)
-            assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
-            shop.execute(
-                "UPDATE customer SET city = 'Erlangen' WHERE id % 3 = 0",
-                "DELETE FROM orders WHERE id % 7 = 0",
-                "INSERT INTO audit VALUES (NULL, NULL), ('2021-01-01', 'new')",
-            )
+        check_that_tables_follow(engine, shop, tmp_path)
 
 
 _ONCE = """
