@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
@@ -52,20 +51,16 @@ def with_number_type(column: ColumnType, name: str) -> ColumnType:
         return column
     if name == "double":
         return replace(column, spark=Target(targets.DOUBLE.arrow, targets.DOUBLE.spark, _double, lacks_values=True))
-    digits, scale = map(int, name.removeprefix("decimal(").removesuffix(")").split(","))
-    target = targets.decimal(Precision(digits, scale))
+    found = _DECIMAL(name)
+    assert found is not None
+    precision = Precision(*map(int, found.groups()))
+    target = targets.decimal(precision)
     assert target is not None
-    return replace(column, spark=replace(target, convert=_fitting(target.convert, Precision(digits, scale))))
-
-
-def _fitting(convert: Callable[[Decimal], object] | None, precision: Precision) -> Callable[[Decimal], object]:
+    convert = target.convert
     assert convert is not None
-
-    def fitting(value: Decimal) -> object:
-        # Zeros at the end need no place.
-        return convert(precision.checked(value.normalize(_EXACT)))
-
-    return fitting
+    # Zeros at the end need no place.
+    fitting = replace(target, convert=lambda value: convert(precision.checked(value.normalize(_EXACT))))
+    return replace(column, spark=fitting)
 
 
 def _double(value: Decimal) -> float:
