@@ -1,4 +1,4 @@
-"""What a batch of random updates of a large table costs: by copying files, and by marking rows in deletion vectors.
+"""The cost of a batch of random updates of a large table: by copying files, and by marking rows in deletion vectors.
 
 The tables are made without a server, and the batches are applied in this process, as an engine does it for one table.
 """

@@ -1,4 +1,4 @@
-"""How far the loads of all tables are, in one sentence."""
+"""The progress of the loads of all tables, in one sentence."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -
     """
     now, query = time.time(), query or {}
     sought = query.get("q", "")
-    # What a person types would go with a refresh.
+    # A refresh would clear what a person types.
     refresh = "" if "q" in query else '<meta http-equiv="refresh" content="5">'
     samples, tables = observed.all_samples(), observed.tables
     counts = [

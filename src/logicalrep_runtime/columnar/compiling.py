@@ -1,4 +1,4 @@
-"""Who is told that loops are compiled, which takes long where nobody expects it. It imports nothing of the loops."""
+"""The listeners that are told when loops are compiled, which takes long. It imports nothing of the loops."""
 
 from __future__ import annotations
 

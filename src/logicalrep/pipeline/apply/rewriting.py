@@ -61,7 +61,7 @@ class Rewritten:
 def rewrite(work: Rewriting) -> Rewritten:
     """Write the files anew that have rows which are gone, each with the rows that replace them.
 
-    Where the table marks rows, those of large files are marked if not too many go; what replaces them is a new row.
+    A table that marks rows has those of large files marked if not too many go; what replaces them is a new row.
     """
     reduced, table = work.reduced.value, work.table
     stored = table.stored
