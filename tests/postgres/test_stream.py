@@ -13,7 +13,9 @@ import pytest
 import logicalrep
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.postgres.preflight.findings import PreflightError
-from logicalrep.postgres.server import query_wal_head
+from logicalrep.postgres.server import Connection, query_wal_head
+from logicalrep.postgres.sessions.walsender import Walsender
+from logicalrep.postgres.silence import wait_readable
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.errors import LostPositionError
 from logicalrep.postgres.slots.slot import query_slot
@@ -117,7 +119,17 @@ def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, source:
     assert found == [1, 2, 3, 4]
 
 
-def test_closing_ends_a_loop_that_waits(db: Database, source: dict[str, Any]) -> None:
+def test_closing_ends_a_loop_of_another_thread(
+    db: Database, source: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing: list[int | None] = []
+    close = Walsender.close
+
+    def record_close(session: Walsender) -> None:
+        closing.append(threading.get_ident())
+        close(session)
+
+    monkeypatch.setattr(Walsender, "close", record_close)
     changes = logicalrep.stream(**source)
     found: list[Any] = []
     loop = threading.Thread(target=lambda: found.extend(changes))
@@ -127,6 +139,25 @@ def test_closing_ends_a_loop_that_waits(db: Database, source: dict[str, Any]) ->
     loop.join(20)
     assert not loop.is_alive()
     assert not found
+    # The connection belongs to the loop that waits: two threads must not use it at once.
+    assert closing == [loop.ident]
+
+
+def test_a_signal_ends_a_loop_that_waits(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    db18.execute("CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db18.connection, "s")
+    changes = logicalrep.stream(db18.dsn, slot="s", publication="p")
+    waits: list[float] = []
+
+    def take_a_signal(connection: Connection, timeout: float) -> bool:
+        # Python runs a signal's handler in the thread that waits.
+        changes.close()
+        waits.append(timeout)
+        return wait_readable(connection, timeout)
+
+    monkeypatch.setattr("logicalrep.postgres.sessions.walsender.wait_readable", take_a_signal)
+    assert not list(changes)
+    assert waits
 
 
 def test_logical_messages(db18: Database) -> None:

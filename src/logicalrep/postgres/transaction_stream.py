@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Literal, Self, TypeVar, overload
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from logicalrep.arrow.batch_intake import WholeTransactions
 
 _Item = TypeVar("_Item")
+_Event = TypeVar("_Event")
 
 
 class Stream(Generic[_Item]):
@@ -68,6 +70,8 @@ class Stream(Generic[_Item]):
         self._directory = directory
         self._retry_timeout = retry_timeout
         self._replication: Replication | None = None
+        # Held by the thread that uses the replication's connection, which no other one may close meanwhile.
+        self._turn = threading.Lock()
         self._finished = Lsn(0)
         self.position = after or ResumeToken()
         """The position after the last item. Store it together with the changes; as `after` it resumes the stream."""
@@ -131,10 +135,16 @@ class Stream(Generic[_Item]):
             self._replication.acknowledge(self._finished)
 
     def close(self) -> None:
-        """Close the connection. The server sends the unfinished item again to the next reader."""
-        if self._replication is not None:
-            self._replication.close()
-            self._replication = None
+        """Close the connection. The server sends the unfinished item again to the next reader.
+
+        Another thread, or a signal's handler, may call it too: a loop that waits for changes closes it then, and ends.
+        """
+        replication, self._replication = self._replication, None
+        if replication is not None and self._turn.acquire(blocking=False):
+            try:
+                replication.close()
+            finally:
+                self._turn.release()
 
     def __enter__(self) -> Self:
         return self
@@ -177,11 +187,23 @@ class Stream(Generic[_Item]):
         )
         replication = Replication(self._settings, needs.slot, options, intake, waiting=self._retry_timeout)
         self._replication = replication
+        events = self._receive_events(replication)
         try:
-            with closing(self._receive_events(replication)) as events:
-                yield events
+            yield self._take_turns(events)
         finally:
-            self.close()
+            self._replication = None
+            with self._turn:
+                events.close()
+                replication.close()
+
+    def _take_turns(self, events: Iterator[_Event]) -> Iterator[_Event]:
+        """Yield the same events; `_turn` is held while the next one is received."""
+        while True:
+            with self._turn:
+                event = next(events, None)
+            if event is None:
+                return
+            yield event
 
     def _receive_events(self, replication: Replication) -> Generator[Event | WholeTransactions, None, None]:
         """Yield the events; acknowledge each once the loop asks for the next, as it is then safe."""
