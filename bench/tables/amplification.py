@@ -20,7 +20,7 @@ from bench.tables.setting import Setting
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.opening import replace_table
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.table_settings import TableSettings, WriteMode
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -105,15 +105,14 @@ def _table(storage: Storage, columns: dict[str, tuple[int, int]], rows: int, mod
     numbers = tuple(range(1, len(columns) + 1))
     settings = TableSettings(write_mode=mode)
     spec = TableSpec(described, TypeCatalog(), ("id",), numbers, ((1, 1),), settings=settings)
-    stored = replace_table(
-        storage, "public/t", spec, [], _APP, Lsn(1), load="bench", keep_hours=24, before=None
+    stored = table_format(storage).replace("public/t", spec, [], _APP, Lsn(1), load="bench", keep_hours=24, before=None
     )  # fmt: skip
     files = []
     for first in range(0, rows, _FILE_ROWS):
         ids = np.arange(first, min(first + _FILE_ROWS, rows))
         texts = _texts(columns, ids, 0)
         parsed = [_parsed(text, field.type) for text, field in zip(texts, spec.stored, strict=True)]
-        files += write_rows(storage, "public/t", pa.table(parsed, schema=spec.stored))
+        files += write_rows(storage, "public/t", spec.stored, pa.table(parsed, schema=spec.stored))
     stored.commit(files, [], _APP, Lsn(2))
     return stored
 

@@ -64,7 +64,7 @@ def test_data_files_are_bounded_by_bytes_where_large_rows_are_neighbours(
 ) -> None:
     monkeypatch.setattr(data_files, "MOST_BYTES", 100_000)
     rows = pa.table({"v": ["x"] * 5000 + ["y" * 40_000] * 50 + ["z"] * 5000})
-    files = write_rows(Storage(str(tmp_path)), "t", rows)
+    files = write_rows(Storage(str(tmp_path)), "t", rows.schema, rows)
     parts = [data_files.read_rows(Storage(str(tmp_path)), "t", file, rows.schema, ["v"]) for file in files]
     assert max(part.nbytes for part in parts) <= 200_000
     assert pa.concat_tables(parts).combine_chunks().equals(rows.combine_chunks())

@@ -150,7 +150,7 @@ def test_statistics_leave_no_row_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("texts", [["x" * 40, "x" * 40 + "y", "y"], [chr(0x10FFFF) * 40, "a"], ["", "ä" * 33]])
 def test_bounds_of_long_texts(tmp_path: Path, texts: list[str]) -> None:
     rows = pa.table({"id": list(range(len(texts))), "v": texts})
-    (file,) = write_rows(Storage(str(tmp_path)), "t", rows)
+    (file,) = write_rows(Storage(str(tmp_path)), "t", rows.schema, rows)
     for text in texts if "v" in file.statistics.least else []:
         assert file.statistics.least["v"] <= text <= file.statistics.greatest["v"]
     assert len(stats(file)) < 500

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.opening import open_table
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load import table_loads
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.storage.storage import Storage
@@ -38,7 +38,7 @@ def replicated(db: Database, storage: Path, **options: Any) -> list[str]:
 
 def marked_files(storage: Path, folder: str) -> tuple[int, bool]:
     """Return how many files of a table have marked rows, and whether its readers have to know vectors."""
-    stored = open_table(Storage(str(storage)), folder)
+    stored = table_format(Storage(str(storage))).open(folder)
     assert stored is not None
     protocol = DeltaTable(str(storage / folder)).protocol()
     found = sum(file.vector is not None for file in stored.files.values())
@@ -46,7 +46,7 @@ def marked_files(storage: Path, folder: str) -> tuple[int, bool]:
 
 
 def load_of(storage: Path) -> str:
-    stored = open_table(Storage(str(storage)), "public/t")
+    stored = table_format(Storage(str(storage))).open("public/t")
     assert stored is not None
     return stored.load
 

@@ -25,6 +25,7 @@ from logicalrep.pipeline.engines.engine import Engine, EngineEndedError
 from logicalrep.pipeline.engines.start import refuse_missing, start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.errors import Ended
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import Loading
 from logicalrep.pipeline.load.renewal import Renewal
@@ -194,6 +195,7 @@ def follow(
         context = RunContext(
             settings=settings,
             storage=storage,
+            tables=table_format(storage),
             identity=identity,
             observer=observer,
             engine=TimedEngine(engine, observed.engine_time),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import Engine
+from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.patience import Patience
@@ -20,6 +21,8 @@ class RunContext:
     settings: ReplicateSettings
     storage: Storage
     """The destination."""
+    tables: TableFormat
+    """The tables of the destination."""
     identity: Identity
     """The destination's slot and publication, and its server."""
     observer: Observer

@@ -22,7 +22,6 @@ from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
 from logicalrep.pipeline.catalog.proof import ATTACHED, latest, proven, reason_to_load, with_partitions_of
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
-from logicalrep.pipeline.formats.opening import open_table, replace_table
 from logicalrep.pipeline.formats.stored_table import ForeignTableError, StoredTable, application_id
 from logicalrep.pipeline.history.companion import (
     Companion,
@@ -55,7 +54,7 @@ class TableWriter:
 
     def __init__(self, context: RunContext, catalog: Catalog) -> None:
         """Take the parts of the run, and the server's catalog."""
-        self._storage = context.storage
+        self._storage, self._tables = context.storage, context.tables
         self._system = context.identity.system_identifier
         self._keep_hours = context.settings.keep
         self._engine = context.engine
@@ -68,7 +67,7 @@ class TableWriter:
 
     def open(self, table: Table, known: int) -> None:
         """Open a table's stored table, if there is one; `known` is a version before which only we have written."""
-        stored = table.stored = self._patience.run(lambda: open_table(self._storage, table.folder))
+        stored = table.stored = self._patience.run(lambda: self._tables.open(table.folder))
         if stored is not None:
             table.changed_by_others = self._patience.run(lambda: stored.changed_by_others(known))
 
@@ -87,7 +86,7 @@ class TableWriter:
                 "another server; remove it, or replicate to another destination",
                 code="OTHER_SERVER",
             )
-        companions = self._patience.run(lambda: opened_companions(self._storage, stored, known))
+        companions = self._patience.run(lambda: opened_companions(self._tables, stored, known))
         table.companions = companions or {}
         for each in table.stored_tables:
             self._patience.run(partial(each.keep_for, self._keep_hours))
@@ -274,7 +273,9 @@ class TableWriter:
             assert lsn is not None
             folder = table.folder if companion is None else companion_folder(table.folder, companion)
             stored = self._patience.run(
-                partial(move, each, table.name, folder, table.application, lsn, table.load, self._keep_hours)
+                partial(
+                    move, each, self._tables, table.name, folder, table.application, lsn, table.load, self._keep_hours
+                )
             )
             if companion is None:
                 table.stored = stored
@@ -297,7 +298,7 @@ class TableWriter:
             companions[each] = self._patience.run(
                 partial(
                     replaced_companion,
-                    self._storage,
+                    self._tables,
                     table.folder,
                     each,
                     loaded,
@@ -311,8 +312,7 @@ class TableWriter:
         loaded = self._patience.run(partial(add_marked_files, loaded, table.stored, self._engine))
         table.companions = companions
         table.stored = self._patience.run(
-            lambda: replace_table(
-                self._storage,
+            lambda: self._tables.replace(
                 table.folder,
                 loaded.table,
                 loaded.files,

@@ -222,7 +222,7 @@ def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: 
     apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     version = log.version
     rows = pa.table({"id": [1], "b": ["new"], "v": [None], "big": [None]}, schema=log.table.schema)
-    files = write_rows(storage, "public/t", rows)
+    files = write_rows(storage, "public/t", rows.schema, rows)
     replaced = DeltaLog.replace(
         storage, "public/t", log.table, files, "logicalrep/1/1/y", Lsn(5000), load="y", keep_hours=24, before=log
     )

@@ -15,7 +15,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.opening import open_table, replace_table
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -31,8 +31,7 @@ KEYS = [("id",), ("b", "id"), None]
 
 
 def new_log(storage: Storage, description: TableSpec) -> StoredTable:
-    return replace_table(
-        storage, "public/t", description, [], APP, Lsn(999), load="x", keep_hours=24, before=None
+    return table_format(storage).replace("public/t", description, [], APP, Lsn(999), load="x", keep_hours=24, before=None
     )  # fmt: skip
 
 
@@ -114,7 +113,7 @@ def applied_randomly(
         again = [batch for each in batches[-chance.randrange(1, 4) :] for batch in each]
         apply(log, again, Lsn(history.lsn - 1), APP, SequentialEngine())
         if chance.random() < 0.3:
-            reopened = open_table(storage, "public/t")
+            reopened = table_format(storage).open("public/t")
             assert reopened is not None
             assert reopened.table == log.table
             log = reopened

@@ -17,7 +17,7 @@ from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.proof import with_partitions_of
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.opening import open_table
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer
 from logicalrep.pipeline.operate.status import query_status
 from logicalrep.pipeline.run import replicate_with
@@ -113,7 +113,7 @@ def see_partitions_late(monkeypatch: pytest.MonkeyPatch, storage: Path) -> None:
 
     def of_before(self: Catalog) -> dict[TableName, ServerTable] | None:
         found = query_tables(self)
-        copied = open_table(Storage(str(storage)), "public/root")
+        copied = table_format(Storage(str(storage))).open("public/root")
         if found is not None and copied is not None:
             now = found[root].now
             table = with_partitions_of(now.table, copied.table)

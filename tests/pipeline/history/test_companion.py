@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.opening import replace_table
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.history import companion
 from logicalrep.pipeline.history.companion import replaced_companion
 from logicalrep.pipeline.load.loading import LoadedTable
@@ -32,7 +32,7 @@ def test_the_changes_before_a_load_are_all_added_though_the_destination_was_away
     storage, history = Storage(str(tmp_path)), History(("id",), random.Random(1))
     spec = replace(table(("id",)), settings=TableSettings(append=True))
     of_changes = replace(spec, companion="changes")
-    replace_table(storage, "public/t~changes", of_changes, [], APP, Lsn(1), load="x", keep_hours=24, before=None)
+    table_format(storage).replace("public/t~changes", of_changes, [], APP, Lsn(1), load="x", keep_hours=24, before=None)
     parts = []
     for _ in range(3):
         history.insert()
@@ -50,7 +50,7 @@ def test_the_changes_before_a_load_are_all_added_though_the_destination_was_away
 
     def replace_again() -> None:
         replaced_companion(
-            storage,
+            table_format(storage),
             "public/t",
             "changes",
             loaded,

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load.copying import limit_rate
 from logicalrep.pipeline.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.pipeline.run import replicate_with
@@ -72,6 +73,7 @@ def loading(
     context = RunContext(
         settings=ReplicateSettings(dsn=ConnectionSettings(dsn or db.dsn), to=str(storage), **options),
         storage=Storage(str(storage), {}),
+        tables=table_format(Storage(str(storage), {})),
         identity=Identity("s", "p", 1, db.name),
         observer=observer,
         engine=engine or SequentialEngine(),

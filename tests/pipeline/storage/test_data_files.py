@@ -32,7 +32,7 @@ _DAYS = pa.array([-2_451_545, 5_000_000, None], pa.int32())
 )
 def test_any_value_can_be_written(tmp_path: Path, values: pa.Array) -> None:
     rows = pa.table({"id": pa.array([1, 2, 3]), "v": values})
-    (file,) = write_rows(Storage(str(tmp_path)), "t", rows)
+    (file,) = write_rows(Storage(str(tmp_path)), "t", rows.schema, rows)
     statistics = file.statistics
     is_far = pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)
     # Bounds of some columns alone are taken for empty ones of the others.

@@ -17,7 +17,7 @@ from logicalrep.arrow.feed.texts import Texts
 from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.opening import open_table
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import State, StateError
@@ -53,14 +53,14 @@ def verdicts(db: Database, storage: Path, *tables: str, **options: object) -> di
 
 def rewrite(storage: Path, table: str, change: object) -> None:
     """Replace the rows of a Delta table by those that a function makes of them."""
-    log = open_table(Storage(str(storage)), f"public/{table}")
+    log = table_format(Storage(str(storage))).open(f"public/{table}")
     assert log is not None
     files = list(log.files.values())
     rows = pa.concat_tables(
         read_rows(log.storage, log.folder, file, log.table.schema, log.table.names) for file in files
     )
     state = State.read(log.storage).tables[str(TableName("public", table))]
-    log.commit(write_rows(log.storage, log.folder, change(rows)), files, "a test", Lsn(state.lsn))  # type: ignore[operator]
+    log.commit(write_rows(log.storage, log.folder, log.table.stored, change(rows)), files, "a test", Lsn(state.lsn))  # type: ignore[operator]
 
 
 def test_equal_tables(shop: Database, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> Non
     before = verdicts(db, tmp_path)
     assert set(results(before).values()) == {"equal"}, results(before)
     for name, verdict in before.items():
-        log = open_table(Storage(str(tmp_path)), f"public/{name}")
+        log = table_format(Storage(str(tmp_path))).open(f"public/{name}")
         assert log is not None
         is_last = pa.array([False] * (verdict.rows - 1) + [True])
         rewrite(tmp_path, name, lambda rows, is_last=is_last: raised(rows, is_last).slice(1))

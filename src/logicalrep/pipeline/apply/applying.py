@@ -183,7 +183,7 @@ def _change_files(work: ApplyTask) -> list[DataFile]:
         batches = change_rows(work.table, work.changes, stored)
     except SchemaMismatchError as error:
         raise NeedsResync(error.description) from None
-    return write_rows(work.storage, work.folder, pa.Table.from_batches(batches, stored))
+    return write_rows(work.storage, work.folder, stored, pa.Table.from_batches(batches, stored))
 
 
 def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine) -> Rewritten:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from logicalrep.pipeline.formats.opening import open_table, replace_table
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
 from logicalrep.transactions.table_names import TableName
@@ -28,12 +27,20 @@ class Copied:
 
 
 def move(
-    copied: Copied, name: TableName, folder: str, application: str, lsn: Lsn, load: str, keep_hours: float
+    copied: Copied,
+    tables: TableFormat,
+    name: TableName,
+    folder: str,
+    application: str,
+    lsn: Lsn,
+    load: str,
+    keep_hours: float,
 ) -> StoredTable:
     """Return the stored table with the same rows in another folder; one that is there is replaced in one commit.
 
     Args:
         copied: the stored table; its folder stays as it is.
+        tables: the destination's tables.
         name: the table's new name.
         folder: the new folder.
         application: the application id of the new stored table's transactions.
@@ -47,7 +54,7 @@ def move(
     for path in sizes_of(copied.files):
         storage.copy(f"{copied.stored.folder}/{path}", f"{folder}/{path}")
     table = replace(copied.table, relation=replace(copied.table.relation, schema=name.schema, name=name.name))
-    before = open_table(storage, folder)
-    return replace_table(
-        storage, folder, table, copied.files, application, lsn, load=load, keep_hours=keep_hours, before=before
+    before = tables.open(folder)
+    return tables.replace(
+        folder, table, copied.files, application, lsn, load=load, keep_hours=keep_hours, before=before
     )

@@ -138,11 +138,10 @@ def end_all(work: Ending) -> Rewritten:
 def write_versions(storage: Storage, folder: str, table: TableSpec, rows: pa.Table) -> list[DataFile]:
     """Write rows; versions of the past apart from those that change again."""
     if table.form != "history":
-        return write_rows(storage, folder, rows)
+        return write_rows(storage, folder, table.stored, rows)
     is_there = are_there(rows, table.form)
-    return [
-        file for which in (is_there, ~is_there) for file in write_rows(storage, folder, rows.filter(pa.array(which)))
-    ]
+    parts = [rows.filter(pa.array(which)) for which in (is_there, ~is_there)]
+    return [file for part in parts for file in write_rows(storage, folder, table.stored, part)]
 
 
 def hits_of(of_gone: _Ints, ends: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:

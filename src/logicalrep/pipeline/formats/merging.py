@@ -65,5 +65,5 @@ def merge_files(work: Merge) -> Merged:
         size += rows[-1].nbytes
         if size >= data_files.MOST_BYTES:
             break
-    added = write_rows(work.storage, work.folder, pa.concat_tables(rows))
+    added = write_rows(work.storage, work.folder, schema, pa.concat_tables(rows))
     return Merged(added, work.files[: len(rows)])

@@ -1,6 +1,6 @@
-"""A table at a destination, as the pipeline uses it in whatever format it is stored.
+"""The interface of a table format: a destination's tables, and one of them, in whatever format they are stored.
 
-The other rooms of the pipeline have these words alone. `opening` tells which format a destination's tables have.
+The other rooms of the pipeline have these words alone. `opening` makes the format that a destination's tables have.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StoredTable(Protocol):
       another program that left the rows as they are. The next try goes on from it.
 
     Example:
-        >>> stored = open_table(storage, "public/orders")
+        >>> stored = tables.open("public/orders")
         >>> stored.commit(added, removed, application, lsn)
         7
     """
@@ -122,3 +122,55 @@ class StoredTable(Protocol):
             keep_hours: the hours for which old versions can be read, as far as the disk's bounds allow.
             engine: the runner of the work.
         """
+
+
+class TableFormat(Protocol):
+    """The tables of a destination in one format.
+
+    Example:
+        >>> tables = table_format(Storage("./lake"))
+        >>> stored = tables.open("public/orders")
+    """
+
+    storage: Storage
+    """The destination."""
+
+    def open(self, folder: str) -> StoredTable | None:
+        """Return the table in a folder; None if there is none.
+
+        Raises:
+            LogDamagedError: what is there is damaged.
+            ForeignTableError: it is a table of another program.
+            StorageError: it cannot be read now.
+        """
+
+    def replace(
+        self,
+        folder: str,
+        table: TableSpec,
+        files: Sequence[DataFile],
+        application: str,
+        lsn: Lsn,
+        *,
+        load: str,
+        keep_hours: float,
+        before: StoredTable | None,
+    ) -> StoredTable:
+        """Make a table of these files, or replace all rows, columns and properties of the one before, in one commit.
+
+        Files of the one before may be among them. A table that has the load already is returned as it is: the earlier
+        try had succeeded, though its answer was lost. Raises what a commit raises.
+
+        Args:
+            folder: the table's folder.
+            table: the description of the table.
+            files: its files.
+            application: the application id of its commits.
+            lsn: the files have all commits up to this LSN.
+            load: the load that its rows begin with.
+            keep_hours: the hours for which old versions can be read.
+            before: the table that is in the folder; None if there is none.
+        """
+
+    def find_folders(self) -> set[str]:
+        """Return the folders of all tables of the format at the destination, also those of other programs."""

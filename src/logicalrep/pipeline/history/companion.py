@@ -16,14 +16,13 @@ from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.catalog.proof import has_same_columns
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.formats.opening import open_table, replace_table
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.spec.forms import CompanionDamagedError
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.storage.storage import DamagedError, Storage
+from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep_runtime.scalars import Lsn
 
 Companion = Literal["history", "changes"]
@@ -40,7 +39,7 @@ def wanted(table: TableSpec) -> list[Companion]:
 
 
 def opened_companions(
-    storage: Storage, stored: StoredTable, known: Mapping[str, int]
+    tables: TableFormat, stored: StoredTable, known: Mapping[str, int]
 ) -> dict[Companion, StoredTable] | None:
     """Return the companion tables of a table; None if one is not there, or is not of the same load.
 
@@ -49,12 +48,12 @@ def opened_companions(
     """
     found: dict[Companion, StoredTable] = {}
     for companion in wanted(stored.table):
-        there = open_table(storage, companion_folder(stored.folder, companion))
+        there = tables.open(companion_folder(stored.folder, companion))
         if there is None or there.load != stored.load:
             return None
         changes = there.changed_by_others(known.get(companion, -1))
         if changes is not None:
-            raise damaged(there.folder, DamagedError(f"{storage.uri_of(there.folder)}: {changes}"))
+            raise damaged(there.folder, DamagedError(f"{tables.storage.uri_of(there.folder)}: {changes}"))
         found[companion] = there
     return found
 
@@ -76,7 +75,7 @@ def apply_companion(
 
 
 def replaced_companion(
-    storage: Storage,
+    tables: TableFormat,
     folder: str,
     companion: Companion,
     loaded: LoadedTable,
@@ -90,7 +89,7 @@ def replaced_companion(
     """Bring a companion table to the position of a load, in one commit; what it has stays.
 
     Args:
-        storage: the destination.
+        tables: the destination's tables.
         folder: the folder of the table that was loaded.
         companion: the kind of table.
         loaded: the load, whose rows are in no version of the table yet.
@@ -101,13 +100,13 @@ def replaced_companion(
         before_application: the application id of the commits before it; None if there are none.
     """
     own = companion_folder(folder, companion)
-    before = open_table(storage, own)
+    before = tables.open(own)
     # What was skipped is in the table again, and not among its changes.
     table = replace(loaded.table, companion=companion, skipped=() if before is None else before.table.skipped)
     try:
         if companion == "history":
             position = position_of(loaded)
-            files = write_version_files(storage, own, before, folder, table, loaded.files, position, engine)
+            files = write_version_files(tables.storage, own, before, folder, table, loaded.files, position, engine)
         elif before is not None:
             was_applied = before_application is not None and before.applied(before_application) is not None
             # With other columns it is not known which change had which: those until the load are not in the table.
@@ -121,9 +120,7 @@ def replaced_companion(
     except DamagedError as error:
         raise damaged(own, error) from None
     lsn = Lsn(loaded.position - 1)
-    return replace_table(
-        storage, own, table, files, application, lsn, load=loaded.load, keep_hours=keep_hours, before=before
-    )
+    return tables.replace(own, table, files, application, lsn, load=loaded.load, keep_hours=keep_hours, before=before)
 
 
 def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str, engine: Engine) -> None:

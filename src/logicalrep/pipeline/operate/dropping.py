@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 
 from logicalrep.pipeline.catalog.publication_plan import is_ours
-from logicalrep.pipeline.formats.opening import find_table_folders, open_table
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.history.companion import COMPANIONS
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.spec.names import companion_folder
@@ -78,7 +78,7 @@ def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str
     The others are of earlier names, or are not replicated any more. Companion tables have no text.
     """
     found: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
-    there = find_table_folders(storage)
+    there = table_format(storage).find_folders()
     for folder in sorted(there - found.keys()):
         if _is_ours(storage, folder):
             found[folder] = f"the folder {folder}, of an earlier table"
@@ -93,6 +93,6 @@ def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str
 def _is_ours(storage: Storage, folder: str) -> bool:
     """Return whether a stored table is one of this package, and not of another program."""
     try:
-        return open_table(storage, folder) is not None
+        return table_format(storage).open(folder) is not None
     except LogicalRepError:
         return False

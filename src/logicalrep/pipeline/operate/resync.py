@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from logicalrep.pipeline.catalog.publishable import exists
-from logicalrep.pipeline.formats.opening import open_table
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, ChangeBuffer, PendingLoad
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.state.requests import request_resync
@@ -100,7 +100,8 @@ def read_known_settings(storage: Storage) -> StoredSettings:
     if stored is not None:
         return stored
     # An earlier version stored them with each table only.
-    stored_tables = {name: open_table(storage, table.folder) for name, table in State.read(storage).tables.items()}
+    tables = table_format(storage)
+    stored_tables = {name: tables.open(table.folder) for name, table in State.read(storage).tables.items()}
     return StoredSettings(
         tables={table_name(name): stored.table.settings for name, stored in stored_tables.items() if stored is not None}
     )

@@ -80,9 +80,9 @@ def sizes_of(files: Iterable[DataFile]) -> dict[str, int]:
     return found
 
 
-def write_rows(storage: Storage, folder: str, rows: pa.Table) -> list[DataFile]:
-    """Write rows as data files of a table's folder; no file for no rows."""
-    return [_write_file(storage, folder, part) for part in _parts(rows)]
+def write_rows(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table) -> list[DataFile]:
+    """Write rows as data files of a table's folder, in the table's schema; no file for no rows."""
+    return [_write_file(storage, folder, schema, part) for part in _parts(rows)]
 
 
 def write_batches(
@@ -94,9 +94,9 @@ def write_batches(
     for batch in batches:
         held.append(batch)
         if sum(each.num_rows for each in held) >= MOST_ROWS or sum(each.nbytes for each in held) >= MOST_BYTES:
-            files += write_rows(storage, folder, pa.Table.from_batches(held, schema))
+            files += write_rows(storage, folder, schema, pa.Table.from_batches(held, schema))
             held = []
-    return files + write_rows(storage, folder, pa.Table.from_batches(held, schema))
+    return files + write_rows(storage, folder, schema, pa.Table.from_batches(held, schema))
 
 
 class OpenedFile:
@@ -184,10 +184,12 @@ def _parts(rows: pa.Table) -> Iterator[pa.Table]:
         yield from sliced(rows.slice(start, size), 2 * MOST_BYTES)
 
 
-def _write_file(storage: Storage, folder: str, rows: pa.Table) -> DataFile:
+def _write_file(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table) -> DataFile:
     sink = pa.BufferOutputStream()
     # Files are rewritten often, so that the fastest compression costs least.
-    pq.write_table(rows, sink, compression="snappy", dictionary_pagesize_limit=_DICTIONARY, write_statistics=True)
+    pq.write_table(
+        rows.cast(schema), sink, compression="snappy", dictionary_pagesize_limit=_DICTIONARY, write_statistics=True
+    )
     data = sink.getvalue()
     is_full = 2 * rows.num_rows >= MOST_ROWS or 2 * rows.nbytes >= MOST_BYTES
     path = f"part-{uuid.uuid4().hex}{_FULL if is_full else '.parquet'}"

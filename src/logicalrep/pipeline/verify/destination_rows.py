@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.pipeline.apply.ending import are_there
-from logicalrep.pipeline.formats.opening import open_table
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.forms import END
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -70,7 +70,7 @@ class DestinationRows:
         return stored
 
     def _open_table(self) -> StoredTable:
-        stored = open_table(self._storage, self._folder)
+        stored = table_format(self._storage).open(self._folder)
         if stored is None:
             raise UnsettledError("it is not loaded yet")
         return stored

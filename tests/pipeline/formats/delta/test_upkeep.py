@@ -119,7 +119,7 @@ def test_merging_comes_to_rest(
         arrays = [columns.get(field.name, pa.nulls(rows)).cast(field.type) for field in made.stored]
         return pa.table(arrays, schema=made.stored)
 
-    first = [file for number in range(files) for file in write_rows(storage, "public/t", part(number))]
+    first = [file for number in range(files) for file in write_rows(storage, "public/t", made.stored, part(number))]
     log = DeltaLog.replace(storage, "public/t", made, first, APP, Lsn(9), load="x", keep_hours=24, before=None)
     there = sum(file.size for file in first)
     steps = 0

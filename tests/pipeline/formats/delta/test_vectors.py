@@ -21,6 +21,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta import vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, LogDamagedError
 from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descriptor
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
@@ -76,7 +77,7 @@ def new_log(storage: Storage, rows: int = ROWS) -> DeltaLog:
     columns = [ids, ids.astype(str), ids / 2, [f"big {each}" for each in ids]]
     loaded = pa.table([pa.array(column) for column in columns], schema=spec.schema)
     halves = (loaded.slice(0, rows // 2), loaded.slice(rows // 2))
-    files = [file for half in halves for file in write_rows(storage, "public/t", half)]
+    files = [file for half in halves for file in write_rows(storage, "public/t", half.schema, half)]
     return DeltaLog.replace(
         storage, "public/t", spec, files, APP, Lsn(999), load="x", keep_hours=24, before=None
     )  # fmt: skip
@@ -203,7 +204,8 @@ def test_another_program_merges_files_with_marked_rows(log: DeltaLog, tmp_path: 
 
 def test_a_renamed_table_has_its_vectors(log: DeltaLog, tmp_path: Path) -> None:
     application = "logicalrep/1/1/y"
-    stored = move(Copied.of(log), TableName("public", "u"), "public/u", application, Lsn(1002), "y", 24)
+    tables = table_format(log.storage)
+    stored = move(Copied.of(log), tables, TableName("public", "u"), "public/u", application, Lsn(1002), "y", 24)
     shutil.rmtree(tmp_path / "public/t")
     assert stored.table.marks_rows
     assert as_dict(read_delta(str(tmp_path / "public/u"))) == expected()

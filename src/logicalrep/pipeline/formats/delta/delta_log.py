@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from deltalake import DeltaTable
@@ -35,7 +35,7 @@ from logicalrep.pipeline.formats.delta.foreign_commits import OthersCommit
 from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles, commit_path
 from logicalrep.pipeline.formats.delta.vectors import write_vectors
 from logicalrep.pipeline.formats.merging import Merge, files_to_merge, merge_files
-from logicalrep.pipeline.formats.stored_table import ForeignTableError, StoredTable, WriterError
+from logicalrep.pipeline.formats.stored_table import ForeignTableError, StoredTable, TableFormat, WriterError
 from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError, first_line
@@ -52,11 +52,6 @@ class LogDamagedError(LogicalRepError, RuntimeError):
     """A Delta table whose log cannot be read, so that nothing can be committed to it."""
 
     code = "TABLE_LOG_DAMAGED"
-
-
-def find_folders(storage: Storage) -> set[str]:
-    """Return the folders of all Delta tables of a destination."""
-    return {path.partition("/_delta_log/")[0] for path in storage.list("") if "/_delta_log/" in path}
 
 
 class DeltaLog(StoredTable):
@@ -76,13 +71,7 @@ class DeltaLog(StoredTable):
 
     @classmethod
     def open(cls, storage: Storage, folder: str) -> Self | None:
-        """Return a table; None if there is none.
-
-        Raises:
-            LogDamagedError: the log is damaged.
-            ForeignTableError: it is a table of another program.
-            StorageError: the log cannot be read now.
-        """
+        """Do what `DeltaTables.open` does."""
         log = cls(storage, folder)
         with log._errors():
             try:
@@ -133,21 +122,7 @@ class DeltaLog(StoredTable):
         keep_hours: float,
         before: StoredTable | None,
     ) -> Self:
-        """Make a table of these files, or replace all rows, columns and properties of the one before, in one commit.
-
-        Files of the one before may be among them. Raises what a commit raises.
-
-        Args:
-            storage: the destination.
-            folder: the table's folder.
-            table: the description of the table.
-            files: its files.
-            application: the application id of its commits.
-            lsn: the files have all commits up to this LSN.
-            load: the load that its rows begin with.
-            keep_hours: the hours for which old versions can be read.
-            before: the table that is in the folder; None if there is none.
-        """
+        """Do what `DeltaTables.replace` does."""
         assert before is None or isinstance(before, cls)
         there = cls.open(storage, folder)
         if there is not None and there.load == load:
@@ -382,6 +357,35 @@ class DeltaLog(StoredTable):
         elif self._reader.version() < self.version:
             self._reader.update_incremental()
         return self._reader
+
+
+@dataclass(frozen=True)
+class DeltaTables(TableFormat):
+    """The Delta tables of a destination."""
+
+    storage: Storage
+
+    def open(self, folder: str) -> StoredTable | None:
+        return DeltaLog.open(self.storage, folder)
+
+    def replace(
+        self,
+        folder: str,
+        table: TableSpec,
+        files: Sequence[DataFile],
+        application: str,
+        lsn: Lsn,
+        *,
+        load: str,
+        keep_hours: float,
+        before: StoredTable | None,
+    ) -> StoredTable:
+        return DeltaLog.replace(
+            self.storage, folder, table, files, application, lsn, load=load, keep_hours=keep_hours, before=before
+        )
+
+    def find_folders(self) -> set[str]:
+        return {path.partition("/_delta_log/")[0] for path in self.storage.list("") if "/_delta_log/" in path}
 
 
 def _now() -> int:
