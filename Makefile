@@ -9,10 +9,17 @@ KILLS ?= 25
 SEED ?= 1
 SEARCH ?= 10
 PARTS ?=
+# The versions that CI tests with; LOCK= takes the newest of everything.
+LOCK ?= .ci/lock.txt
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check $(addprefix -c ,$(LOCK))
+# The major version of PostgreSQL for the tests that are repeated on each; all by default.
+SERVER ?=
+export SERVER
+VERSIONS ?= 4.0 4.1
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-spark-versions soak demo bench bench-codecs bench-spark bench-tables reference spec-diff build clean
+.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables reference spec-diff build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -22,9 +29,9 @@ setup: $(READY) ## Make .venv and install everything into it
 NATIVE := $(wildcard native/src/* native/pyproject.toml native/setup.py)
 CC ?= cc
 
-$(READY): pyproject.toml $(NATIVE)
+$(READY): pyproject.toml $(LOCK) $(NATIVE)
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP_INSTALL) -e '.[dev]'
 	@if ! command -v $(CC) >/dev/null; then \
 	  echo "There is no C compiler, so logicalrep-native is not built, and messages are read in Python."; \
 	elif ! $(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall ./native >/dev/null 2>&1; then \
@@ -36,7 +43,7 @@ $(READY): pyproject.toml $(NATIVE)
 SPARK_EXTRAS := dev,server,replicate
 
 $(SPARK_READY): $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(SPARK_EXTRAS),pipelines]'
+	$(PIP_INSTALL) -e '.[$(SPARK_EXTRAS),pipelines]'
 	@touch $@
 
 regen: $(READY) ## Write generated/ from spec/
@@ -90,8 +97,20 @@ test-all-spark: $(SPARK_READY) ## The part of test-all with Spark, without repli
 test-all-tables: $(SPARK_READY) ## The part of test-all with Spark and replicated tables
 	$(PYTEST) -m spark tests/pipeline
 
-test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1; make test has the newest
-	for version in 4.0 4.1; do \
+test-plain-reader: $(SPARK_READY) ## Run the tests of the codecs without the native reader
+	LOGICALREP_NATIVE=0 $(PYTEST) -m "not thorough and not postgres and not spark" tests/protocol tests/native
+
+test-packages: ## Install the wheels and the sdist of dist/ into fresh environments, and use them
+	PYTHON=$(PYTHON) .ci/packages
+
+# Each runs with one version of Python, Spark and PostgreSQL; the workflows give others.
+server-packages: ## Install PostgreSQL's own packages of SERVER, on Debian or Ubuntu
+	sudo apt-get install --yes postgresql-common
+	sudo /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y
+	sudo apt-get install --yes postgresql-$(SERVER)
+
+test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1, or on VERSIONS; make test has the newest
+	for version in $(VERSIONS); do \
 	  $(PYTHON) -m venv build/venv-spark-$$version && \
 	  build/venv-spark-$$version/bin/pip install --quiet --disable-pip-version-check \
 	    -e '.[$(SPARK_EXTRAS)]' "pyspark==$$version.*" && \
@@ -111,7 +130,7 @@ demo: regen $(SPARK_READY) ## Replicate a PostgreSQL 18 under load into Delta ta
 BENCH_READY := .venv/bench-ready
 
 $(BENCH_READY): $(SPARK_READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(PIP_INSTALL) -e '.[bench]'
 	@touch $@
 
 bench: bench-codecs bench-spark bench-tables ## Measure everything beside others and what bounds it, with targets
@@ -144,6 +163,41 @@ build: $(READY) ## Build a release's files into dist/: sdists and wheels, vector
 	for name in vectors reference; do \
 	  $(BIN)/python -m zipfile -c dist/logicalrep-$$name.zip build/logicalrep-$$name || exit 1; \
 	done
+
+TOOLS := build/venv-tools
+TOOLS_READY := $(TOOLS)/ready
+
+$(TOOLS_READY): .ci/tools.txt
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check -r .ci/tools.txt
+	@touch $@
+
+# A package that only some version of Python has stands there with its condition.
+lock: $(TOOLS_READY) ## Write .ci/lock.txt anew: the newest versions of all that the tests install
+	$(TOOLS)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --no-header \
+	  --all-extras pyproject.toml -o .ci/lock.txt
+
+workflows: $(TOOLS_READY) ## Check the files of .github/
+	GOBIN=$(abspath build/tools) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+	build/tools/actionlint -shellcheck= -pyflakes=
+	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.github-issue-forms \
+	  $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+
+SHIPPED := build/shipped.txt
+
+$(SHIPPED): pyproject.toml .ci/lock.txt $(TOOLS_READY)
+	$(TOOLS)/bin/uv pip compile --quiet --python-version 3.11 --no-annotate --no-header -c .ci/lock.txt \
+	  --extra replicate --extra pipelines pyproject.toml -o $@
+
+sbom: $(SHIPPED) ## Write dist/logicalrep.cdx.json: what an installation with all of replicate consists of (CycloneDX)
+	mkdir -p dist
+	$(TOOLS)/bin/cyclonedx-py requirements $(SHIPPED) --pyproject pyproject.toml --mc-type library \
+	  --output-reproducible --of JSON -o dist/logicalrep.cdx.json
+
+audit: $(SHIPPED) ## Look for known vulnerabilities in what users install
+	$(TOOLS)/bin/pip-audit --disable-pip --no-deps -r $(SHIPPED)
 
 clean: ## Remove everything that these commands made
 	rm -rf .venv build dist native/build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +25,17 @@ _NUMBERS = itertools.count(1)
 _SERVERS: dict[int, LocalServer] = {}
 
 
-SERVERS = [pytest.param(15, marks=pytest.mark.thorough), pytest.param(16, marks=pytest.mark.thorough), 18]
+_ASKED = os.environ.get("SERVER")
+"""The one major version for the tests below, as `make test SERVER=14` asks for it."""
+
+
+def _servers(*servers: Any) -> list[Any]:
+    return [int(_ASKED)] if _ASKED else list(servers)
+
+
+SERVERS = _servers(pytest.param(15, marks=pytest.mark.thorough), pytest.param(16, marks=pytest.mark.thorough), 18)
 """The servers for which tests are repeated; `make test` has the newest."""
-SERVERS_OF_CORE = [pytest.param(15, marks=pytest.mark.thorough), 16, 18]
+SERVERS_OF_CORE = _servers(pytest.param(15, marks=pytest.mark.thorough), 16, 18)
 """The servers for the core of `replicate`; `make test` has the oldest and the newest of those that come with it."""
 
 

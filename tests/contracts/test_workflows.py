@@ -1,0 +1,69 @@
+"""The forge runs what .ci/run runs: each step of a workflow is a command of the Makefile."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.conftest import ROOT
+
+FORGE_ALONE = {
+    "server-packages": "it installs packages of the machine",
+    "test-spark-versions": "it takes half an hour, and the newest PySpark is tested",
+    "audit": "it asks a service",
+}
+"""The commands that .ci/run does not call, and why."""
+
+WORKFLOWS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github/workflows").glob("*.yml")}
+
+
+def _steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+def _commands(text: str) -> set[str]:
+    return set(re.findall(r"^make ([a-z-]+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", sorted(WORKFLOWS))
+def test_each_step_of_a_workflow_is_a_command_that_ci_runs_too(name: str) -> None:
+    runs = [step["run"] for step in _steps(WORKFLOWS[name]) if "run" in step]
+    assert all(re.fullmatch(r"make [a-z-]+( [A-Z]+=\S+| [A-Z]+=\$\{\{ [a-z.]+ }})*", run) for run in runs), runs
+    makefile = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    called = _commands("\n".join(runs))
+    assert called <= makefile
+    assert called - _commands((ROOT / ".ci/run").read_text("utf-8")) <= FORGE_ALONE.keys()
+
+
+def test_the_workflows_run_all_that_ci_runs() -> None:
+    runs = "\n".join(step.get("run", "") for step in _steps(WORKFLOWS["tests"]))
+    assert _commands((ROOT / ".ci/run").read_text("utf-8")) <= _commands(runs)
+
+
+def test_actions_are_pinned_but_the_one_that_publishes() -> None:
+    used = {step["uses"] for workflow in WORKFLOWS.values() for step in _steps(workflow) if "uses" in step}
+    loose = {action for action in used if not re.search(r"@[0-9a-f]{40}$", action)}
+    # Its maintainers ask for this branch: what PyPI accepts changes with it.
+    assert loose == {"pypa/gh-action-pypi-publish@release/v1"}
+
+
+def test_the_lock_has_what_the_tests_install() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(line for extra in project["optional-dependencies"].values() for line in extra),
+    ]
+    locked = [Requirement(line) for line in (ROOT / ".ci/lock.txt").read_text("utf-8").splitlines()]
+    versions = {canonicalize_name(requirement.name): requirement.specifier for requirement in locked}
+    for requirement in map(Requirement, wanted):
+        if requirement.name == "logicalrep":
+            continue
+        (pinned,) = versions[canonicalize_name(requirement.name)]
+        assert pinned.operator == "=="
+        assert requirement.specifier.contains(pinned.version), f"{requirement} and {pinned}: make lock"
