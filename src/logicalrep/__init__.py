@@ -2,8 +2,8 @@
 
 `v1` to `v4` have the messages of each protocol version and `parse`; `Decoder` keeps the state of a session. They are
 generated, in the package `logicalrep_protocol`. This package is written by hand; its README.md is the guide to its
-modules. All names here need only `construct`, except `stream`, which needs `logicalrep[postgres]`, and `replicate`,
-which needs `logicalrep[replicate]`.
+modules. All names here need only `construct`, except `stream`, which needs `logicalrep[postgres]`, `replicate`, which
+needs `logicalrep[replicate]`, and `read` and `at`, which need `logicalrep[local]`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 if TYPE_CHECKING:
     from logicalrep.pipeline.run import replicate
     from logicalrep.postgres import stream
+    from logicalrep.reader import at, read
 
 __all__ = [
     "DecodeError",
@@ -28,6 +29,8 @@ __all__ = [
     "TimestampTz",
     "TransactionId",
     "__version__",
+    "at",
+    "read",
     "replicate",
     "stream",
     "v1",
@@ -48,6 +51,10 @@ def __getattr__(name: str) -> object:
         from logicalrep.pipeline.run import replicate
 
         return replicate
+    if name in ("at", "read"):
+        from logicalrep import reader
+
+        return getattr(reader, name)
     if name == "__version__":
         # Reading the version takes longer than all other imports together.
         from importlib.metadata import version

@@ -1,7 +1,7 @@
 """What may import what, and what each package can be used without.
 
 Imports point one way: logicalrep_runtime <- logicalrep_protocol <- values, transactions <- arrow, options <- postgres, captures
-<- observe <- spark <- pipeline; the command line stands beside them. The generator stands outside.
+<- observe <- spark <- pipeline <- reader; the command line stands beside them. The generator stands outside.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ ABOVE = {
     "observe": {"error_codes", "postgres"},
     "spark": {"captures", "observe"},
     "pipeline": {"spark"},
+    "reader": {"pipeline"},
     "metrics": {"spark"},
     "cli": {"captures", "arrow", "pipeline"},
-    "logicalrep": {"logicalrep_protocol", "pipeline"},
+    "logicalrep": {"logicalrep_protocol", "reader"},
     "error_codes": set(),
     "codegen": set(),
 }
@@ -54,6 +55,7 @@ FOREIGN = {
     "observe": {"prometheus_client", "rich"},
     "spark": {"deltalake", "numpy", "prometheus_client", "psycopg", "pyarrow", "pyspark"},
     "pipeline": {"deltalake", "numpy", "obstore", "psycopg", "pyarrow", "pyroaring", "pyspark", "yaml"},
+    "reader": {"duckdb", "pandas", "polars", "pyarrow", "pyspark"},
     "metrics": set(),
     "cli": set(),
     "logicalrep": set(),

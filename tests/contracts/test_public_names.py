@@ -18,6 +18,7 @@ PACKAGES = [
     "logicalrep.captures",
     "logicalrep.metrics",
     "logicalrep.postgres",
+    "logicalrep.reader",
     "logicalrep.spark",
     "logicalrep.spark.frames",
     "logicalrep.transactions",

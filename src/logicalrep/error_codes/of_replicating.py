@@ -122,6 +122,10 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "The log of a Delta table is damaged: a file of `_delta_log` that is needed is gone or cannot be read.",
         "Restore it, or remove the table's folder. Then run `logicalrep resync` for the table.",
     ),
+    "TABLE_NOT_CURRENT": (
+        "A table was being loaded, or was stopped, at the time of which tables are to be read; or it has no rows yet.",
+        "Read it alone, without a time; or give a time at which it followed.",
+    ),
     "TABLE_TRANSITION": (
         "A mistake in logicalrep: a table was to enter a phase that cannot follow the one it is in.",
         "Report the text. Run `logicalrep resync` for the table.",
@@ -130,14 +134,28 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "`logicalrep verify` cannot tell whether a table is equal; the text has the reason.",
         "Let `logicalrep replicate` catch up, and compare again.",
     ),
+    "TABLE_UNKNOWN": (
+        "A destination has no table of the name that is to be read.",
+        "The text has the name that is nearest, or all; a table's name is written as in SQL.",
+    ),
     "TASKS_FAILED": (
         "The engine of `replicate` could not run a task, as its processes end again and again, for example.",
         "The text quotes the engine. Look whether the machine has enough memory and disk. Start the command again; it "
         "goes on where it ended.",
     ),
+    "TIME_NOT_STORED": (
+        "A destination does not tell the versions of its tables of a time, which is longer ago than `--keep`, or "
+        "before the first batch.",
+        "Give a later time; the text has the earliest. A longer `--keep` holds from now on.",
+    ),
     "VERIFY_IMPOSSIBLE": (
         "The destination has no such tables.",
         "Give `logicalrep verify` the same `--to` as `logicalrep replicate`, and tables that it replicates.",
+    ),
+    "VERSION_GONE": (
+        "The files of an old version of a table were removed: it is older than `--keep`, or old versions took more "
+        "than twenty times as much as the table.",
+        "Read a later version.",
     ),
 }
 """The cause and the remedy of each code."""

@@ -24,7 +24,13 @@ from tests.pipeline.state.test_stored_keys import FILES, STORED_SETTINGS, STORED
 
 PAGE = (ROOT / "docs" / "destination.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"(?ms)^##+ (.*?)$(.*?)(?=^##|\Z)", PAGE))
-PARTS = {"<folder>": ".+/.+", "<number>": r"\d{20}", "<LSN>": "[0-9A-F]{16}", "<random>": "[0-9a-f]{16}|RANDOM"}
+PARTS = {
+    "<folder>": ".+/.+",
+    "<number>": r"\d{20}",
+    "<LSN>": "[0-9A-F]{16}",
+    "<time>": r"\d{8}T\d{6}\.\d{6}Z",
+    "<random>": "[0-9a-f]{16}|RANDOM",
+}
 DESCRIPTION = json.loads(STORED_TABLE)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.operate.status import Status
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import Evidence, Skipped, TableSpec, TypePart
+from logicalrep.pipeline.state.past_states import keep_past, read_state
 from logicalrep.pipeline.state.requests import pause, request_resync, request_skip, take_requests
 from logicalrep.pipeline.state.state import Identity, State, States, TableState
 from logicalrep.pipeline.state.stored_settings import StoredSettings
@@ -100,9 +103,13 @@ FILES = {
     "_logicalrep/place.json": """{
       "slot": "s", "publication": "p", "system_identifier": 1, "database": "d", "format": 1
     }""",
-    "_logicalrep/states/00000000000000000001.json": """{
+    "_logicalrep/states/00000000000000000002.json": """{
       "format": 2, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
-      "caught_up": "2026-01-02T00:00:00+00:00", "tables": {"public.t": TABLE}
+      "caught_up": "2026-01-02T00:00:00+00:00", "until": "2026-01-03T00:00:00+00:00", "tables": {"public.t": TABLE}
+    }""".replace("TABLE", STORED_TABLE_STATE),
+    "_logicalrep/past/20260102T000000.000000Z.json": """{
+      "format": 2, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
+      "caught_up": "2026-01-02T00:00:00+00:00", "until": "2026-01-02T00:00:00+00:00", "tables": {"public.t": TABLE}
     }""".replace("TABLE", STORED_TABLE_STATE),
     "_logicalrep/settings.json": """{
       "format": 1, "others": SETTINGS, "tables": {"public.t": SETTINGS}, "protected": {"7": "public.t"},
@@ -127,8 +134,15 @@ FILES = {
 def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     Identity.claim(storage, slot="s", publication="p", system_identifier=1, database="d")
-    state = State(Lsn(32), "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00", {"public.t": TABLE_STATE})
-    States(storage).write(state)
+    before = State(
+        Lsn(32), "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00", {"public.t": TABLE_STATE},
+        "2026-01-02T00:00:00+00:00",
+    )  # fmt: skip
+    states, state = States(storage), replace(before, until="2026-01-03T00:00:00+00:00")
+    states.write(before)
+    keep_past(storage, states, state, 24)
+    states.write(state)
+    storage.delete("_logicalrep/states/00000000000000000001.json")
     name = TableName("public", "t")
     settings = StoredSettings(SETTINGS, {name: SETTINGS}, {7: name}, {7: {"b": 2}})
     settings.write(storage)
@@ -150,18 +164,20 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
 
     found = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*") if path.is_file()}
     copy = found.pop("_logicalrep/state.json")
-    assert copy.read_bytes() == found["_logicalrep/states/00000000000000000001.json"].read_bytes()
+    assert copy.read_bytes() == found["_logicalrep/states/00000000000000000002.json"].read_bytes()
     contents: dict[str, Any] = {
         re.sub(r"requests/\w+", "requests/RANDOM", path): None if path.endswith(".parquet") else read(file)
         for path, file in found.items()
     }
-    contents["_logicalrep/states/00000000000000000001.json"]["writer"] = "RANDOM"
+    contents["_logicalrep/states/00000000000000000002.json"]["writer"] = "RANDOM"
+    contents["_logicalrep/past/20260102T000000.000000Z.json"]["writer"] = "RANDOM"
     contents["_logicalrep/loads/public/t/counts.json"]["loads"][0][0] = 1.5
     contents["_logicalrep/paused.json"]["since"] = "2026-01-01T00:00:00+00:00"
     assert contents == {path: json.loads(text) for path, text in FILES.items()}
 
     assert Identity.read(storage) == Identity("s", "p", 1, "d")
     assert State.read(storage) == state
+    assert read_state(storage, datetime(2026, 1, 2, 12, tzinfo=UTC)) == before
     assert StoredSettings.read(storage) == settings
     assert ChangeBuffer(storage).pending_loads() == marks
     assert [request.skip for _, request in take_requests(storage)] == [(name, Lsn(6))]
@@ -192,7 +208,7 @@ def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Pat
     ("path", "read"),
     [
         ("place.json", Identity.read),
-        ("states/00000000000000000001.json", State.read),
+        ("states/00000000000000000002.json", State.read),
         ("loads/public/t/load.json", lambda storage: ChangeBuffer(storage).pending_loads()),
     ],
 )

@@ -135,8 +135,10 @@ class TableFormat(Protocol):
     storage: Storage
     """The destination."""
 
-    def open(self, folder: str) -> StoredTable | None:
-        """Return the table in a folder; None if there is none.
+    def open(self, folder: str, version: int | None = None) -> StoredTable | None:
+        """Return the table in a folder as it is at a version, by default the last one; None if that is not there.
+
+        What is of an earlier version is for reading alone.
 
         Raises:
             LogDamagedError: what is there is damaged.

@@ -73,7 +73,8 @@ def resync(
             if slot is not None:
                 drop_slot(connection, identity.slot)
             # Nothing of the old slot counts any more.
-            states.write(State(tables={name: replace(table, oid=None) for name, table in state.tables.items()}))
+            known = {name: replace(table, oid=None) for name, table in state.tables.items()}
+            states.write(State(tables=known, until=state.until))
     buffer = ChangeBuffer(storage)
     for name, table in state.tables.items():
         if not tables or names[name] in tables:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.state.past_states import keep_past, until
 from logicalrep.pipeline.state.state import State, States, TableState
 from logicalrep_runtime.scalars import Lsn
 
@@ -67,8 +68,13 @@ class Checkpoints:
             self._caught_up = caught_up.isoformat()
         now = time.monotonic()
         if lsn > self.lsn or tables != self._tables or now - self._written_at > WRITE_AGAIN:
-            state = State(lsn, self._committed, self._caught_up, tables)
-            self._context.patience.run(lambda: self._states.write(state))
+            end = until(self._states.last, tables, self._committed)
+            state = State(lsn, self._committed, self._caught_up, tables, end)
+            self._context.patience.run(lambda: self._write(state))
             self._tables, self._written_at = tables, now
         self._context.observer.on_checkpoint(lsn, {name: table.figures for name, table in tables.items()})
         self._saved_at = time.monotonic()
+
+    def _write(self, state: State) -> None:
+        keep_past(self._context.storage, self._states, state, self._context.settings.keep)
+        self._states.write(state)

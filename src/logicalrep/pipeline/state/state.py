@@ -24,7 +24,7 @@ FOLDER = "_logicalrep"
 """The folder of these files at a destination."""
 FORMAT = 1
 """The format of these files."""
-_STATES, _STATE_FORMAT = "states", 2
+_STATES, STATE_FORMAT = "states", 2
 """The folder of the numbered states, and their format. Versions up to 0.1 have `state.json` alone, of format 1."""
 _COPY = "state.json"
 _NONE = Lsn(0)
@@ -197,6 +197,8 @@ class State:
     """The last time at which the server had committed nothing beyond them, ISO 8601 in UTC; None if that is unknown."""
     tables: Mapping[str, TableState] = field(default_factory=dict)
     """The tables by their names, as in SQL."""
+    until: str | None = None
+    """The time by which all that is in the tables had committed, ISO 8601 in UTC; None in states of versions before."""
 
     @classmethod
     def read(cls, storage: Storage) -> State:
@@ -207,7 +209,7 @@ class State:
     def of(cls, found: dict[str, Any]) -> Self:
         """Return the state in a file's content."""
         tables = {name: TableState.from_json(table) for name, table in found["tables"].items()}
-        return cls(Lsn(found["lsn"]), found["commit_timestamp"], found.get("caught_up"), tables)
+        return cls(Lsn(found["lsn"]), found["commit_timestamp"], found.get("caught_up"), tables, found.get("until"))
 
     @property
     def without_progress(self) -> State:
@@ -223,11 +225,12 @@ class State:
     def to_json(self, writer: str) -> bytes:
         """Return the content of a file that a writer writes, without line breaks: it is written five times faster."""
         content = {
-            "format": _STATE_FORMAT,
+            "format": STATE_FORMAT,
             "writer": writer,
             "lsn": str(self.lsn),
             "commit_timestamp": self.commit_timestamp,
             "caught_up": self.caught_up,
+            "until": self.until,
             "tables": {name: table.to_json() for name, table in sorted(self.tables.items())},
         }
         return json.dumps(content, ensure_ascii=False).encode()
@@ -251,6 +254,11 @@ class States:
         # Threads check while another one writes: its new file must not look like one of another process.
         self._lock = threading.Lock()
         self._number, self.last = _last(storage)
+
+    @property
+    def last_path(self) -> str:
+        """The path of the last state's file."""
+        return _path(self._number)
 
     def write(self, state: State) -> None:
         """Write the next state, and the copy of it.
@@ -302,7 +310,7 @@ def _last(storage: Storage) -> tuple[int, State]:
     """Return the last state, and its number; 0 for a new destination, and for one of a version that gave none."""
     while numbers := _numbers(storage):
         name = _path(numbers[-1]).removeprefix(f"{FOLDER}/")
-        state = read_file(storage, name, State.of, _STATE_FORMAT)
+        state = read_file(storage, name, State.of, STATE_FORMAT)
         if state is not None:
             return numbers[-1], state
         # It was removed meanwhile, as there are later ones.
@@ -312,7 +320,7 @@ def _last(storage: Storage) -> tuple[int, State]:
             raise MalformedFileError(f"{storage.uri_of(FOLDER)} has no file in {_STATES}, of which {_COPY} is a copy")
         return State.of(found)
 
-    return 0, read_file(storage, _COPY, only_one, _STATE_FORMAT) or State()
+    return 0, read_file(storage, _COPY, only_one, STATE_FORMAT) or State()
 
 
 def to_json(content: Mapping[str, object]) -> bytes:

@@ -70,15 +70,17 @@ class DeltaLog(StoredTable):
         self._reader: DeltaTable | None = None
 
     @classmethod
-    def open(cls, storage: Storage, folder: str) -> Self | None:
+    def open(cls, storage: Storage, folder: str, version: int | None = None) -> Self | None:
         """Do what `DeltaTables.open` does."""
         log = cls(storage, folder)
         with log._errors():
             try:
-                reader = log._open_reader()
+                reader = log._open_reader(version)
             except TableNotFoundError:
                 return None
             except DeltaError as error:
+                if version is not None and cls.open(storage, folder) is not None:
+                    return None
                 raise LogDamagedError(
                     f"the log of {storage.uri_of(folder)} is damaged: {first_line(error)}; restore it, or remove the "
                     "folder"
@@ -347,8 +349,9 @@ class DeltaLog(StoredTable):
         except (DeltaError, OSError) as error:
             raise StorageError(f"{self.storage.uri_of(self.folder)}: {first_line(error)}") from None
 
-    def _open_reader(self) -> DeltaTable:
-        return DeltaTable(self.storage.uri_of(self.folder), storage_options=dict(self.storage.storage_options))
+    def _open_reader(self, version: int | None = None) -> DeltaTable:
+        options = dict(self.storage.storage_options)
+        return DeltaTable(self.storage.uri_of(self.folder), version=version, storage_options=options)
 
     def _open_last_version(self) -> DeltaTable:
         """Return a reader of the last version."""
@@ -365,8 +368,8 @@ class DeltaTables(TableFormat):
 
     storage: Storage
 
-    def open(self, folder: str) -> StoredTable | None:
-        return DeltaLog.open(self.storage, folder)
+    def open(self, folder: str, version: int | None = None) -> StoredTable | None:
+        return DeltaLog.open(self.storage, folder, version)
 
     def replace(
         self,
