@@ -26,6 +26,7 @@ from logicalrep.pipeline.spec.table_settings import TableSettings, WriteMode
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import UPDATE
 from logicalrep.values import TypeCatalog
@@ -90,7 +91,9 @@ def _cost(stored: StoredTable, changes: ChangeBatch, lsn: int) -> tuple[float, f
     apply(stored, [changes], Lsn(lsn), _APP, SequentialEngine())
     took = time.monotonic() - began
     written, read, processor = (after - each for after, each in zip(_usage(), before, strict=True))
-    stored.maintain(0, SequentialEngine())
+    while merge_next(stored, SequentialEngine()):
+        pass
+    stored.maintain(0)
     return written, read, processor, took
 
 

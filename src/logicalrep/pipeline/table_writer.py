@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -41,8 +42,12 @@ from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_errors import OF_CHANGES
+from logicalrep.pipeline.upkeep.background import BegunMerge
+from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep.postgres.timelines import Timeline
 from logicalrep_runtime.scalars import Lsn
+
+_Result = TypeVar("_Result")
 
 
 class NotProvenYetError(Exception):
@@ -132,7 +137,15 @@ class TableWriter:
 
     def maintain(self, stored: StoredTable) -> None:
         """Do what is due for a stored table's upkeep."""
-        self._run(stored, lambda: stored.maintain(self._keep_hours, self._engine))
+        self._run(stored, lambda: stored.maintain(self._keep_hours))
+
+    def merge(self, stored: StoredTable) -> bool:
+        """Do the next merge of a stored table's files at once; return False if it is at rest."""
+        return self._run(stored, lambda: merge_next(stored, self._engine))
+
+    def put_merge(self, merge: BegunMerge) -> bool:
+        """Commit a merge that is done; return False if it was for nothing."""
+        return self._run(merge.stored, merge.put)
 
     def write_stopped(self, table: Table) -> None:
         """Write into a table's properties why it is stopped."""
@@ -219,17 +232,17 @@ class TableWriter:
             else:
                 first += count
 
-    def _run(self, stored: StoredTable, action: Callable[[], object]) -> None:
+    def _run(self, stored: StoredTable, action: Callable[[], _Result]) -> _Result:
         """Do an action on a stored table, again if another program has merged the files that it reads."""
 
-        def on_last_version() -> None:
+        def on_last_version() -> _Result:
             try:
-                action()
+                return action()
             except (DamagedError, CompanionDamagedError):
                 stored.refuse_others()
                 raise
 
-        self._patience.run(on_last_version)
+        return self._patience.run(on_last_version)
 
     # Schema changes
 

@@ -29,6 +29,7 @@ from logicalrep.pipeline.state.state import States, TableState
 from logicalrep.pipeline.stops import TableStops
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_writer import NotProvenYetError, TableWriter
+from logicalrep.pipeline.upkeep.background import BackgroundMerges
 from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.scalars import Lsn
 
@@ -64,6 +65,7 @@ class TableManager:
         )
         self._differences = Differences(context, catalog, self._writer, self._loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
+        self._merges = BackgroundMerges(context.engine, pool)
         self._tables: dict[TableName, Table] = {}
         self._by_oid: dict[int, Table] = {}
         # The tables that have left the publication since the start, whose changes were not sent.
@@ -270,19 +272,50 @@ class TableManager:
         return self._failures.run(ready.table, written) or 0
 
     def tidy(self, *, is_busy: bool) -> None:
-        """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
-        for table in self._tables.values():
-            for stored in table.stored_tables if table.phase is Phase.FOLLOWING else []:
-                if (stored.is_upkeep_urgent if is_busy else stored.is_upkeep_due)(self._settings.keep):
-                    self._maintain(table, stored)
-                    return
+        """Commit a merge that is done, and do what is due for one table's upkeep, at a time that suits batches.
+
+        Args:
+            is_busy: whether there are changes to apply, so that only what cannot wait is done.
+        """
+        self._put_merge()
+        following = self._stored_tables()
+        self._merges.begin(stored for _, stored in following)
+        for table, stored in following:
+            if (stored.is_upkeep_urgent if is_busy else stored.is_upkeep_due)(self._settings.keep):
+                self._maintain(table, stored)
+                return
+
+    def _put_merge(self, *, wait: bool = False) -> None:
+        """Commit a merge that is done; a table whose batches leave none in place is merged at once."""
+        done = self._merges.take_done(wait=wait)
+        if done is None:
+            return
+        stored = done.stored
+        table = next((table for table, each in self._stored_tables() if each is stored), None)
+        if table is None:
+            self._patience.run(done.drop)
+            return
+        was_put = self._failures.run(table, partial(self._writer.put_merge, done))
+        if was_put is not None and self._merges.is_hindered(stored, was_put=was_put):
+            self._failures.run(table, partial(self._writer.merge, stored))
+
+    def _stored_tables(self) -> list[tuple[Table, StoredTable]]:
+        """Return the stored tables of those that follow, which no other thread writes now."""
+        return [
+            (table, stored)
+            for table in self._tables.values()
+            if table.phase is Phase.FOLLOWING
+            for stored in table.stored_tables
+        ]
 
     def finish(self) -> None:
         """Do the upkeep that another run would find late: commands that end after each batch do it too."""
-        for table in self._tables.values():
-            for stored in table.stored_tables if table.phase is Phase.FOLLOWING else []:
-                if stored.opens_slowly:
-                    self._maintain(table, stored)
+        self._put_merge(wait=True)
+        for table, stored in self._stored_tables():
+            while self._failures.run(table, partial(self._writer.merge, stored)):
+                pass
+            if stored.opens_slowly:
+                self._maintain(table, stored)
 
     def _maintain(self, table: Table, stored: StoredTable) -> None:
         self._failures.run(table, partial(self._writer.maintain, stored))

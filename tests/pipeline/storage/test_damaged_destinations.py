@@ -14,7 +14,6 @@ import pytest
 from deltalake import write_deltalake
 
 from logicalrep.cli.main import main
-from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer
 from logicalrep.pipeline.state.requests import Request, read_paused_since, request_resync, request_skip, take_requests
@@ -126,7 +125,7 @@ def test_upkeep_deletes_no_file_that_a_changed_log_names(tmp_path: Path, path: s
     (folder / "_delta_log" / f"{log.version + 1:020}.json").write_text(json.dumps({"remove": removed}) + "\n")
     opened = DeltaLog.open(storage, "public/t")
     assert opened is not None
-    opened.maintain(0, SequentialEngine())
+    opened.maintain(0)
     (folder / "_delta_log" / f"{log.version + 2:020}.json").write_text(json.dumps({"add": added}) + "\n")
     with pytest.raises(MalformedFileError, match=r"public/t/_delta_log is damaged: .*outside\.parquet"):
         DeltaLog.open(storage, "public/t")
@@ -144,7 +143,7 @@ def test_a_malformed_file_of_a_table_is_an_error_with_its_name(tmp_path: Path, n
     def use() -> None:
         opened = DeltaLog.open(storage, "public/t")
         assert opened is not None
-        opened.maintain(24, SequentialEngine())
+        opened.maintain(24)
 
     with pytest.raises(MalformedFileError, match=rf"{name} is damaged"):
         use()

@@ -13,16 +13,19 @@ pytest.importorskip("moto")
 
 from deltalake import DeltaTable
 
+from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.delta import delta_log
+from logicalrep.pipeline.formats.delta import delta_log, vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.spec.names import table_folder
 from logicalrep.pipeline.storage.storage import DamagedError, InvalidDestinationError, Storage, StorageError
+from logicalrep.pipeline.upkeep import policy
+from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, new_log, rows_at
+from tests.pipeline.apply.test_applying import APP, WriteMode, mark_in_small_files, new_log, rows_at
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History
 from tests.pipeline.spec.test_names import ODD
@@ -124,15 +127,22 @@ class Troubles:
         return self.seen[-1]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seed", "mode"), [(0, "copy-on-write"), (1, "merge-on-read"), (2, "merge-on-read")])
+def test_late_failing_and_lost_answers_change_nothing(
+    store: Store, seed: int, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark_in_small_files(monkeypatch)
+    # There are many small files, and merges of them.
+    monkeypatch.setattr(applying, "SMALL_FILE", 0)
+    monkeypatch.setattr(policy, "STEP", 2)
+    monkeypatch.setattr(vectors, "MOST_INLINE", 30)
     monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 1})
     monkeypatch.setattr(delta_log, "CHECKPOINT_EVERY", 5)
     where = Storage("s3://lake/shop", store.options)
-    log = new_log(where, ("id",))
+    log = new_log(where, ("id",), mode=mode)
     history = History(("id",), random.Random(seed))
     store.trouble = troubles = Troubles(seed, ["late", "fail", "fail", "lose", "lose", "lose"], 0.3)
-    errors = 0
+    errors = merges = 0
     for _ in range(12):
         for _ in range(20):
             history.step()
@@ -140,7 +150,8 @@ def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, m
         for _ in range(50):
             try:
                 apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
-                log.maintain(24, SequentialEngine())
+                merges += merge_next(log, SequentialEngine())
+                log.maintain(24)
                 break
             except StorageError:
                 errors += 1

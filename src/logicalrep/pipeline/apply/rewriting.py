@@ -23,8 +23,8 @@ from logicalrep.pipeline.storage.storage import Storage
 _Ints = NDArray[np.int64]
 SMALL_TO_MARK = 128 << 10
 """The most bytes of a file that is written anew where a table marks rows: it costs no more than to mark them."""
-MOST_MARKED = 8
-"""A file is written anew once one row of so many is marked: docs/performance.md has what other bounds cost."""
+MOST_MARKED = 2
+"""A batch writes a file anew once one row of so many is marked; upkeep does so earlier, beside batches."""
 _MOST_RETURNED = 8 << 20
 """The most bytes of rows that a task returns, to be written with those of others."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage
@@ -66,6 +65,9 @@ class StoredTable(Protocol):
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
         """Add and remove files, and record the LSN, in one commit. Returns the version."""
 
+    def exchange(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
+        """Put files in the place of others with the same rows, in one commit."""
+
     def describe(
         self,
         table: TableSpec,
@@ -115,12 +117,11 @@ class StoredTable(Protocol):
     def is_upkeep_urgent(self, keep_hours: float) -> bool:
         """Return whether something is so much due that it comes before batches."""
 
-    def maintain(self, keep_hours: float, engine: Engine) -> None:
-        """Do what is due for the table, one step of each kind, each so small that it can give way to batches.
+    def maintain(self, keep_hours: float) -> None:
+        """Do what is due for the table's log and its old files, so little of each that it can give way to batches.
 
-        Args:
-            keep_hours: the hours for which old versions can be read, as far as the disk's bounds allow.
-            engine: the runner of the work.
+        `keep_hours` are the hours for which old versions can be read, as far as the disk's bounds allow. The files of
+        the last version stay as they are: `pipeline/upkeep/` writes them anew.
         """
 
 

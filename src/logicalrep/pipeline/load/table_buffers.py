@@ -87,6 +87,7 @@ class TableBuffers:
                 if not self._apply_in_time(table, changes, end) or self._is_to_end(table):
                     return
                 for stored in table.stored_tables:
+                    self._writer.merge(stored)
                     if stored.is_upkeep_due(self._keep_hours):
                         self._writer.maintain(stored)
             took = time.monotonic() - began

@@ -20,6 +20,7 @@ from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.apply.test_applying import APP, new_log, rows_at
 from tests.pipeline.comparison import find_differences
@@ -42,8 +43,9 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
         history.step()
         history.update()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+        merge_next(log, SequentialEngine())
         if log.is_upkeep_due(24):
-            log.maintain(24, SequentialEngine())
+            log.maintain(24)
         if number == 250:
             old, rows_then = DeltaTable(storage.uri_of("public/t")), len(history.rows)
             opened = old.to_pyarrow_table()
@@ -85,7 +87,7 @@ def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         history.insert()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
     applied = log.applied(APP)
-    log.maintain(24, SequentialEngine())
+    assert merge_next(log, SequentialEngine())
     assert len(log.files) == 2
     assert log.applied(APP) == applied
     assert rows_at(storage) == history.truth()
@@ -123,16 +125,13 @@ def test_merging_comes_to_rest(
     log = DeltaLog.replace(storage, "public/t", made, first, APP, Lsn(9), load="x", keep_hours=24, before=None)
     there = sum(file.size for file in first)
     steps = 0
-    while log.is_upkeep_due(24):
-        log.maintain(24, SequentialEngine())
+    while merge_next(log, SequentialEngine()):
         steps += 1
         assert steps <= len(first)
     # A row is written about twice at most.
     assert size_of(tmp_path) <= 3 * there + 100_000
     assert DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().num_rows == files * rows
-    again = reopened(storage)
-    again.maintain(24, SequentialEngine())
-    assert again.files.keys() == log.files.keys()
+    assert not merge_next(reopened(storage), SequentialEngine())
 
 
 def test_another_program_keeps_the_old_versions_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +159,7 @@ def test_without_keeping_old_files_go_at_once(tmp_path: Path) -> None:
     for _ in range(5):
         history.insert()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
-    log.maintain(0, SequentialEngine())
+    log.maintain(0)
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
 
 
@@ -189,7 +188,7 @@ def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
         log = reopened(storage)
         make_commits(storage, log, history, 3)
         if log.opens_slowly:
-            log.maintain(24, SequentialEngine())
+            log.maintain(24)
             checkpoints.add(log.checkpoint)
     assert len(checkpoints) == 4
     # All old versions can be read, also those whose files the last checkpoint knows nothing of.
@@ -197,9 +196,9 @@ def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
         DeltaTable(storage.uri_of("public/t"), version=version).to_pyarrow_table()
     log = reopened(storage)
     assert not log.removed.is_complete
-    log.maintain(24, SequentialEngine())
+    log.maintain(24)
     assert len(log.removed) + len(log.files) == len(list(tmp_path.rglob("part-*.parquet"))) > 5
-    log.maintain(0, SequentialEngine())
+    log.maintain(0)
     assert len(log.removed) == 0
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
     assert rows_at(storage) == history.truth()
@@ -216,7 +215,7 @@ def test_files_of_commits_that_were_never_made_go_once_they_are_old(tmp_path: Pa
         os.utime(tmp_path / "public" / "t" / name, (at, at))
     for path in log.files:
         os.utime(tmp_path / "public" / "t" / path, (1, 1))
-    reopened(storage).maintain(24, SequentialEngine())
+    reopened(storage).maintain(24)
     names = {path.name for path in (tmp_path / "public" / "t").iterdir()}
     assert "part-new.parquet" in names
     assert not names & {"part-old.parquet", ".part-old.parquet.1.2"}
@@ -227,7 +226,7 @@ def test_a_table_that_stands_still_loses_its_old_files_too(tmp_path: Path) -> No
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     make_commits(storage, log, History(("id",), random.Random(1)), 3)
-    log.maintain(24, SequentialEngine())
+    log.maintain(24)
     assert not log.is_upkeep_due(24)
     assert log.is_upkeep_due(0)
 

@@ -1,1 +1,1 @@
-"""Delta tables: their log, their removed files, the commits of other programs, and their upkeep."""
+"""Delta tables: their log, their removed files, and the commits of other programs."""

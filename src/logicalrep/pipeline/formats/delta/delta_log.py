@@ -17,7 +17,6 @@ from typing import Self
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.delta.actions import (
     LOAD,
     STOPPED,
@@ -34,7 +33,6 @@ from logicalrep.pipeline.formats.delta.actions import (
 from logicalrep.pipeline.formats.delta.foreign_commits import OthersCommit
 from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles, commit_path
 from logicalrep.pipeline.formats.delta.vectors import write_vectors
-from logicalrep.pipeline.formats.merging import Merge, files_to_merge, merge_files
 from logicalrep.pipeline.formats.stored_table import ForeignTableError, StoredTable, TableFormat, WriterError
 from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
@@ -156,6 +154,9 @@ class DeltaLog(StoredTable):
     def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
         self._write(added, removed, application, lsn, [])
         return self.version
+
+    def exchange(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
+        self._write(added, removed, None, None, [], changes_data=False)
 
     def describe(
         self,
@@ -297,19 +298,14 @@ class DeltaLog(StoredTable):
                 return there.changes
         return None
 
-    # Upkeep: checkpoints of the log, small files merged, old files and old log entries removed
+    # Upkeep: checkpoints of the log, old files and old log entries removed
 
     @property
     def opens_slowly(self) -> bool:
         return self.version - self.checkpoint >= CHECKPOINT_EVERY
 
     def is_upkeep_due(self, keep_hours: float) -> bool:
-        return (
-            self.opens_slowly
-            or not self.removed.is_complete
-            or self._has_surplus(keep_hours)
-            or bool(files_to_merge(self.table, self.files.values()))
-        )
+        return self.opens_slowly or not self.removed.is_complete or self._has_surplus(keep_hours)
 
     def is_upkeep_urgent(self, keep_hours: float) -> bool:
         return (
@@ -321,12 +317,7 @@ class DeltaLog(StoredTable):
     def _has_surplus(self, keep_hours: float) -> bool:
         return self.removed.has_surplus(sum(file.size for file in self.files.values()), keep_hours)
 
-    def maintain(self, keep_hours: float, engine: Engine) -> None:
-        small = files_to_merge(self.table, self.files.values())
-        if small:
-            merge = Merge(self.storage, self.folder, self.table, small)
-            (done,) = engine.run(merge_files, [merge], sum(file.size for file in small))
-            self._write(done.added, done.removed, None, None, [], changes_data=False)
+    def maintain(self, keep_hours: float) -> None:
         if not self.removed.is_complete:
             self.removed.recall(self.version, sizes_of(self.files.values()), keep_hours)
         if self.opens_slowly:

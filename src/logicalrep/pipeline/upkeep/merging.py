@@ -1,0 +1,124 @@
+"""The merging of a table's files: the work of a task, and the commit of what it has written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.pipeline.engines.engine import Engine
+from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage import data_files
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
+from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
+from logicalrep.pipeline.storage.storage import Storage, below
+from logicalrep.pipeline.upkeep.policy import due_files
+
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Files that are to be written anew, without their marked rows, and as few of them as can be."""
+
+    storage: Storage
+    folder: str
+    table: TableSpec
+    files: tuple[DataFile, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of the files."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Files, and those with the same rows in the same order in whose place they are."""
+
+    added: list[DataFile]
+    removed: tuple[DataFile, ...]
+
+
+def due_merge(stored: StoredTable) -> Merge | None:
+    """Return the next merge of a table; None if it is at rest."""
+    files = due_files(stored.table, stored.files.values())
+    return Merge(stored.storage, stored.folder, stored.table, files) if files else None
+
+
+def merge_files(work: Merge) -> Merged:
+    """Merge so many of the files that their rows fill one: each merge leaves fewer files that are not full.
+
+    Raises:
+        DamagedError: a file is not there, or is damaged.
+        StorageError: the destination cannot be read or written.
+    """
+    schema, size = work.table.stored, 0
+    rows: list[pa.Table] = []
+    for file in work.files:
+        rows.append(read_rows(work.storage, work.folder, file, schema, schema.names))
+        size += rows[-1].nbytes
+        if size >= data_files.MOST_BYTES:
+            break
+    added = write_rows(work.storage, work.folder, schema, pa.concat_tables(rows))
+    return Merged(added, work.files[: len(rows)])
+
+
+def put_merged(stored: StoredTable, work: Merge, merged: Merged) -> bool:
+    """Put merged files into the table in one commit; return False if batches have changed too much of it meanwhile.
+
+    Rows that batches have marked meanwhile are marked in the new files. Where a batch has written one of the files
+    anew, or the table has another description, the new files are deleted. Raises what a commit raises.
+    """
+    added, removed = merged.added, [stored.files.get(file.path) for file in merged.removed]
+    there = [file for file in removed if file is not None]
+    if len(there) < len(removed) or stored.table != work.table:
+        delete_merged(stored, merged)
+        return False
+    gone = _rows_gone_since(stored, merged.removed, there)
+    if len(gone):
+        bounds = np.cumsum([0, *(file.rows for file in added)])
+        parts = [gone[(gone >= first) & (gone < end)] - first for first, end in pairwise(bounds)]
+        added = [
+            replace(file, vector=DeletionVector.of(rows)) if len(rows) else file
+            for file, rows in zip(added, parts, strict=True)
+        ]
+    stored.exchange(added, there)
+    return True
+
+
+def _rows_gone_since(stored: StoredTable, before: Sequence[DataFile], now: Sequence[DataFile]) -> _Ints:
+    """Return the rows that are marked now and were not before, by their numbers among those that were there before."""
+    found, first = [np.zeros(0, np.int64)], 0
+    for old, new in zip(before, now, strict=True):
+        if new.vector is not None and not new.is_same(old):
+            marked = [
+                np.zeros(0, np.int64) if vector is None else vector.read(stored.storage, stored.folder).astype(np.int64)
+                for vector in (old.vector, new.vector)
+            ]
+            since = np.setdiff1d(marked[1], marked[0])
+            found.append(first + since - np.searchsorted(marked[0], since))
+        first += old.rows_there
+    return np.concatenate(found)
+
+
+def delete_merged(stored: StoredTable, merged: Merged) -> None:
+    """Delete the new files of a merge, unless they are in the table, by a commit whose answer was lost."""
+    for file in merged.added:
+        if file.path not in stored.files:
+            stored.storage.delete(below(stored.folder, file.path))
+
+
+def merge_next(stored: StoredTable, engine: Engine) -> bool:
+    """Do the next merge of a table at once; return False if it is at rest. Raises what a merge and a commit raise."""
+    work = due_merge(stored)
+    if work is None:
+        return False
+    (merged,) = engine.run(merge_files, [work], work.size)
+    put_merged(stored, work, merged)
+    return True
