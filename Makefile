@@ -40,7 +40,7 @@ $(READY): pyproject.toml $(LOCK) $(NATIVE)
 	@touch $@
 
 # What runs servers and Spark, or checks code that does: 600 MB more, with a Java for machines that have none.
-SPARK_EXTRAS := dev,server,replicate
+SPARK_EXTRAS := dev,server,replicate,connect
 
 $(SPARK_READY): $(READY)
 	$(PIP_INSTALL) -e '.[$(SPARK_EXTRAS),pipelines]'

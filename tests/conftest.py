@@ -29,7 +29,7 @@ os.fsync = lambda fd: None
 # A Java that starts for a few short queries spends half its time on compiling well. This reaches programs' Javas too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-_STARTED_BY = {"spark": "spark", "db": "postgres", "db18": "postgres", "db16_and_18": "postgres"}
+_STARTED_BY = {"spark": "spark", "connect": "spark", "db": "postgres", "db18": "postgres", "db16_and_18": "postgres"}
 """The mark of a test that takes a fixture."""
 
 
@@ -105,10 +105,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip("there is no Java")
     with pytest.MonkeyPatch.context() as patch, _python(tmp_path_factory.mktemp("python")) as python:
         patch.setenv("PYSPARK_PYTHON", str(python))
-        made = session("local[2]", **{"spark.driver.memory": "1g"})
+        made = session("local[2]", **{"spark.driver.memory": "1g", "spark.connect.grpc.binding.port": "0"})
         made.sparkContext.setLogLevel("OFF")
         yield made
         made.stop()
+
+
+@pytest.fixture(scope="session")
+def connect(spark: Any) -> Iterator[Any]:
+    """Yield a session of Spark Connect, whose server runs in the Java of the fixture `spark`."""
+    if importlib.util.find_spec("grpc") is None:
+        pytest.skip("the extra connect is not installed")
+    from pyspark.sql.connect.session import SparkSession
+
+    service = getattr(getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$"), "MODULE$")
+    service.start(spark._jvm.org.apache.spark.SparkContext.getOrCreate())
+    made = SparkSession.builder.remote(f"sc://127.0.0.1:{service.localPort()}").create()
+    yield made
+    made.stop()
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def _spark_seconds() -> float:
     program = (
         "import threading\n"
         "from logicalrep.pipeline.storage.storage import Storage\n"
-        "from logicalrep.pipeline.engines.spark import start_spark\n"
+        "from logicalrep.pipeline.engines.spark.start import start_spark\n"
         "with start_spark(Storage('/tmp'), threading.Event()) as engine: engine.run(len, ['x'], 0)\n"
     )
     began = time.monotonic()

@@ -54,7 +54,11 @@ class Command:
     """The command in processes of its own."""
 
     def __init__(self, db: Database, storage: Path, log: Path, engine: str, mode: WriteMode) -> None:
-        self._arguments = [sys.executable, "-c", _COMMAND, "replicate", "--engine", engine, "--write-mode", mode]
+        name = "spark" if engine == "connect" else engine
+        self._arguments = [sys.executable, "-c", _COMMAND, "replicate", "--engine", name, "--write-mode", mode]
+        # Its server is in the command's own Java, at any free port, and tries tasks again.
+        of_connect = {"SPARK_REMOTE": "local[2,4]", "SPARK_TESTING": "1", "PYSPARK_PYTHON": sys.executable}
+        self._environment = os.environ | (of_connect if engine == "connect" else {})
         self._arguments += ["--dsn", db.dsn, "--to", str(storage)]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -62,8 +66,9 @@ class Command:
     def start(self, *more: str) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._arguments, *more], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
-            )
+                [*self._arguments, *more],
+                cwd=ROOT, env=self._environment, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
 
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -148,7 +153,11 @@ def _overtake(db: Database, command: Command, other: Command) -> Command:
     return other
 
 
-_KILLED = {"spark": ("java", "pyspark.daemon"), "local": ("engines.local import serve",) * 2}
+_KILLED = {
+    "spark": ("java", "pyspark.daemon"),
+    "connect": ("java", "pyspark.daemon"),
+    "local": ("engines.local import serve",) * 2,
+}
 """The programs of each engine that are killed."""
 
 
@@ -159,6 +168,7 @@ _KILLED = {"spark": ("java", "pyspark.daemon"), "local": ("engines.local import 
         pytest.param(16, "local", "merge-on-read", marks=pytest.mark.thorough),
         pytest.param(18, "spark", "copy-on-write", marks=pytest.mark.thorough),
         (18, "spark", "merge-on-read"),
+        pytest.param(18, "connect", "merge-on-read", marks=pytest.mark.thorough),
     ],
 )
 def test_kills_lose_nothing_and_double_nothing(major: int, engine: str, mode: WriteMode, tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.arrow.slices import sliced
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.applying import ApplyTask
-from logicalrep.pipeline.engines import spark as spark_module
-from logicalrep.pipeline.engines.spark import SparkEngine
+from logicalrep.pipeline.engines.spark import engine as spark_module
+from logicalrep.pipeline.engines.spark.engine import SparkEngine
+from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.load import change_buffer as buffered
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.spec.table_settings import TableSettings
@@ -106,21 +107,21 @@ def _size(item: bytes) -> int:
 def test_items_are_sent_while_java_has_room_for_them(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_module, "MOST_AT_ONCE", 1000)
     monkeypatch.setattr(spark_module, "MOST_SENT", 900)
-    engine, job = SparkEngine(spark), SparkEngine.run_job
+    engine, job = SparkEngine(ClassicJobs(spark)), ClassicJobs.run
     lock, sizes, most = threading.Lock(), [0], [0]
 
-    def counted(self: SparkEngine, function: Any, items: Any, parts: int) -> Any:
+    def counted(self: ClassicJobs, function: Any, items: Any, *, apart: bool) -> Any:
         size = sum(map(len, items))
         with lock:
             sizes[0] += size
             most[0] = max(most[0], sizes[0])
         try:
-            return job(self, function, items, parts)
+            return job(self, function, items, apart=apart)
         finally:
             with lock:
                 sizes[0] -= size
 
-    monkeypatch.setattr(SparkEngine, "run_job", counted)
+    monkeypatch.setattr(ClassicJobs, "run", counted)
     with ThreadPoolExecutor(8) as pool:
         items = [bytes(400)] * 6 + [bytes(5000)]
         assert list(pool.map(lambda item: engine.run_together(_size, item, len(item)), items)) == list(map(len, items))

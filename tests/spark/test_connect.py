@@ -101,7 +101,7 @@ def test_a_secret_among_the_options_is_refused_in_spark_connect(secret: dict[str
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="the extra pipelines is not installed")
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="the extra connect is not installed")
 @pytest.mark.usefixtures("spark")
 def test_a_session_of_spark_connect(db18: Database, tmp_path: Path) -> None:
     db18.execute(

@@ -25,7 +25,9 @@ from logicalrep.pipeline.engines import local
 from logicalrep.pipeline.engines.engine import Engine, EngineError, SequentialEngine, Shared
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.outcomes import TableFailedError
-from logicalrep.pipeline.engines.spark import SparkEngine
+from logicalrep.pipeline.engines.spark.connect import ConnectJobs
+from logicalrep.pipeline.engines.spark.engine import SparkEngine
+from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
@@ -40,12 +42,15 @@ from tests.waiting import eventually
 __all__ = ["shop"]
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
-def engine(request: pytest.FixtureRequest) -> Engine:
+@pytest.fixture(params=["local", *(pytest.param(name, marks=pytest.mark.spark) for name in ("spark", "connect"))])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     if request.param == "spark":
-        return SparkEngine(request.getfixturevalue("spark"))
-    engine: Engine = request.getfixturevalue("two")
-    return engine
+        yield SparkEngine(ClassicJobs(request.getfixturevalue("spark")))
+    elif request.param == "connect":
+        with ConnectJobs(request.getfixturevalue("connect"), Storage(str(tmp_path))) as jobs:
+            yield SparkEngine(jobs)
+    else:
+        yield request.getfixturevalue("two")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ from logicalrep.observe.observer import Observer
 from logicalrep.pipeline import run as replicating
 from logicalrep.pipeline.engines.engine import EngineEndedError
 from logicalrep.pipeline.engines.outcomes import TableFailedError
-from logicalrep.pipeline.engines.spark import SparkEngine
+from logicalrep.pipeline.engines.spark.engine import SparkEngine
+from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.postgres.connection import ConnectionSettings
@@ -36,7 +37,7 @@ def _last_job(spark: Any) -> int:
 
 
 def test_items_of_many_threads_are_few_jobs(spark: Any) -> None:
-    engine, before = SparkEngine(spark), _last_job(spark)
+    engine, before = SparkEngine(ClassicJobs(spark)), _last_job(spark)
     with ThreadPoolExecutor(40) as pool:
         futures = [pool.submit(engine.run_together, _doubled, number, 1000) for number in range(80)]
         errors = {number: future.exception() for number, future in enumerate(futures)}
@@ -49,7 +50,7 @@ def test_items_of_many_threads_are_few_jobs(spark: Any) -> None:
 
 
 def test_items_that_are_large_together_do_not_share_a_job(spark: Any) -> None:
-    engine, before = SparkEngine(spark), _last_job(spark)
+    engine, before = SparkEngine(ClassicJobs(spark)), _last_job(spark)
     with ThreadPoolExecutor(12) as pool:
         assert list(pool.map(lambda number: engine.run_together(_doubled, number, 50 << 20), range(12))) == [
             2 * number for number in range(12)
@@ -58,7 +59,7 @@ def test_items_that_are_large_together_do_not_share_a_job(spark: Any) -> None:
 
 
 def test_a_task_that_fails_is_the_error_of_its_item_alone(spark: Any) -> None:
-    engine = SparkEngine(spark)
+    engine = SparkEngine(ClassicJobs(spark))
     with pytest.raises(TableFailedError, match="ZeroDivisionError"):
         engine.run_together(_broken, 0, 1)
     assert engine.run_together(_doubled, 4, 1) == 8

@@ -53,6 +53,7 @@ def one_of(names: Iterable[str]) -> re.Pattern[str]:
 
 def test_each_file_is_on_the_page_and_each_on_the_page_is_written() -> None:
     written = [*FILES, "_logicalrep/state.json", "_logicalrep/kept/public/t/0000000000000010-RANDOM.part"]
+    written += ["_logicalrep/shared/RANDOM"]
     for name in files():
         assert any(one_of([name]).fullmatch(path) for path in written), name
     assert [path for path in written if not one_of(files()).fullmatch(path)] == []

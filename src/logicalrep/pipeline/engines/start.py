@@ -12,7 +12,7 @@ from typing import Literal
 from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
-from logicalrep.pipeline.engines.spark import is_spark_there, start_spark
+from logicalrep.pipeline.engines.spark.start import is_spark_there, start_spark
 from logicalrep.pipeline.storage.storage import Storage
 
 EngineName = Literal["spark", "local"]

@@ -1,0 +1,52 @@
+"""Errors of Spark in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import takewhile
+
+from logicalrep.pipeline.engines.engine import EngineEndedError, EngineError
+from logicalrep_runtime.errors import LogicalRepError
+
+NO_TASK = "Spark could not run a task"
+
+
+def refuse_ended() -> None:
+    """Raise EngineEndedError if the Java that this process has started has ended."""
+    from logicalrep.spark.java import has_ended
+
+    if has_ended(within=0):
+        raise EngineEndedError("Spark is not there any more: its Java has ended")
+
+
+@contextmanager
+def spark_errors(what: str) -> Iterator[None]:
+    """Raise EngineError, which says what could not be done, for an error of Spark.
+
+    Raises EngineEndedError if Spark's Java has ended.
+    """
+    try:
+        yield
+    except LogicalRepError:
+        raise
+    except Exception as error:
+        from logicalrep.spark.java import has_ended
+
+        if has_ended():
+            raise EngineEndedError(f"{what}: its Java has ended") from error
+        raise EngineError(f"{what}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return the last line of a task's own traceback, behind which Java's may follow, or else the first line."""
+    # PySpark's connection to Java is that of py4j.
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        return "its Java has ended"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # Spark Connect has a code of SQL behind a traceback.
+    own = list(takewhile(lambda line: not line.startswith(("at org.apache.spark", "SQLSTATE: ")), lines))
+    if not own:
+        return type(error).__name__
+    has_traceback = any("Traceback (most recent call last)" in line for line in own)
+    return own[-1] if has_traceback or len(own) < len(lines) else own[0]

@@ -1,0 +1,74 @@
+"""The jobs of a Spark session: a function on items, with an outcome for each. PySpark is imported late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from logicalrep.pipeline.engines.engine import Shared
+from logicalrep.pipeline.engines.outcomes import Caught, Outcome
+from logicalrep.pipeline.engines.spark.errors import NO_TASK, refuse_ended, spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_Value = TypeVar("_Value")
+
+
+class SparkJobs(Protocol):
+    """What a kind of session does for the engine; several threads may call it.
+
+    An error of Spark is an EngineError.
+    """
+
+    def run(self, function: Callable[[Any], object], items: Sequence[Any], *, apart: bool) -> list[Outcome]:
+        """Return the outcome for each item, in their order.
+
+        Args:
+            function: a module's function.
+            items: the items.
+            apart: whether each item has a task of its own where the session can say so; else all cores have some.
+        """
+        ...
+
+    def share(self, value: _Value) -> AbstractContextManager[Shared[_Value]]:
+        """Yield a holder of a value, which goes when the context ends."""
+        ...
+
+    def check(self) -> None:
+        """Raise EngineEndedError if the session has ended, and can be started again."""
+        ...
+
+
+class ClassicJobs:
+    """The jobs of a session whose driver is this process."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Take the session."""
+        self._context = spark.sparkContext
+
+    def run(self, function: Callable[[Any], object], items: Sequence[Any], *, apart: bool) -> list[Outcome]:
+        """Return the outcome for each item."""
+        with spark_errors(NO_TASK):
+            # So many tasks that all cores have work, also where one item takes longer.
+            tasks = len(items) if apart else min(len(items), 2 * self._context.defaultParallelism)
+            # With the fair scheduler, a load's tasks and those of a batch take turns: each kind of work has its pool.
+            self._context.setLocalProperty("spark.scheduler.pool", function.__module__)
+            outcomes: list[Outcome] = self._context.parallelize(items, tasks).map(Caught(function)).collect()
+        return outcomes
+
+    @contextmanager
+    def share(self, value: _Value) -> Iterator[Shared[_Value]]:
+        """Yield a broadcast variable."""
+        with spark_errors(NO_TASK):
+            shared = self._context.broadcast(value)
+        try:
+            yield shared
+        finally:
+            with suppress(Exception):  # Java may have ended, which the tasks have told.
+                shared.destroy()
+
+    def check(self) -> None:
+        """Raise EngineEndedError if the Java that this process has started has ended."""
+        refuse_ended()

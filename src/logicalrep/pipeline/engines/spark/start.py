@@ -1,0 +1,131 @@
+"""The start of the engine of Spark: the session, and what it needs. PySpark is imported late."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from logicalrep.pipeline.engines.engine import Engine, EngineEndedError, EngineError
+from logicalrep.pipeline.engines.spark.connect import ConnectJobs
+from logicalrep.pipeline.engines.spark.engine import SparkEngine
+from logicalrep.pipeline.engines.spark.errors import spark_errors
+from logicalrep.pipeline.engines.spark.jobs import ClassicJobs, SparkJobs
+from logicalrep.pipeline.errors import Ended
+from logicalrep.pipeline.state.state import StateError
+from logicalrep.pipeline.storage.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL = "local[*,4]"
+"""All cores; a task whose worker has ended is tried again."""
+_SETTINGS = {
+    # A load's tasks must not keep those of a batch waiting.
+    "spark.scheduler.mode": "FAIR",
+    # Files are read and written by Python; Java only passes tasks on.
+    "spark.driver.memory": "1g",
+}
+_OF_SPARK = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+"""The environment variables that `spark-submit`, and sessions of Spark Connect, set."""
+_CHECK_AGAIN = 0.1
+"""The longest time until the start of Spark sees that it is to end, in seconds."""
+
+
+def is_spark_there() -> bool:
+    """Return whether the program has a session, `spark-submit` runs it, or its environment names a Spark Connect.
+
+    PySpark is not imported for it.
+    """
+    pyspark = sys.modules.get("pyspark")
+    has_context = pyspark is not None and pyspark.SparkContext._active_spark_context is not None
+    return has_context or any(name in os.environ for name in _OF_SPARK)
+
+
+@contextmanager
+def start_spark(storage: Storage, stop: threading.Event) -> Iterator[Engine]:
+    """Yield an engine on the active session, on that of the environment, or on a new local one, which ends with it.
+
+    Raises:
+        StateError: the destination is a local folder, and the executors elsewhere would write into folders of their
+            own.
+        EngineError: Spark does not start.
+        EngineEndedError: the Java of the local session has ended; another call starts another one.
+        Ended: `stop` was set before Spark had started.
+    """
+    from pyspark.sql import SparkSession
+
+    from logicalrep.spark.executors import is_connect
+    from logicalrep.spark.java import forget, quiet_end
+
+    is_ours = False
+    try:
+        with spark_errors("Spark does not start"):
+            spark = SparkSession.getActiveSession()
+            if spark is None and is_spark_there():
+                spark = SparkSession.builder.getOrCreate()
+            if spark is None:
+                spark, is_ours = _start_session(stop), True
+            executors = _executors_elsewhere(spark)
+    except EngineEndedError:
+        forget()
+        raise
+    with quiet_end(), ExitStack() as stack:
+        try:
+            if storage.is_local and executors:
+                raise StateError(
+                    f"{storage.uri} is a folder, which the executors of {executors} do not share: name an object store",
+                    code="DESTINATION_NOT_SHARED",
+                )
+            jobs: SparkJobs = (
+                stack.enter_context(ConnectJobs(spark, storage)) if is_connect(spark) else ClassicJobs(spark)
+            )
+            yield SparkEngine(jobs)
+        except EngineEndedError as error:
+            if not is_ours:
+                # The session belongs to the program, which has to make another one.
+                raise EngineError(error.description) from error
+            forget()
+            raise
+        finally:
+            if is_ours:
+                with suppress(Exception):  # Java may have ended, which the tasks have told.
+                    spark.stop()
+
+
+def _start_session(stop: threading.Event) -> SparkSession:
+    """Return a new local session. Raises Ended as soon as `stop` is set, however long the start takes."""
+    from logicalrep.spark.java import launch_apart
+    from logicalrep.spark.sessions import start_session
+
+    made: Future[SparkSession] = Future()
+
+    def start() -> None:
+        try:
+            made.set_result(start_session(_LOCAL, _SETTINGS, launch_apart))
+        except BaseException as error:
+            made.set_exception(error)
+
+    # PySpark started by the main thread would take over its handling of Ctrl-C.
+    threading.Thread(target=start, name="logicalrep-spark", daemon=True).start()
+    while not made.done():
+        if stop.wait(_CHECK_AGAIN):
+            raise Ended
+    return made.result()
+
+
+def _executors_elsewhere(spark: SparkSession) -> str:
+    """Return whose executors these are; an empty text if they are in a Java of this process."""
+    from pyspark import SparkContext
+
+    from logicalrep.spark.executors import is_connect
+
+    context = SparkContext._active_spark_context if is_connect(spark) else spark.sparkContext
+    if context is None:
+        return "Spark Connect's server"
+    master = str(context.master)
+    return "" if master.startswith("local") else master

@@ -1,0 +1,119 @@
+"""The engine over Spark Connect: what is at the destination meanwhile, large items, and errors in a sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep.pipeline.engines.engine import MOST_SENT, EngineError, Shared
+from logicalrep.pipeline.engines.spark import connect as connect_module
+from logicalrep.pipeline.engines.spark.connect import SHARED, ConnectJobs
+from logicalrep.pipeline.engines.spark.engine import SparkEngine
+from logicalrep.pipeline.storage.storage import DamagedError, Storage
+from tests.pipeline.comparison import find_differences
+from tests.postgres.servers import Database
+from tests.waiting import eventually
+
+PROGRAM = """
+import sys
+import logicalrep
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+logicalrep.replicate(sys.argv[1], sys.argv[2], once=True)
+assert spark.range(3).count() == 3
+assert "Connect" not in type(spark).__name__ and "connect" in type(spark).__module__
+spark.stop()
+"""
+
+
+@dataclass(frozen=True)
+class _Part:
+    shared: Shared[str]
+    number: int
+
+
+def _letter(part: _Part) -> str:
+    return part.shared.value[part.number]
+
+
+def test_a_shared_value_is_at_the_destination_while_it_is_needed(connect: Any, tmp_path: Path) -> None:
+    storage, folder = Storage(str(tmp_path)), tmp_path / SHARED
+    storage.write(f"{SHARED}/of-a-killed-process", b"")
+    with ConnectJobs(connect, storage) as jobs:
+        engine = SparkEngine(jobs)
+        assert list(folder.iterdir()) == []
+        with engine.share("abc") as shared:
+            [path] = folder.iterdir()
+            assert engine.run(_letter, [_Part(shared, 2)], 0) == ["c"]
+        with engine.share("def") as shared:
+            [path] = folder.iterdir()
+            path.write_bytes(path.read_bytes().replace(b"def", b"xyz"))
+            with pytest.raises(DamagedError, match="is not what this run has written"):
+                engine.run(_letter, [_Part(shared, 2)], 0)
+        assert list(folder.iterdir()) == []
+
+
+def test_a_session_shows_that_it_lives(connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server ends a session that was idle for an hour."""
+    asked: list[str] = []
+
+    class Conf:
+        def get(self, name: str) -> str:
+            asked.append(name)
+            raise OSError("the server is away for a moment")
+
+    class Session:
+        conf = Conf()
+
+    monkeypatch.setattr(connect_module, "ALIVE", 0.01)
+    with ConnectJobs(Session(), Storage(str(tmp_path))):
+        eventually(lambda: len(asked) > 2)
+
+
+def _end(item: object) -> None:
+    os._exit(3)
+
+
+def _is_full(item: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(("function", "text"), [(_is_full, "No space left on device$"), (_end, "exited unexpectedly")])
+def test_a_task_that_cannot_run_is_told_in_a_sentence(
+    connect: Any, tmp_path: Path, function: Callable[[object], None], text: str
+) -> None:
+    with ConnectJobs(connect, Storage(str(tmp_path))) as jobs, pytest.raises(EngineError, match=text) as raised:
+        SparkEngine(jobs).run(function, [1], 0)
+    assert str(raised.value).startswith("[TASKS_FAILED] Spark could not run a task: ")
+
+
+@pytest.mark.thorough
+def test_the_largest_item_is_sent(connect: Any, tmp_path: Path) -> None:
+    with ConnectJobs(connect, Storage(str(tmp_path))) as jobs:
+        assert SparkEngine(jobs).run_together(len, bytes(MOST_SENT), MOST_SENT) == MOST_SENT
+
+
+@pytest.mark.thorough
+def test_the_session_of_a_program_replicates(connect: Any, db18: Database, tmp_path: Path) -> None:
+    """Its Java starts in the program: with SPARK_TESTING, at any free port."""
+    db18.execute(
+        "CREATE TABLE large (id int PRIMARY KEY, v text)",
+        "INSERT INTO large SELECT i, repeat(md5(i::text), 20) FROM generate_series(1, 30000) AS i",
+    )
+    environment = os.environ | {"SPARK_TESTING": "1", "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, db18.dsn, str(tmp_path)],
+            env=environment, capture_output=True, text=True, check=False, timeout=600,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert find_differences(db18.dsn, str(tmp_path), ["public.large"]) == {}
+        db18.execute("UPDATE large SET v = md5(v) WHERE id % 3 = 0", "DELETE FROM large WHERE id % 7 = 0")
