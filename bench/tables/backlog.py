@@ -88,9 +88,13 @@ def _spark_seconds() -> float:
     """Return the seconds that a local session takes to start and end, with a first task."""
     program = (
         "import threading\n"
+        "from logicalrep.observe.observer import Observer\n"
+        "from logicalrep.pipeline.settings import ReplicateSettings\n"
         "from logicalrep.pipeline.storage.storage import Storage\n"
         "from logicalrep.pipeline.engines.spark.start import start_spark\n"
-        "with start_spark(Storage('/tmp'), threading.Event()) as engine: engine.run(len, ['x'], 0)\n"
+        "settings = ReplicateSettings('dbname=x', '/tmp')\n"
+        "with start_spark(settings, Storage('/tmp'), threading.Event(), Observer()) as engine:\n"
+        "    engine.run(len, ['x'], 0)\n"
     )
     began = time.monotonic()
     subprocess.run([sys.executable, "-c", program], check=True, stderr=subprocess.DEVNULL)

@@ -73,10 +73,19 @@ OF_READING: dict[str, tuple[str, str]] = {
         "A message came where it cannot come, such as a commit without its beginning.",
         "Read the stream from a position without an open transaction, with all of its messages.",
     ),
+    "PACKAGE_DIFFERS": (
+        "The Python worker of an executor has another version of logicalrep than the driver.",
+        "Install the version that the line names on all executors, or the executors' on the driver.",
+    ),
     "PACKAGE_MISSING": (
         "The Python worker of an executor cannot import logicalrep, or a package that it needs.",
-        "Install logicalrep with its extra `spark` for the Python of all executors, or name such a Python in "
-        "`PYSPARK_PYTHON`.",
+        "Install logicalrep with the extra that the line names, `spark` or `replicate`, for the Python of all "
+        "executors, or name such a Python in `PYSPARK_PYTHON`.",
+    ),
+    "PYTHON_DIFFERS": (
+        "The executors' Python has another version than the driver's, 3.11 and 3.12 for example: Spark sends functions "
+        "between them.",
+        "Name a Python of the driver's version in `PYSPARK_PYTHON` of the executors, or run the driver with theirs.",
     ),
     "QUERY_NOT_FINISHED": (
         "`acknowledge` was called for a query that is running or has failed.",

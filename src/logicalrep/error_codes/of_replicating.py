@@ -40,9 +40,17 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "A destination for tables that cannot be used at all.",
         "Name a folder, or the URI of an object store that can refuse to replace a file.",
     ),
+    "DESTINATION_NOT_REACHED": (
+        "A task of Spark cannot read and write the destination, as its machine lacks the store's credentials, or the "
+        "rights on the folder, for example.",
+        "The line quotes the reason. The environment variables of S3 and the values of `--storage-option` are passed "
+        "on; set those of other stores in the executors' environment.",
+    ),
     "DESTINATION_NOT_SHARED": (
-        "The destination is a folder, but Spark's executors run on other machines.",
-        "Name the URI of an object store.",
+        "The destination is a folder, but Spark's executors run on other machines; or it was said to be shared, and a "
+        "task does not see the files of the command, or two processes made the same file.",
+        "Name the URI of an object store, or, with `--shared-folder`, a folder that all machines mount, on which a "
+        "file can be made only if it is not there.",
     ),
     "DESTINATION_PAUSED": (
         "The destination is paused, and `--once` would bring nothing into the tables.",

@@ -153,6 +153,11 @@ class ReplicateOptions:
         kinds.choice("spark", "local"),
         "Where the work runs: on Spark, also of a cluster, or without Spark and Java in processes of this machine.",
     )
+    shared_folder: bool = option(
+        kinds.flag,
+        "The destination is a folder that all machines mount, such as one of NFS. The start tries whether two "
+        "processes see each other's files in it, and one alone makes a file.",
+    )
     listen: str | None = option(
         kinds.address,
         "Serve a page at `/`, metrics for Prometheus at `/metrics`, and `/healthz` and `/readyz`, at this address; a "
@@ -171,6 +176,8 @@ class ReplicateOptions:
         for name, known in OPTIONS.items():
             if known.read is not kinds.text:
                 object.__setattr__(self, name, read_value(known, getattr(self, name), name))
+        if self.shared_folder and "://" in self.to.removeprefix("file://"):
+            raise OptionError("option 'shared_folder' is for a folder, and the destination is an object store")
         if both := sorted({*self.tables} & {*self.exclude_tables}):
             raise OptionError(f"options 'tables' and 'exclude_tables' both name {', '.join(both)}: leave it out of one")
 

@@ -185,9 +185,7 @@ def follow(
         guard.store()
         # The work is done by the engine; the catalog tells what the server's tables are.
         observer.on_step("reading the catalog")
-        engine = engine or stack.enter_context(
-            start_engine(settings.engine, storage, stop, settings.once, observer.on_waiting)
-        )
+        engine = engine or stack.enter_context(start_engine(settings, storage, stop, observer))
         said = prepared.published.warnings
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if settings.listen is not None:

@@ -1,4 +1,4 @@
-"""The check of the executors' Python workers, which need the package as the driver does."""
+"""The check of the executors' Python workers, which need what the driver has: Python, the package, its libraries."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
 
 from pyspark.sql import SparkSession
 
+from logicalrep.spark.quiet import tells_of_other_python
 from logicalrep.spark.server_connection import log
 from logicalrep_runtime.errors import LogicalRepError
 
-_NEEDED = (
-    "logicalrep",
-    "logicalrep_protocol",
-    "logicalrep_runtime",
-    "construct",
-    "numba",
-    "numpy",
-    "pandas",
-    "psycopg",
-    "pyarrow",
-)
+Extra = Literal["spark", "replicate"]
+_OURS = ("logicalrep", "logicalrep_protocol", "logicalrep_runtime", "construct")
+_OF_SPARK = ("numba", "numpy", "pandas", "psycopg", "pyarrow")
+NEEDED: dict[Extra, tuple[str, ...]] = {
+    "spark": (*_OURS, *_OF_SPARK),
+    "replicate": (*_OURS, *_OF_SPARK, "deltalake", "obstore", "pyroaring", "yaml"),
+}
+"""The modules that tasks import, by the extra that has them."""
 LONGEST_WAIT = 30.0
 """The longest wait for an executor, in seconds."""
 _ROWS = 512
@@ -31,7 +31,7 @@ _TAG = "logicalrep-executors"
 
 
 class ExecutorError(LogicalRepError, RuntimeError):
-    """An executor that cannot run the source's tasks; the text names it and the missing packages."""
+    """An executor that cannot run tasks; the text names it, and what it lacks or has otherwise."""
 
     code = "PACKAGE_MISSING"
 
@@ -41,8 +41,11 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def check_executors(spark: SparkSession) -> None:
-    """Raise ExecutorError if a Python worker of the present executors lacks a package for the source's tasks."""
+def check_executors(spark: SparkSession, extra: Extra = "spark") -> None:
+    """Raise ExecutorError if a Python worker of the present executors cannot run tasks.
+
+    It needs the driver's version of Python and of the package, and the libraries of the extra.
+    """
     add_tag: Callable[[str], None]
     remove_tag: Callable[[str], None]
     cancel: Callable[[str], object]
@@ -56,7 +59,7 @@ def check_executors(spark: SparkSession) -> None:
         # Such a session's interruptTag reaches only jobs that the same thread began.
         context = spark.sparkContext
         add_tag, remove_tag, cancel = context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
-    find_missing = functions.udf(_finder(_NEEDED), "string", useArrow=False)
+    find_missing = functions.udf(finder(NEEDED[extra], installed_version()), "string", useArrow=False)
     answered, waited_enough = threading.Event(), threading.Event()
 
     def give_up() -> None:
@@ -71,7 +74,14 @@ def check_executors(spark: SparkSession) -> None:
     threading.Thread(target=give_up, name=_TAG, daemon=True).start()
     try:
         found = {row[0] for row in spark.range(_ROWS).select(find_missing("id")).collect()} - {""}
-    except Exception:
+    except Exception as error:
+        if tells_of_other_python(error):
+            own = ".".join(map(str, sys.version_info[:2]))
+            raise ExecutorError(
+                f"the executors have another version of Python than {own}, which runs this: name one of {own} in "
+                "PYSPARK_PYTHON of the executors, or run this in a Python of theirs",
+                code="PYTHON_DIFFERS",
+            ) from error
         if not waited_enough.is_set():
             raise
         log.warning(
@@ -82,10 +92,20 @@ def check_executors(spark: SparkSession) -> None:
         answered.set()
         remove_tag(_TAG)
     if found:
+        is_there = all(" has logicalrep " in each for each in found)
         raise ExecutorError(
-            f"{'; '.join(sorted(found))}: install logicalrep with its extra 'spark' for the Python of all executors, "
-            "or name one that has it in PYSPARK_PYTHON"
+            f"{'; '.join(sorted(found))}: install {f'logicalrep {installed_version()}' if is_there else 'logicalrep'} "
+            f"with its extra '{extra}' for the Python of all executors, or name one that has it in PYSPARK_PYTHON",
+            code="PACKAGE_DIFFERS" if is_there else "PACKAGE_MISSING",
         )
+
+
+def installed_version() -> str:
+    """Return the version of the installed package; an empty text if it is imported from a folder of sources."""
+    try:
+        return version("logicalrep")
+    except PackageNotFoundError:
+        return ""
 
 
 def are_of_this_python(spark: SparkSession) -> bool:
@@ -95,19 +115,28 @@ def are_of_this_python(spark: SparkSession) -> bool:
     return is_local and context.pythonExec == sys.executable
 
 
-def _finder(names: tuple[str, ...]) -> Callable[[object], str]:
-    """Return the function that lists a worker's missing modules; it is local, so that it is pickled by value."""
+def finder(names: tuple[str, ...], of_driver: str) -> Callable[[object], str]:
+    """Return the function that says what a worker has not as the driver; it is local, so that it is pickled by value.
+
+    Args:
+        names: the modules that are needed.
+        of_driver: the version of the driver's package; empty if it is unknown.
+    """
 
     def find_missing(_: object) -> str:
+        import importlib.metadata
         import importlib.util
         import socket
         import sys
 
+        worker = f"the Python worker {sys.executable} on {socket.gethostname()}"
         missing = [name for name in names if importlib.util.find_spec(name) is None]
-        return (
-            f"the Python worker {sys.executable} on {socket.gethostname()} has no {', '.join(missing)}"
-            if missing
-            else ""
-        )
+        if missing:
+            return f"{worker} has no {', '.join(missing)}"
+        try:
+            there = importlib.metadata.version("logicalrep")
+        except importlib.metadata.PackageNotFoundError:
+            return ""
+        return "" if of_driver in ("", there) else f"{worker} has logicalrep {there}, and the driver {of_driver}"
 
     return find_missing

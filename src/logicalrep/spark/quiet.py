@@ -55,6 +55,11 @@ def sentences(error: BaseException) -> list[str]:
     return list(dict.fromkeys(line for text in _OURS.findall(str(error)) for line in text.splitlines()))
 
 
+def tells_of_other_python(error: BaseException) -> bool:
+    """Return whether an error of Spark is that a worker's Python has another version: it comes as a worker's text."""
+    return "PYTHON_VERSION_MISMATCH" in str(error)
+
+
 def end_with_our_sentence() -> None:
     """Let a program, or a notebook's cell, that ends with one of our errors show its own lines and our sentence alone.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines import by_size, start
 from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
@@ -20,6 +21,7 @@ from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.start import start_engine
 from logicalrep.pipeline.errors import Ended
+from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.engines.test_engines import check_that_tables_follow
@@ -83,10 +85,15 @@ def test_the_other_engine_starts_beside_or_before_or_once_it_is_needed() -> None
 
 def test_a_run_that_ends_soon_says_once_that_it_starts_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "is_spark_there", lambda: False)
-    monkeypatch.setattr(start, "start_spark", lambda storage, ending: LocalEngine(1))
-    storage = Storage(str(tmp_path))
+    monkeypatch.setattr(start, "start_spark", lambda settings, storage, ending, observer: LocalEngine(1))
+    settings = ReplicateSettings(dsn="dbname=x", to=str(tmp_path), once=True)
     said: list[str] = []
-    with start_engine("spark", storage, threading.Event(), True, said.append) as engine:
+
+    class Told(Observer):
+        def on_waiting(self, text: str) -> None:
+            said.append(text)
+
+    with start_engine(settings, Storage(str(tmp_path)), threading.Event(), Told()) as engine:
         assert engine.run(len, ["a"], LITTLE) == [1]
         assert said == []
         for _ in range(2):

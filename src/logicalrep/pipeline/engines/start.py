@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import partial
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from typing import Literal
 
+from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
+from logicalrep.pipeline.engines.reaching import check_destination
 from logicalrep.pipeline.engines.spark.start import is_spark_there, start_spark
+from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import Storage
 
 EngineName = Literal["spark", "local"]
@@ -40,25 +42,35 @@ def _is_installed(library: str) -> bool:
 
 
 def start_engine(
-    name: EngineName, storage: Storage, stop: threading.Event, once: bool, say: Callable[[str], object]
+    settings: ReplicateSettings, storage: Storage, stop: threading.Event, observer: Observer
 ) -> AbstractContextManager[Engine]:
     """Return the context of an engine, which ends it; little work runs in this process.
 
     Args:
-        name: the engine for the rest of the work, which raises what `start_spark` does.
+        settings: name the engine for the rest of the work, which raises what `start_spark` does. In a run that ends
+            soon a Spark is started only if there is work for it; a shared folder is tried before anything else.
         storage: the destination.
         stop: ends the waiting for it.
-        once: whether the run ends soon: a Spark is then started only if there is work for it.
-        say: is called, by any thread, when work waits for the start of a Spark.
+        observer: is told, by any thread, that work waits for the start of a Spark, and what is not as it should be.
     """
-    if name == "local":
+    if settings.engine == "local":
+        if settings.shared_folder:
+            return BySizeEngine(lambda _: _start_local(storage), stop, "now")
         return BySizeEngine(lambda _: LocalEngine(), stop, "needed")
-    if is_spark_there():
-        return BySizeEngine(partial(start_spark, storage), stop, "now")
 
     def start(ending: threading.Event) -> AbstractContextManager[Engine]:
-        if once:
-            say(f"starting Spark, for work of more than {LITTLE >> 20} MB")
-        return start_spark(storage, ending)
+        if settings.once and not is_spark_there():
+            observer.on_waiting(f"starting Spark, for work of more than {LITTLE >> 20} MB")
+        return start_spark(settings, storage, ending, observer)
 
-    return BySizeEngine(start, stop, "needed" if once else "beside")
+    if is_spark_there() or settings.shared_folder:
+        return BySizeEngine(start, stop, "now")
+    return BySizeEngine(start, stop, "needed" if settings.once else "beside")
+
+
+@contextmanager
+def _start_local(storage: Storage) -> Iterator[Engine]:
+    """Yield the engine of this machine's processes, which have tried a shared folder."""
+    with LocalEngine() as engine:
+        check_destination(engine, storage, is_shared_folder=True)
+        yield engine

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
+
+_WITHOUT_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+class NoLinksError(OSError):
+    """A file system without hard links, by which a file is made only if it is not there."""
 
 
 class LocalFiles:
@@ -35,7 +42,12 @@ class LocalFiles:
         try:
             os.link(written, target)
         except FileExistsError:
-            return False
+            # NFS asks again after an answer that was lost, and then finds what it has made itself.
+            return written.samefile(target)
+        except OSError as error:
+            if error.errno in _WITHOUT_LINKS:
+                raise NoLinksError(error.errno, "its file system has no hard links") from None
+            raise
         finally:
             written.unlink()
         _sync(target.parent)

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from obstore.exceptions import BaseError, NotSupportedError
 
-from logicalrep.pipeline.storage.local_files import LocalFiles
+from logicalrep.pipeline.storage.local_files import LocalFiles, NoLinksError
 from logicalrep.pipeline.storage.store_files import StoreFiles
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -223,7 +223,7 @@ class Storage:
         self._checked(path)
         try:
             return action()
-        except NotSupportedError as error:
+        except (NotSupportedError, NoLinksError) as error:
             raise InvalidDestinationError(
                 f"{self.uri} cannot write a file only if it does not exist, which keeps commits apart: use another "
                 f"({first_line(error)})"

@@ -10,12 +10,16 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import Engine, EngineEndedError, EngineError
+from logicalrep.pipeline.engines.reaching import check_destination
+from logicalrep.pipeline.engines.spark.checks import warn_of_plain_text, warn_of_scheduling
 from logicalrep.pipeline.engines.spark.connect import ConnectJobs
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.errors import spark_errors
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs, SparkJobs
 from logicalrep.pipeline.errors import Ended
+from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
 
@@ -47,19 +51,25 @@ def is_spark_there() -> bool:
 
 
 @contextmanager
-def start_spark(storage: Storage, stop: threading.Event) -> Iterator[Engine]:
+def start_spark(
+    settings: ReplicateSettings, storage: Storage, stop: threading.Event, observer: Observer
+) -> Iterator[Engine]:
     """Yield an engine on the active session, on that of the environment, or on a new local one, which ends with it.
+
+    A session that is not new is checked: what the executors need, and whether they reach the destination.
 
     Raises:
         StateError: the destination is a local folder, and the executors elsewhere would write into folders of their
             own.
+        ExecutorError: an executor cannot run tasks.
+        UnreachedError: an executor does not reach the destination.
         EngineError: Spark does not start.
         EngineEndedError: the Java of the local session has ended; another call starts another one.
         Ended: `stop` was set before Spark had started.
     """
     from pyspark.sql import SparkSession
 
-    from logicalrep.spark.executors import is_connect
+    from logicalrep.spark.executors import check_executors, is_connect
     from logicalrep.spark.java import forget, quiet_end
 
     is_ours = False
@@ -76,15 +86,25 @@ def start_spark(storage: Storage, stop: threading.Event) -> Iterator[Engine]:
         raise
     with quiet_end(), ExitStack() as stack:
         try:
-            if storage.is_local and executors:
+            if storage.is_local and executors and not settings.shared_folder:
                 raise StateError(
-                    f"{storage.uri} is a folder, which the executors of {executors} do not share: name an object store",
+                    f"{storage.uri} is a folder, which the executors of {executors} do not share: name an object "
+                    "store, or add --shared-folder if all of them mount it",
                     code="DESTINATION_NOT_SHARED",
                 )
+            if not is_ours:
+                with spark_errors("the executors cannot be checked"):
+                    check_executors(spark, "replicate")
+                    warn_of_scheduling(spark, observer.on_warning)
+                    if executors:
+                        warn_of_plain_text(spark, _secrets(settings, storage), observer.on_warning)
             jobs: SparkJobs = (
                 stack.enter_context(ConnectJobs(spark, storage)) if is_connect(spark) else ClassicJobs(spark)
             )
-            yield SparkEngine(jobs)
+            engine = SparkEngine(jobs)
+            if executors or settings.shared_folder:
+                check_destination(engine, storage, is_shared_folder=settings.shared_folder)
+            yield engine
         except EngineEndedError as error:
             if not is_ours:
                 # The session belongs to the program, which has to make another one.
@@ -129,3 +149,13 @@ def _executors_elsewhere(spark: SparkSession) -> str:
         return "Spark Connect's server"
     master = str(context.master)
     return "" if master.startswith("local") else master
+
+
+def _secrets(settings: ReplicateSettings, storage: Storage) -> list[str]:
+    """Return the secrets that tasks have, in words."""
+    found = {
+        "the server's password": bool(settings.connection.secrets),
+        "the key of masks": settings.mask_key is not None,
+        "the options of the object store": bool(storage.storage_options),
+    }
+    return [name for name, is_there in found.items() if is_there]

@@ -1,0 +1,61 @@
+"""The checks of a Spark that is not started by us: what its executors need, and warnings of what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
+
+
+def warn_of_scheduling(spark: SparkSession, warn: Callable[[str], object]) -> None:
+    """Warn of a Spark that gives all cores to the work that began first."""
+    mode = spark.conf.get("spark.scheduler.mode", "FIFO")
+    if mode != "FAIR":
+        warn(
+            f"spark.scheduler.mode is {mode}: while files of a large table are rewritten, or many tables loaded, "
+            "batches of other tables wait for all tasks that began earlier; start Spark with spark.scheduler.mode=FAIR"
+        )
+
+
+def warn_of_plain_text(spark: SparkSession, secrets: Sequence[str], warn: Callable[[str], object]) -> None:
+    """Warn of secrets that travel to executors elsewhere in clear.
+
+    Args:
+        spark: the session.
+        secrets: what they are, in words.
+        warn: takes the warning.
+    """
+    from logicalrep.spark.executors import is_connect
+
+    if not secrets:
+        return
+    told = " and ".join(secrets)
+
+    def is_set(name: str) -> bool:
+        return spark.conf.get(name, "false") == "true"
+
+    if not is_set("spark.ssl.rpc.enabled") and not (
+        is_set("spark.authenticate") and is_set("spark.network.crypto.enabled")
+    ):
+        warn(
+            f"{told} travel to Spark's executors in clear: start Spark with spark.authenticate=true and "
+            "spark.network.crypto.enabled=true, or with spark.ssl.rpc.enabled=true"
+        )
+    if is_connect(spark) and (host := host_in_clear(spark.client._builder)):
+        warn(
+            f"{told} travel to the server of Spark Connect at {host} in clear: add ;use_ssl=true to its URL, "
+            "sc://host:port/;use_ssl=true"
+        )
+
+
+def host_in_clear(channels: Any) -> str:
+    """Return the host to which a builder of channels sends in clear; an empty text if there is none.
+
+    What does not leave this machine is no risk. A vendor's own builder says nothing of it, and encrypts.
+    """
+    is_secure: bool = getattr(channels, "secure", True)
+    return "" if is_secure or channels.host in _LOOPBACK else str(channels.host)
