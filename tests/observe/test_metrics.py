@@ -19,7 +19,7 @@ ODD = 'public."<script> \\ "" \n"'
 ALL = Figures(
     slot="a", lag_bytes=1, lag_seconds=2.5, retained_bytes=3, retained_limit=4, changes=5, bytes=6, batches=7, restarts=8,
     errors={"load": 12}, mode="peek", seconds={"spark": 0.5}, committed=NOW, checkpointed=NOW.timestamp(), load_snapshot=NOW,
-    tables={ODD: TableFigures(state="loading", version=9, rows=10, rows_copied=11, committed=NOW)},
+    tables={ODD: TableFigures(state="loading", version=9, rows=10, rows_copied=11, committed=NOW, unfit=13)},
 )  # fmt: skip
 
 
@@ -31,6 +31,7 @@ def test_every_figure_is_a_metric_of_its_slot() -> None:
     found = figures_of(text_string_to_metric_families(exposed(ALL)))
     assert {name.split()[0] for name in found} == {metric.name for metric in METRICS}
     assert found[f"logicalrep_table_rows {ODD}"] == 10
+    assert found[f"logicalrep_table_unrepresentable_values {ODD}"] == 13
     assert found["logicalrep_seconds_total spark"] == 0.5
     assert found["logicalrep_errors_total load"] == 12
     text = exposed(ALL, Figures(slot="b", lag_bytes=12))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,12 +13,16 @@ from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.load import copying
 from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verdicts import Verdict
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.transactions.table_names import TableName
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.pipeline.test_write_modes import replicated
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -89,6 +94,50 @@ def test_a_number_that_does_not_fit_is_treated_as_all_such_values(
         (1, None, "1.2345"), (2, None, "123456"), (3, None, "NaN"), (4, Decimal("1.50"), None)
     ]  # fmt: skip
     assert find_differences(db18, tmp_path).keys() == {"public.e"}
+
+
+@pytest.mark.usefixtures("are_compiled")
+def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_path: Path) -> None:
+    numbers = {"unrepresentable": "text", "numeric": {"v": "decimal(5,2)"}}
+    config = {"tables": {"t": numbers, "public.past": {"unrepresentable": "null", "history": True}}}
+
+    def counts() -> dict[str, dict[str, int]]:
+        return {name: dict(table.unfit) for name, table in State.read(Storage(str(tmp_path))).tables.items()}
+
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v numeric, d date)",
+        "CREATE TABLE past (id int PRIMARY KEY, d date)",
+        "INSERT INTO t VALUES (1, 1.2345, 'infinity'), (2, 123456, NULL), (3, 1, NULL)",
+        "INSERT INTO past VALUES (1, '2026-01-01')",
+    )
+    said = replicated(db18, tmp_path, config=config)
+    assert [text for text in said if "do not fit" in text] == [
+        "public.t: 2 values of v do not fit decimal(5,2): they are NULL, with their texts in v_text; status counts them "
+        "and those that come",
+        "public.t: 1 values of d do not fit date: they are NULL, with their texts in d_text; status counts them and "
+        "those that come",
+    ]
+    assert counts() == {"public.t": {"v": 2, "d": 1}, "public.past": {}}
+    # Versions before, which know no such counts, read a table without them.
+    state = json.loads((tmp_path / "_logicalrep/state.json").read_text())["tables"]
+    assert ["unrepresentable" in state[name] for name in ("public.t", "public.past")] == [True, False]
+
+    db18.execute(
+        "UPDATE t SET v = 'NaN' WHERE id = 3", "INSERT INTO t VALUES (4, 9999, NULL)", "DELETE FROM t WHERE id = 1"
+    )
+    db18.execute("INSERT INTO past VALUES (2, 'infinity')", "UPDATE past SET d = '-infinity' WHERE id = 1")
+    said = replicated(db18, tmp_path, config=config)
+    assert [text for text in said if "do not fit" in text] == [
+        "public.past: 2 values of d do not fit date: they are NULL; status counts them and those that come"
+    ]
+    assert counts() == {"public.t": {"v": 4, "d": 1}, "public.past": {"d": 2}}
+    assert [text for text in replicated(db18, tmp_path, config=config) if "do not fit" in text] == []
+    # A load counts anew.
+    resync(ConnectionSettings(db18.dsn), Storage(str(tmp_path)), [TableName("public", "t")])
+    said = replicated(db18, tmp_path, config=config)
+    assert [text[:24] for text in said if "do not fit" in text] == ["public.t: 3 values of v "]
+    assert counts()["public.t"] == {"v": 3}
+    assert find_differences(db18, tmp_path) == {}
 
 
 def test_schema_changes(db18: Database, tmp_path: Path) -> None:

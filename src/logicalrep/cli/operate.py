@@ -109,6 +109,9 @@ def _print_status(options: argparse.Namespace) -> int:
             say(f"{'':<{width}}  {_copied(table['progress'])}")
         if table["error"]:
             say(f"{'':<{width}}  {table['error']}")
+        if unfit := table.get("unrepresentable"):
+            counts = ", ".join(f"{count} of {column}" for column, count in unfit.items())
+            say(f"{'':<{width}}  values that their type cannot hold: {counts}")
         for each in table.get("skipped", ()):
             skipped = f"skipped the commit {each['lsn']} at {each['at']}, {each['changes']} changes"
             say(f"{'':<{width}}  {skipped}: {', '.join(each['folders'])}")

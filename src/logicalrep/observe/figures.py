@@ -45,6 +45,8 @@ class TableFigures:
     """The reason why it is stopped."""
     progress: LoadProgress | None = None
     """The progress of the copying of its rows; None if they are not being copied."""
+    unfit: int | None = None
+    """The values since its load that their columns' types cannot hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -183,6 +183,16 @@ METRICS = (
         _REPLICATE,
     ),
     Metric(
+        "logicalrep_table_unrepresentable_values",
+        "gauge",
+        "values",
+        "The values since a table's load that their columns' types cannot hold, which are NULL, as `--unrepresentable` "
+        "says.",
+        _of_tables(lambda table: table.unfit),
+        ("table",),
+        _REPLICATE,
+    ),
+    Metric(
         "logicalrep_table_rows_copied_total",
         "counter",
         "rows",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -56,6 +57,8 @@ class Table:
     """True if these have unknown labels: only a state of the catalog with all of their transactions proves them."""
     committed: str | None = None
     """The time of the last commit with changes of it, ISO 8601 in UTC."""
+    unfit: Counter[str] = field(default_factory=Counter)
+    """The number of values since its load that their column's type cannot hold, by the names of columns."""
     columns: tuple[str, ...] = ()
     """The names of the server's columns at the last catalog refresh, in the order of their numbers.
 
@@ -149,6 +152,7 @@ class Table:
             progress=progress,
             refused=self.pending_load.refused if self.phase is Phase.HELD and self.pending_load is not None else None,
             skipped=self._skipped,
+            unfit=dict(self.unfit),
             phase=self.phase,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -64,7 +65,7 @@ class TableWriter:
         self._keep_hours = context.settings.keep
         self._engine = context.engine
         self._catalog = catalog
-        self._patience = context.patience
+        self._patience, self._observer = context.patience, context.observer
         self.timeline = 0
         """The server's timeline."""
 
@@ -214,7 +215,19 @@ class TableWriter:
         for companion in table.companions.values():
             of_companion = partial(apply_companion, companion, changes, upto, application, self._engine)
             self._run(companion, partial(of_companion, may_lack_rows=may_lack_rows))
-        self._run(stored, lambda: apply(stored, changes, upto, application, self._engine, may_lack_rows=may_lack_rows))
+        unfit: Counter[str] = Counter()
+        of_table = partial(apply, stored, changes, upto, application, self._engine, unfit=unfit)
+        self._run(stored, partial(of_table, may_lack_rows=may_lack_rows))
+        self._count_unfit(table, unfit)
+
+    def _count_unfit(self, table: Table, unfit: Mapping[str, int]) -> None:
+        """Count values that their column's type cannot hold; say it for the first ones of a column since its load."""
+        assert table.stored is not None
+        for name, count in unfit.items():
+            if not table.unfit[name]:
+                text = table.stored.table.why_unfit(name)
+                self._observer.on_warning(f"{table.name}: {count:,} values of {name} {text}")
+            table.unfit[name] += count
 
     def _apply_in_turn(self, table: Table, changes: Sequence[ChangeBatch], may_lack_rows: bool) -> None:
         """Apply as many commits as can be, as one value fails all that goes with it. Raises RefusedCommit."""
@@ -337,6 +350,8 @@ class TableWriter:
             )
         )
         table.load, table.application = loaded.load, application
+        table.unfit.clear()
+        self._count_unfit(table, loaded.unfit)
 
     def put_in(self, table: Table, loaded: LoadedTable, partitions: Sequence[int]) -> None:
         """Put loaded rows of partitions, told by their OIDs, in by key; the table has all others as of the snapshot.
@@ -357,3 +372,4 @@ class TableWriter:
         for each in reversed(table.stored_tables):
             described = evolution(each.table, after, now).table
             self._run(each, partial(put_in, each, described, loaded, stored.folder, table.application, self._engine))
+        self._count_unfit(table, loaded.unfit)

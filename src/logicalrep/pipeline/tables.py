@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -178,6 +179,7 @@ class TableManager:
         before = self._before.tables.get(str(name))
         table = Table(name, self._folder(name) if before is None else before.folder, oid)
         table.committed = None if before is None else before.commit_timestamp
+        table.unfit = Counter() if before is None else Counter(before.unfit)
         self._tables[name] = table
         return table
 

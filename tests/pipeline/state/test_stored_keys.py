@@ -46,13 +46,14 @@ from tests.pipeline.changes import change_batch, relation
 SKIPPED = {"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}
 TABLE_STATE = TableState(
     "public/t", 3, Lsn(16), "load", 1, "stopped", "why", 7, {"history": 4}, 5, "2026-01-01T00:00:00+00:00",
-    LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED],
+    LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED], {"price": 2},
 )  # fmt: skip
 STORED_TABLE_STATE = """{
   "folder": "public/t", "version": 3, "lsn": "0/10", "load": "load", "timeline": 1, "state": "stopped", "error": "why",
   "oid": 7, "beside": {"history": 4}, "rows": 5, "commit_timestamp": "2026-01-01T00:00:00+00:00",
   "progress": {"rows": 8, "estimate": 9, "snapshot_since": "2026-01-01T00:00:00+00:00"}, "refused": "0/6",
-  "skipped": [{"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}]
+  "skipped": [{"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}],
+  "unrepresentable": {"price": 2}
 }"""
 SETTINGS = TableSettings(
     unrepresentable="text", deletes="soft", history=True, append=False, key=("id",), masked={"a": "nulled"},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -50,6 +51,7 @@ def apply(
     engine: Engine,
     *,
     may_lack_rows: bool = False,
+    unfit: Counter[str] | None = None,
 ) -> bool:
     """Apply changes to a table in one commit; return False, without a commit, if the table has them all.
 
@@ -61,6 +63,7 @@ def apply(
         engine: the runner of the work.
         may_lack_rows: whether rows that are updated or deleted may be missing, with what becomes of them: those of
             partitions that are put in later.
+        unfit: counts the values that their column's type cannot hold, by the names of columns, once they are committed.
 
     Raises:
         OtherShape: the changes have other columns, or another replica identity.
@@ -76,11 +79,12 @@ def apply(
     refuse_unreadable(later)
     if not later:
         return False
-    files = dict(stored.files)
+    files, counts = dict(stored.files), Counter[str]()
     for part in _apart(in_parts(later, MOST_BYTES), stored.table.form):
         # A part finds the files of those before it, which are in no version of the table.
         task = ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part, may_lack_rows)
         done = _apply_part(task, engine)
+        counts.update(done.unfit)
         before, gone = files, {file.path for file in done.removed}
         files = {path: file for path, file in before.items() if path not in gone}
         files |= {file.path: file for file in done.added}
@@ -89,6 +93,8 @@ def apply(
     added = [file for path, file in files.items() if not file.is_same(stored.files.get(path))]
     removed = [file for path, file in stored.files.items() if not file.is_same(files.get(path))]
     stored.commit(added, removed, application, upto)
+    if unfit is not None:
+        unfit.update(counts)
     return True
 
 
@@ -160,6 +166,7 @@ def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
     try:
         events, form = events_of(work.table, work.changes), work.table.form
         effect = reduced(events) if form not in END else reduced_to(form, events, work.table.stored)
+        effect = replace(effect, unfit=events.unfit)
     except SchemaMismatchError as error:
         raise OtherShape(error.description) from None
     files = _candidates(work, effect)
@@ -241,7 +248,7 @@ def _checked(work: ApplyTask, effect: Reduced, parts: Sequence[Rewritten]) -> Re
     removed = [file for part in parts for file in part.removed]
     if effect.replaces_all:
         removed = list(work.files)
-    return Rewritten([file for part in parts for file in part.added], removed, found)
+    return Rewritten([file for part in parts for file in part.added], removed, found, unfit=effect.unfit)
 
 
 def _candidates(work: ApplyTask, effect: Reduced) -> list[DataFile]:

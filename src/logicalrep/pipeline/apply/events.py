@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -17,7 +18,7 @@ from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.pipeline.apply.keys import row_keys
 from logicalrep.pipeline.spec.table_settings import KeyNotSentError
 from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.spec.written_values import written_values
+from logicalrep.pipeline.spec.written_values import unfit_counts, written_values
 from logicalrep.transactions.tags import TRUNCATE
 
 _Ints = NDArray[np.int64]
@@ -73,6 +74,8 @@ class Events:
     """The key's columns of the rows that changes take away."""
     positions: Positions
     """The position of each change."""
+    unfit: Counter[str]
+    """The number of values that their column's type cannot hold, by the names of columns."""
 
     def __len__(self) -> int:
         return len(self.old_of)
@@ -155,6 +158,7 @@ def events_of(table: TableSpec, batches: Sequence[ChangeBatch]) -> Events:
         is_delete=takes & ~puts,
         old_rows=old_rows,
         positions=Positions.joined([part.positions for part in parts]),
+        unfit=sum((part.unfit for part in parts), Counter()),
     )
 
 
@@ -168,6 +172,7 @@ class _BatchEvents:
     unsent: _Bools
     """For each new row and column whether the value was not sent."""
     positions: Positions
+    unfit: Counter[str]
 
 
 def _batch_events(table: TableSpec, changes: TypedChanges, batch: ChangeBatch) -> _BatchEvents:
@@ -196,7 +201,13 @@ def _batch_events(table: TableSpec, changes: TypedChanges, batch: ChangeBatch) -
         else:
             new_columns[name] = new_values if len(new) == count else new_values.take(pa.array(new))
     return _BatchEvents(
-        takes, puts, pa.table(old_columns), pa.table(new_columns, schema=table.schema), unsent, Positions.of(batch)
+        takes,
+        puts,
+        pa.table(old_columns),
+        pa.table(new_columns, schema=table.schema),
+        unsent,
+        Positions.of(batch),
+        unfit_counts(table, new_rows, new),
     )
 
 

@@ -54,6 +54,8 @@ class Reduced:
     """True if some of the rows that are gone may be marked ones, see `is_marked`."""
     is_marked: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     """True for each key whose row is gone if it is marked as deleted; such rows need not be there."""
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    """The number of values of the changes that their column's type cannot hold, by the names of columns."""
 
     @property
     def expected(self) -> int:

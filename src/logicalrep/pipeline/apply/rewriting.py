@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,8 @@ class Rewritten:
     found: int
     rows: pa.Table | None = None
     """Rows that are to be written; None if all are."""
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    """The number of values of the changes that their column's type cannot hold, by the names of columns."""
 
 
 def rewrite(work: Rewriting) -> Rewritten:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.spec.forms import as_loaded
 from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.spec.written_values import written_values
+from logicalrep.pipeline.spec.written_values import unfit_counts, written_values
 from logicalrep.pipeline.storage.data_files import DataFile, write_batches
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
@@ -52,7 +53,16 @@ class CopyTask:
     """The key that hashes; None if no column is hashed."""
 
 
-def copy(part: CopyTask) -> list[DataFile]:
+@dataclass(frozen=True)
+class CopiedPart:
+    """A part of a table whose rows are in files."""
+
+    files: list[DataFile]
+    unfit: Counter[str]
+    """The number of values that their column's type cannot hold, by the names of columns."""
+
+
+def copy(part: CopyTask) -> CopiedPart:
     """Copy a part's rows into data files.
 
     Raises:
@@ -66,8 +76,9 @@ def copy(part: CopyTask) -> list[DataFile]:
         with closing(limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
             size = sum(each.nbytes for each in part.ranges)
             read = typed if size > BYTES_WITHOUT_LOOPS or are_loops_compiled() else typed_without_loops
-            batches = (as_loaded(batch, part.table.form) for batch in read(rows, part.table, part.key))
-            return write_batches(part.storage, part.folder, part.table.stored, batches)
+            unfit: Counter[str] = Counter()
+            batches = (as_loaded(batch, part.table.form) for batch in read(rows, part.table, part.key, unfit))
+            return CopiedPart(write_batches(part.storage, part.folder, part.table.stored, batches), unfit)
 
 
 def _copy_ranges(part: CopyTask, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
@@ -87,8 +98,12 @@ def _copy_ranges(part: CopyTask, connection: Connection, now: Connection) -> Gen
         connection.execute("COMMIT")
 
 
-def typed(data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None) -> Iterator[pa.RecordBatch]:
+def typed(
+    data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield copied rows in the stored table's columns; `key` hashes those that are hashed.
+
+    `unfit` counts the values that their column's type cannot hold, by the names of columns.
 
     Raises ColumnValueError if the column's type cannot hold a value.
     """
@@ -97,16 +112,16 @@ def typed(data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | N
         decoder.decode(batch.array)
     for batch in inserts(data, table.relation, Lsn(1)):
         for decoded in decoder.decode(batch.array):
-            yield _written(decoded.new, table, key)
+            yield _written(decoded.new, table, key, unfit)
 
 
 def typed_without_loops(
-    data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None
+    data: Iterator[memoryview | bytes], table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield what `typed` does, value by value: of few rows that takes less time than compiling loops."""
     reader = RowReader(table.columns, [column.key for column in table.relation.columns], for_spark=True)
     for rows in gathered(data):
-        yield _written(rows_without_loops(bytes(rows), table.relation, reader), table, key)
+        yield _written(rows_without_loops(bytes(rows), table.relation, reader), table, key, unfit)
 
 
 def are_loops_compiled() -> bool:
@@ -117,9 +132,12 @@ def are_loops_compiled() -> bool:
     return is_compiled(load_rows)
 
 
-def _written(rows: Rows, table: TableSpec, key: MaskKey | None) -> pa.RecordBatch:
+def _written(rows: Rows, table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None) -> pa.RecordBatch:
     """Return rows in the stored table's columns."""
-    arrays = [written_values(table, column, rows, np.arange(rows.values.num_rows)) for column in table.written]
+    all_ = np.arange(rows.values.num_rows)
+    arrays = [written_values(table, column, rows, all_) for column in table.written]
+    if unfit is not None:
+        unfit.update(unfit_counts(table, rows, all_))
     if key is not None:
         hashed = [table.columns[column.ordinal].name in table.hashed for column in table.written]
         arrays = [key.hashed(array) if is_it else array for array, is_it in zip(arrays, hashed, strict=True)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.errors import Ended
-from logicalrep.pipeline.load.copying import BYTES_WITHOUT_LOOPS, CopyTask, are_loops_compiled, copy
+from logicalrep.pipeline.load.copying import BYTES_WITHOUT_LOOPS, CopiedPart, CopyTask, are_loops_compiled, copy
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -76,6 +77,8 @@ class LoadedTable:
     """The server's time before which all of the rows had committed, or about so."""
     now: CatalogTable | None = None
     """The table in the snapshot's catalog, if only partitions that came to it are loaded; None for all of its rows."""
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    """The number of values that their column's type cannot hold, by the names of columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class _Copy:
     left: int
     """The number of parts that are not copied yet."""
     files: list[DataFile] = field(default_factory=list)
+    unfit: Counter[str] = field(default_factory=Counter)
+    """The number of values that their column's type cannot hold, by the names of columns."""
 
 
 class Loading:
@@ -185,7 +190,7 @@ class Loading:
                 yield self._finish_copy(snapshot, planned)
             else:
                 copies.append(planned)
-        running: dict[Future[list[DataFile]], _Copy] = {}
+        running: dict[Future[CopiedPart], _Copy] = {}
         try:
             for each in sorted(copies, key=lambda copy: copy.left):
                 for part in each.parts:
@@ -206,9 +211,11 @@ class Loading:
                         _give_up(running, table.name)
                         yield self._give_up_table(table.name, error)
                     else:
-                        table.files += future.result()
+                        copied = future.result()
+                        table.files += copied.files
+                        table.unfit += copied.unfit
                         table.left -= 1
-                        rows = sum(file.rows for file in future.result())
+                        rows = sum(file.rows for file in copied.files)
                         progress = self._progress[table.name]
                         self._progress[table.name] = replace(progress, rows=progress.rows + rows)
                         self._observer.on_rows_copied(table.name, rows)
@@ -258,7 +265,7 @@ class Loading:
         now = None if wanted.before is None else found
         return _Copy(name, table, now, parts, sum(rows.nbytes for rows in ranges), began, len(parts))
 
-    def _copy(self, part: CopyTask, of_table: int) -> list[DataFile]:
+    def _copy(self, part: CopyTask, of_table: int) -> CopiedPart:
         if of_table > BYTES_WITHOUT_LOOPS and not are_loops_compiled():
             # The process that does it has nobody to tell.
             tell()
@@ -270,7 +277,7 @@ class Loading:
         del self._progress[copy.name]
         self._observer.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         load = secrets.token_hex(8)
-        return LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now)
+        return LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now, copy.unfit)
 
     def _give_up_table(self, name: TableName, error: BaseException) -> NotLoaded:
         """Return why a table is not loaded; raise an error for which loading tables has to end."""
@@ -297,7 +304,7 @@ class Loading:
         return NotLoaded(name, reason, again=True, is_own=is_own)
 
 
-def _give_up(running: dict[Future[list[DataFile]], _Copy], name: TableName) -> None:
+def _give_up(running: dict[Future[CopiedPart], _Copy], name: TableName) -> None:
     for future in [future for future, its in running.items() if its.name == name]:
         future.cancel()
         del running[future]

@@ -241,6 +241,13 @@ class TableSpec:
         numbered = {*zip(self.attnums, self.relation.names, strict=True), *self.protected}
         return tuple(name for _, name in sorted(numbered))
 
+    def why_unfit(self, name: str) -> str:
+        """Return what becomes of a column's values that its type cannot hold, for a line that begins with them."""
+        ordinal = self.relation.names.index(name)
+        type_, texts = self.columns[ordinal].type.spark_type, self.by_number.get((self.attnums[ordinal], True))
+        where = "" if texts is None else f", with their texts in {texts.name}"
+        return f"do not fit {type_}: they are NULL{where}; status counts them and those that come"
+
     @property
     def has_whole_old(self) -> bool:
         """Whether the server sends whole old rows."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -36,3 +38,15 @@ def written_values(table: TableSpec, column: WrittenColumn, rows: Rows, chosen: 
         is_of_key = source.name in (table.key or ())
         refuse_unfit(rows, source, column.ordinal, chosen, _WAY_OUT_OF_KEY if is_of_key else _WAY_OUT)
     return rows.values.column(column.ordinal).cast(column.type)
+
+
+def unfit_counts(table: TableSpec, rows: Rows, chosen: NDArray[np.int64]) -> Counter[str]:
+    """Return how many values of chosen rows the types of their columns cannot hold, by the names of these columns.
+
+    A column whose value must not be NULL has none: such a value is an error.
+    """
+    is_chosen = np.zeros(rows.values.num_rows, bool)
+    is_chosen[chosen] = True
+    names = {table.columns[column.ordinal].name for column in table.written if not column.refuses}
+    found = {name: sum(bool(is_chosen[row]) for row in texts) for name, texts in rows.unfit.items() if name in names}
+    return Counter({name: count for name, count in found.items() if count})

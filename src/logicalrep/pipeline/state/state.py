@@ -145,6 +145,8 @@ class TableState:
     """The LSN of the commit whose changes it does not take, while all changes from it on are buffered; else None."""
     skipped: Sequence[Mapping[str, object]] = ()
     """The commits that it lacks, as somebody asked for it: `lsn`, `changes`, `at`, and the `folders` that lack it."""
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    """The number of values since its load that their column's type cannot hold, by the names of columns."""
     phase: str | None = field(default=None, compare=False)
     """Its phase, as docs/lifecycle.md has them; it is not stored, and so None for a state that was read."""
 
@@ -160,6 +162,7 @@ class TableState:
             committed=None if committed is None else datetime.fromisoformat(committed),
             error=self.error,
             progress=self.progress,
+            unfit=sum(self.unfit.values()),
         )
 
     @classmethod
@@ -176,12 +179,18 @@ class TableState:
     def to_json(self) -> dict[str, Any]:
         """Return the state as plain values."""
         progress = None if self.progress is None else _PROGRESS.content(self.progress)
-        return _TABLE_STATE.content(self) | {"lsn": str(self.lsn), "progress": progress}
+        content = _TABLE_STATE.content(self) | {"lsn": str(self.lsn), "progress": progress}
+        if not self.unfit:
+            # Earlier versions read it as long as there are none.
+            del content[_UNFIT]
+        return content
 
 
 _PROGRESS = StoredKeys("rows estimate snapshot_since")
+_UNFIT = "unrepresentable"
 _TABLE_STATE = StoredKeys(
-    "folder version lsn load timeline state error oid beside=companions rows commit_timestamp progress refused skipped"
+    "folder version lsn load timeline state error oid beside=companions rows commit_timestamp progress refused skipped "
+    f"{_UNFIT}=unfit"
 )
 
 
