@@ -19,7 +19,7 @@ VERSIONS ?= 4.0 4.1
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables reference spec-diff build clean
+.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables reference docs diagrams spec-diff build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -146,6 +146,12 @@ bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, second
 
 reference: $(READY) ## Write the reference, a static site, to build/reference
 	$(BIN)/python -m codegen reference
+
+docs: $(SPARK_READY) ## Write the site to build/site, and check its links
+	$(BIN)/python -m website
+
+diagrams: $(SPARK_READY) ## Draw the pictures of the pages' diagrams anew; it needs npm and Chromium
+	$(BIN)/python -m website.diagrams
 
 spec-diff: $(READY) ## Show what changed in spec/ since BASE
 	$(BIN)/python -m codegen diff $(BASE)

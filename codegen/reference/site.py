@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,14 @@ def _write_picture(protocols: Iterable[Protocol], name: str, file: str) -> int:
     return 2
 
 
-def site(protocols: Iterable[Protocol]) -> dict[Path, str]:
-    """Every file of the site by its path; the same text for the same spec."""
+def site(protocols: Iterable[Protocol], home: Sequence[tuple[str, str]] = ()) -> dict[Path, str]:
+    """Every file of the site by its path; the same text for the same spec.
+
+    As part of a larger site it leads to that one's sections: pairs of an address and a name.
+    """
     protocols = tuple(protocols)
     environment = _environment(protocols)
+    environment.globals.update(home=home)
     messages = {protocol.name: pages.message_entries(protocol) for protocol in protocols}
     parts = {protocol.name: pages.part_entries(protocol) for protocol in protocols}
     entries = [entry for protocol in protocols for entry in (*messages[protocol.name], *parts[protocol.name])]

@@ -1,0 +1,111 @@
+"""The site: its links lead somewhere, it fetches nothing from elsewhere, and each page has a place in it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.browsers import NEEDS_BROWSER, running, show
+from website import building
+from website.building import build
+from website.diagrams import FOLDER, mark
+from website.pages import diagrams
+from website.python_api import MODULES, python_api
+
+
+class _Addresses(HTMLParser):
+    """What a page links to, what it loads, and the names of its places."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.names: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value for name, value in attrs if value}
+        self.names |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        self.loaded += [values[name] for name in ("src", "srcset", "data") if name in values]
+        if tag == "link":
+            self.loaded.append(values["href"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the built site."""
+    out = tmp_path_factory.mktemp("site")
+    assert build(tmp_path_factory.mktemp("pages"), out) == []
+    return out
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, _Addresses]:
+    return {path: _Addresses(path.read_text("utf-8")) for path in site.rglob("*.html")}
+
+
+def test_each_link_leads_to_a_place(site: Path, pages: dict[Path, _Addresses]) -> None:
+    lost = []
+    for path, page in pages.items():
+        for address in page.links:
+            parts = urlsplit(address)
+            if parts.scheme:
+                continue
+            there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            known = pages[there].names if there in pages else set()
+            if not there.is_file() or (parts.fragment and unquote(parts.fragment) not in known):
+                lost.append(f"{path.relative_to(site)} -> {address}")
+    assert len(pages) > 40
+    assert lost == []
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path, pages: dict[Path, _Addresses]) -> None:
+    loaded = {address for page in pages.values() for address in page.loaded}
+    assert {address for address in loaded if re.match(r"\w+:|//", address)} <= {"data:,"}
+    for path in site.rglob("*"):
+        if path.suffix in {".css", ".svg", ".js", ".html"}:
+            text = path.read_text("utf-8")
+            assert not re.search(r"@import|@font-face|url\(\s*[\"']?(\w+:)?//", text), path
+            assert path.suffix != ".js" or not re.search(r"[\"'](https?:)?//\w", text), path
+
+
+def test_a_link_to_nowhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        building, "python_api", lambda: "# The Python API\n\n[lost](nowhere.md), [here](#no-such-place)\n"
+    )
+    (nowhere, place) = build(tmp_path / "pages", tmp_path / "out")
+    assert "nowhere.md" in nowhere
+    assert "no-such-place" in place
+
+
+def test_each_picture_is_that_of_its_diagram() -> None:
+    drawn = {path.stem: path.read_text("utf-8").splitlines()[0] for path in FOLDER.glob("*.svg")}
+    assert drawn == {name: mark(text) for name, text in diagrams().items()}, "make diagrams"
+
+
+def test_each_public_name_is_explained() -> None:
+    sections = re.split(r"^### ", python_api(), flags=re.MULTILINE)[1:]
+    assert len(sections) > 60
+    # What follows a name and its signature is its docstring.
+    assert [section for section in sections if not re.search(r"```\n\n\S|^\S+\n\n```python\n\w+ = ", section)] == []
+    assert {section.split("\n")[0].rpartition(".")[0] for section in sections} == set(MODULES)
+
+
+@NEEDS_BROWSER
+def test_no_page_is_wider_than_a_window(site: Path, tmp_path: Path) -> None:
+    width = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    with running(tmp_path) as browser:
+        wide: dict[str, Any] = {}
+        for name in ("index", "tutorial", "types", "errors", "python-api", "architecture", "decisions/index"):
+            show(browser, (site / f"{name}.html").as_uri(), 400)
+            if browser.execute_script(width) > 0:
+                wide[name] = browser.execute_script(width)
+            assert browser.get_log("browser") == []
+    assert wide == {}
