@@ -85,6 +85,7 @@ TABLE = TableSpec(
     protected=((2, "b"),),
     evidence=Evidence(((1, "id", 9, -1),), ((1, 12),), 3, ("p",), ((7, "w"),), ((13, 7, 14),), ((1, 9, 0),)),
     skipped=(Skipped("0/5", 2, "2026-01-01T00:00:00+00:00"),),
+    comments=((0, "all moods"), (1, "its name")),
 )
 STORED_TABLE = """{
   "oid": 7, "schema": "public", "name": "t", "replica_identity": "d", "columns": [[1, "id", 9, -1, ["public", "moods"]]],
@@ -98,7 +99,7 @@ STORED_TABLE = """{
     "columns": [[1, "id", 9, -1]], "columns_written": [[1, 12]], "numbers": 3, "published": ["p"],
     "written": [[7, "w"]], "links": [[13, 7, 14]], "labelled": [[1, 9, 0]]
   },
-  "skipped": [["0/5", 2, "2026-01-01T00:00:00+00:00"]]
+  "skipped": [["0/5", 2, "2026-01-01T00:00:00+00:00"]], "comments": [[0, "all moods"], [1, "its name"]]
 }""".replace("SETTINGS", STORED_SETTINGS)
 FILES = {
     "_logicalrep/place.json": """{
@@ -192,7 +193,8 @@ def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Pat
     reader = DeltaTable(tmp_path / "public/t")
     properties = {name: value for name, value in reader.metadata().configuration.items() if name[:6] != "delta."}
     assert properties == {
-        "logicalrep.table": log.table.to_json(), "logicalrep.load": "x", "logicalrep.stopped": "why"
+        "logicalrep.table": log.table.to_json(), "logicalrep.load": "x", "logicalrep.stopped": "why",
+        "logicalrep.key": '["id"]',
     }  # fmt: skip
     assert reader.transaction_version("logicalrep/1/1/x") == 999
     assert application_id(1, 2, "x") == "logicalrep/1/2/x"

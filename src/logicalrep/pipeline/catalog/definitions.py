@@ -88,6 +88,10 @@ WITH RECURSIVE parts AS (
 SELECT top::bigint, oid::bigint, above::bigint, link::bigint, relkind NOT IN ('p', 'f'), relfilenode::bigint
 FROM parts ORDER BY 1, 2
 """
+_COMMENTS = """
+SELECT objoid::bigint, objsubid, description FROM pg_description
+WHERE classoid = 'pg_class'::regclass AND objoid = ANY(%s) ORDER BY 1, 2
+"""
 _PUBLICATIONS = "SELECT 'p' || oid || ':' || xmin::text, {} FROM pg_publication WHERE pubname = ANY(%s) ORDER BY 1"
 # The publications' entries for a table: a filter that changes, or a table that leaves and joins, has another one.
 _ENTRIES = """
@@ -243,6 +247,9 @@ def query_catalog_tables(
         for oid, *facts in connection.execute(_LABELLED.format(of_ranges).encode(), of_parts).fetchall():
             labelled[oid].append((facts[0], facts[1], facts[2]))
         original = rows(_ORIGINAL_LABELS, list(enums))
+    comments: dict[int, dict[int, str]] = {oid: {} for oid in oids}
+    for oid, number, text in rows(_COMMENTS, oids):
+        comments[oid][number] = text
     types = query_types(
         connection,
         {type_id for of_table in columns.values() for *_, type_id, _ in of_table if type_id >= FIRST_NAMED_TYPE},
@@ -275,6 +282,11 @@ def query_catalog_tables(
             published=sha256("\n".join(sorted(entry for entry, _ in entries[oid])).encode()).hexdigest()[:16],
             type_parts=tuple(parts[oid]),
             evidence=evidence,
+            comments=tuple(
+                (number, comments[oid][number])
+                for number, column in ((0, ""), *((number, column) for number, column, *_ in columns[oid]))
+                if number in comments[oid] and column not in settings[oid].left_out
+            ),
         )  # fmt: skip
         of_types = {part.type_id for part in parts[oid]}
         labels = frozenset((type_id, label) for type_id, label in original if type_id in of_types)

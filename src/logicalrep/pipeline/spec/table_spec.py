@@ -114,6 +114,8 @@ class TableSpec:
     """Facts of the catalog when it was like this; None in descriptions of earlier versions."""
     skipped: tuple[Skipped, ...] = ()
     """The commits that were skipped since its rows were loaded."""
+    comments: tuple[tuple[int, str], ...] = ()
+    """The comments on the server: of columns by their numbers, and of the table, which is 0."""
 
     def __reduce__(self) -> tuple[type[TableSpec], tuple[object, ...]]:
         # Some of the cached objects cannot be pickled; all are cheap to make again.
@@ -167,6 +169,21 @@ class TableSpec:
     def schema(self) -> pa.Schema:
         """The stored table's columns, those of the server's table."""
         return pa.schema([(column.name, column.type) for column in self.written])
+
+    @property
+    def comment(self) -> str | None:
+        """The comment of the table; None without one."""
+        return dict(self.comments).get(0)
+
+    @property
+    def column_comments(self) -> dict[str, str]:
+        """The comments of columns by their names in the stored table."""
+        known = dict(self.comments)
+        return {
+            column.name: known[number]
+            for (number, has_texts), column in self.by_number.items()
+            if number in known and not has_texts
+        }
 
     @property
     def form(self) -> Form:
@@ -316,6 +333,7 @@ class TableSpec:
                 "type_parts": self.type_parts,
                 "evidence": self.evidence and _EVIDENCE.content(self.evidence),
                 "skipped": self.skipped,
+                "comments": self.comments,
             },
             ensure_ascii=False,
         )
@@ -352,6 +370,7 @@ class TableSpec:
             type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),
             evidence=_evidence(content.get("evidence")),
             skipped=tuple(Skipped(*each) for each in content.get("skipped", ())),
+            comments=tuple((number, text) for number, text in content.get("comments", ())),
         )
 
 

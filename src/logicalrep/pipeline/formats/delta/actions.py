@@ -23,6 +23,8 @@ from logicalrep.pipeline.storage.storage import Storage, below
 Action = Mapping[str, object]
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
 """The properties with the table's description, the load that its rows began with, and why it is stopped."""
+_KEY = "logicalrep.key"
+"""The property with the names of the key's columns, for readers."""
 VECTORS, _TIMES_WITHOUT_ZONE = "deletionVectors", "timestampNtz"
 """The features of the protocol that tables here may need."""
 _WRITES_VECTORS = "delta.enableDeletionVectors"
@@ -65,7 +67,7 @@ def _has_ntz(type_: pa.DataType) -> bool:
 
 
 def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: int) -> Action:
-    """Return what a table is: its columns, and its properties with its description.
+    """Return what a table is: its columns, the comments on it and on them, and its properties with its description.
 
     Args:
         table: the description.
@@ -73,20 +75,34 @@ def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: i
         properties: the other properties.
         at: the time, in milliseconds since 1970.
     """
-    own = ("delta.dataSkipping", _WRITES_VECTORS)
+    own = ("delta.dataSkipping", _WRITES_VECTORS, _KEY)
     others = {name: value for name, value in properties.items() if not name.startswith(own)}
     if table.marks_rows:
         others[_WRITES_VECTORS] = "true"
+    if table.key is not None:
+        others[_KEY] = json.dumps(table.key_names, ensure_ascii=False)
     return {
         "metaData": {
             "id": str(id_),
+            **({} if table.comment is None else {"description": table.comment}),
             "format": {"provider": "parquet", "options": {}},
-            "schemaString": Schema.from_arrow(table.stored).to_json(),
+            "schemaString": _schema_string(table),
             "partitionColumns": [],
             "configuration": {**others, **_statistics_properties(table.stored), TABLE: table.to_json()},
             "createdTime": at,
         }
     }
+
+
+def _schema_string(table: TableSpec) -> str:
+    text = Schema.from_arrow(table.stored).to_json()
+    if not (comments := table.column_comments):
+        return text
+    schema = json.loads(text)
+    for field in schema["fields"]:
+        if field["name"] in comments:
+            field["metadata"]["comment"] = comments[field["name"]]
+    return json.dumps(schema, ensure_ascii=False)
 
 
 def _statistics_properties(schema: pa.Schema) -> dict[str, str]:
