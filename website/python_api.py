@@ -15,6 +15,7 @@ MODULES = (
     "logicalrep.transactions",
     "logicalrep.arrow",
     "logicalrep.postgres",
+    "logicalrep.reader",
     "logicalrep.spark",
     "logicalrep.spark.frames",
     "logicalrep.values",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.observe.calls import Calls
+from logicalrep.observe.calls import Calls, CallsOnSchemaChange, CallsOnStop
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.transactions.table_names import TableName
 
@@ -21,9 +21,10 @@ ORDERS = TableName("public", "orders")
 
 
 def make_calls(calls: Calls) -> None:
-    """Let happen what makes two calls, and one thing that makes none."""
+    """Let happen what makes two calls, and two things that make none."""
     with calls.calling():
         calls.on_table_stopped(ORDERS, "a value\nof a line")
+        calls.on_schema_changed(ORDERS, ["v dropped"])
         calls.on_ended(StateError("paused", code="DESTINATION_PAUSED"), True)
         calls.on_ended(StateError("another server", code="OTHER_SERVER"), False)
 
@@ -37,7 +38,7 @@ EXPECTED = [
 def test_a_command_gets_json_on_standard_input(tmp_path: Path) -> None:
     heard = tmp_path / "a file"
     command = f"cat >> {shlex.quote(str(heard))} && echo >> {shlex.quote(str(heard))}"
-    make_calls(Calls(command, "lake"))
+    make_calls(CallsOnStop(command, "lake"))
     assert [json.loads(line) for line in heard.read_text().splitlines()] == EXPECTED
 
 
@@ -67,13 +68,23 @@ def listening(status: int) -> Iterator[tuple[str, list[Any]]]:
 
 def test_a_url_gets_json_that_is_posted() -> None:
     with listening(204) as (url, heard):
-        make_calls(Calls(url, "lake"))
+        make_calls(CallsOnStop(url, "lake"))
     assert heard == EXPECTED
 
 
 def test_a_call_that_fails_is_a_line_of_the_log_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    make_calls(Calls("exit 3", "lake"))
+    make_calls(CallsOnStop("exit 3", "lake"))
     with listening(500) as (url, heard):
-        make_calls(Calls(url, "lake"))
+        make_calls(CallsOnStop(url, "lake"))
     assert len(heard) == 2
     assert ["failed for table_stopped" in text or "failed for ended" in text for text in caplog.messages] == [True] * 4
+
+
+def test_other_columns_call_for_themselves() -> None:
+    with listening(204) as (url, heard):
+        calls = CallsOnSchemaChange(url, "lake")
+        with calls.calling():
+            calls.on_table_stopped(ORDERS, "a value")
+            calls.on_schema_changed(ORDERS, ["v dropped", "day added: date"])
+    text = "v dropped; day added: date"
+    assert heard == [{"event": "schema_changed", "destination": "lake", "text": text, "table": "public.orders"}]

@@ -46,6 +46,7 @@ WRONG: dict[str, list[Any]] = {
     "tables": ["a.b.c", ["public.a", "A"]],
     "exclude_tables": ["a.b.c", ["A"]],
     "once": [2],
+    "shared_folder": [2],
     "retry_timeout": [-1, float("nan"), "soon"],
     "every": [-1.0, float("inf"), True],
     "keep": ["a day"],
@@ -92,7 +93,9 @@ def test_a_table_is_not_both_wanted_and_excluded() -> None:
 
 
 def test_every_kind_of_option_has_wrong_values_above() -> None:
-    assert OPTIONS.keys() - WRONG.keys() == {"publication", "slot", "config", "call_on_stop"}
+    assert OPTIONS.keys() - WRONG.keys() == {
+        "publication", "slot", "config", "call_on_stop", "call_on_schema_change"
+    }  # fmt: skip
 
 
 def test_options_that_are_left_out_or_none_have_their_defaults() -> None:

@@ -1,4 +1,4 @@
-"""The receiver that calls somebody: a command or a URL, when a table stops and when the run ends with an error."""
+"""The receivers that call somebody: a command or a URL, for a table that stops, or whose columns are others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import subprocess
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from queue import SimpleQueue
 
@@ -25,6 +25,9 @@ _log = logger("logicalrep.replicate")
 class Calls(Observer):
     """Makes one call after another in a thread of its own, so that no table waits for them."""
 
+    option = ""
+    """The option that asks for the calls."""
+
     def __init__(self, to: str, destination: str) -> None:
         """Take a shell's command, or a URL that begins with `http://` or `https://`, and the destination's URI."""
         self._to = to
@@ -42,6 +45,30 @@ class Calls(Observer):
             self._queue.put(None)
             self._thread.join(2 * _PATIENCE)
 
+    def _call(self, event: str, text: str, **more: str) -> None:
+        self._queue.put({"event": event, "destination": self._destination, "text": visible(text), **more})
+
+    def _run(self) -> None:
+        while (content := self._queue.get()) is not None:
+            try:
+                self._make(json.dumps(content).encode())
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                text = visible(str(error))
+                _log.warning("the call of %s failed for %s: %s", self.option, content["event"], text)
+
+    def _make(self, content: bytes) -> None:
+        if self._to.startswith(("http://", "https://")):
+            request = urllib.request.Request(self._to, content, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=_PATIENCE):
+                return
+        subprocess.run(self._to, shell=True, input=content, timeout=_PATIENCE, check=True, stdout=subprocess.DEVNULL)
+
+
+class CallsOnStop(Calls):
+    """Calls when a table stops, and when the run ends with an error."""
+
+    option = "--call-on-stop"
+
     def on_table_stopped(self, table: TableName, reason: str) -> None:
         """Call for a table that is stopped from now on."""
         self._call("table_stopped", reason, table=str(table))
@@ -52,19 +79,12 @@ class Calls(Observer):
             code = error.code if isinstance(error, LogicalRepError) else type(error).__name__
             self._call("ended", str(error), code=code)
 
-    def _call(self, event: str, text: str, **more: str) -> None:
-        self._queue.put({"event": event, "destination": self._destination, "text": visible(text), **more})
 
-    def _run(self) -> None:
-        while (content := self._queue.get()) is not None:
-            try:
-                self._make(json.dumps(content).encode())
-            except (OSError, ValueError, subprocess.SubprocessError) as error:
-                _log.warning("the call of --call-on-stop failed for %s: %s", content["event"], visible(str(error)))
+class CallsOnSchemaChange(Calls):
+    """Calls when a table at the destination has other columns, or another key."""
 
-    def _make(self, content: bytes) -> None:
-        if self._to.startswith(("http://", "https://")):
-            request = urllib.request.Request(self._to, content, {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=_PATIENCE):
-                return
-        subprocess.run(self._to, shell=True, input=content, timeout=_PATIENCE, check=True, stdout=subprocess.DEVNULL)
+    option = "--call-on-schema-change"
+
+    def on_schema_changed(self, table: TableName, changes: Sequence[str]) -> None:
+        """Call for a table that has other columns from now on."""
+        self._call("schema_changed", "; ".join(changes), table=str(table))

@@ -59,6 +59,10 @@ class Logged(Observer):
         """Log that a table is stopped."""
         _log.error("%s is stopped: %s", table, reason)
 
+    def on_schema_changed(self, table: TableName, changes: Sequence[str]) -> None:
+        """Log that a table has other columns."""
+        log_figures(_log, "schema changed", slot=self._slot, table=str(table), changes="; ".join(changes))
+
     def on_listening(self, address: str) -> None:
         """Log the address of the page and of the metrics."""
         _log.info("the page is at %s, the metrics are at %smetrics", address, address)

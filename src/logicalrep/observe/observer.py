@@ -45,6 +45,9 @@ class Observer:
     def on_table_stopped(self, table: TableName, reason: str) -> None:
         """Note that a table is stopped from now on."""
 
+    def on_schema_changed(self, table: TableName, changes: Sequence[str]) -> None:
+        """Note that a table at the destination has other columns, or another key, from now on: a few words for each."""
+
     def on_listening(self, address: str) -> None:
         """Note the address of the page and of the metrics."""
 

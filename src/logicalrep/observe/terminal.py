@@ -77,6 +77,10 @@ class _SentencePrinter(Observer):
         """Say that a load has ended."""
         self._say(f"{table}: loaded {rows:,} rows in {seconds:.1f} s")
 
+    def on_schema_changed(self, table: TableName, changes: Sequence[str]) -> None:
+        """Say that a table has other columns."""
+        self._say(f"{table}: {'; '.join(changes)}")
+
     def on_listening(self, address: str) -> None:
         """Say the address of the page and of the metrics."""
         self._say(f"the page is at {address}, the metrics are at {address}metrics")

@@ -171,6 +171,13 @@ class ReplicateOptions:
         default="nobody is called",
         metavar="COMMAND|URL",
     )
+    call_on_schema_change: str | None = option(
+        kinds.text,
+        "A command of the shell, or a URL, that is called in the same way when a table at the destination has other "
+        "columns, or another key.",
+        default="nobody is called",
+        metavar="COMMAND|URL",
+    )
 
     def __post_init__(self) -> None:
         for name, known in OPTIONS.items():

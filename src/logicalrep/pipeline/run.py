@@ -12,7 +12,7 @@ from functools import partial
 
 import psycopg
 
-from logicalrep.observe.calls import Calls
+from logicalrep.observe.calls import CallsOnSchemaChange, CallsOnStop
 from logicalrep.observe.counts import Observed
 from logicalrep.observe.health import health, readiness
 from logicalrep.observe.logged import Logged
@@ -105,7 +105,8 @@ def replicate_with(
     """Do what `replicate` does, with settings; `engine` runs the work in place of the one that they name."""
     stop, observed = stop or threading.Event(), Observed()
     with ExitStack() as stack:
-        calls = [] if settings.call_on_stop is None else [Calls(settings.call_on_stop, settings.to)]
+        wanted = {CallsOnStop: settings.call_on_stop, CallsOnSchemaChange: settings.call_on_schema_change}
+        calls = [kind(to, settings.to) for kind, to in wanted.items() if to is not None]
         observer = Observers(observer, Logged(), observed, *calls)
         for each in calls:
             stack.enter_context(each.calling())

@@ -36,6 +36,7 @@ from logicalrep.pipeline.history.companion import (
 from logicalrep.pipeline.history.partition_rows import put_in
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.spec.changed_columns import changed_columns
 from logicalrep.pipeline.spec.forms import CompanionDamagedError
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.spec.table_settings import WriteMode
@@ -282,10 +283,19 @@ class TableWriter:
 
         Raises NeedsResync if the values that old rows have in them are not known.
         """
+        assert table.stored is not None
+        before = table.stored.table
         evolutions = [evolution(stored.table, after, now) for stored in table.stored_tables]
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
         for stored, each in reversed([*zip(table.stored_tables, evolutions, strict=True)]):
             self._run(stored, partial(reshape, stored, each, self._engine))
+        self._tell_changes(table, before)
+
+    def _tell_changes(self, table: Table, before: TableSpec) -> None:
+        """Tell what is different in a table's columns, if anything is."""
+        assert table.stored is not None
+        if changes := changed_columns(before, table.stored.table):
+            self._observer.on_schema_changed(table.name, changes)
 
     def move(self, table: Table, copied: Sequence[Copied]) -> None:
         """Go on with the rows of other stored tables, `Table.stored_tables` of another name, under a table's name."""
@@ -335,6 +345,7 @@ class TableWriter:
                     before_application=before,
                 )
             )
+        earlier = None if table.stored is None else table.stored.table
         loaded = self._patience.run(partial(add_marked_files, loaded, table.stored, self._engine))
         table.companions = companions
         table.stored = self._patience.run(
@@ -352,6 +363,8 @@ class TableWriter:
         table.load, table.application = loaded.load, application
         table.unfit.clear()
         self._count_unfit(table, loaded.unfit)
+        if earlier is not None:
+            self._tell_changes(table, earlier)
 
     def put_in(self, table: Table, loaded: LoadedTable, partitions: Sequence[int]) -> None:
         """Put loaded rows of partitions, told by their OIDs, in by key; the table has all others as of the snapshot.
