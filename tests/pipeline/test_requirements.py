@@ -8,8 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from logicalrep.cli.main import main
+from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.requirements.requirements import UnmetError
 from logicalrep.pipeline.setup import query_unmet
 from logicalrep.pipeline.state.state import State
@@ -27,6 +29,7 @@ TABLES = [
     *(f"CREATE TABLE {schema}.t{number} (id int PRIMARY KEY, v text)" for schema in SCHEMAS for number in range(10)),
     'CREATE TABLE sales."T 1" (id int PRIMARY KEY, "Some Column" int)',
     'CREATE TABLE sales."größe" (id int PRIMARY KEY)',
+    'CREATE TABLE sales."of\ntwo \\ lines, a "" and \x1b" (id int PRIMARY KEY)',
     "CREATE TABLE sales.bare (v int)",
     "CREATE TABLE sales.heap (v int)",
     "ALTER TABLE sales.heap REPLICA IDENTITY FULL",
@@ -46,13 +49,13 @@ TABLES = [
     "CREATE MATERIALIZED VIEW public.stored AS SELECT 1 AS one",
     "CREATE SEQUENCE public.counted",
 ]
-PUBLISHED = 40
+PUBLISHED = 41
 KEYLESS = ("public.child", "public.root", "sales.bare")
 
 
 @pytest.fixture
 def shop() -> Iterator[Database]:
-    """A server that is not set up for it, with 44 tables of every kind and a role that owns nothing."""
+    """A server that is not set up for it, with 45 tables of every kind and a role that owns nothing."""
     with (
         LocalServer(installation(18), wal_level="replica", fsync="off") as local,
         closing(connect_writer(local.dsn)) as connection,
@@ -116,6 +119,7 @@ def test_one_start_after_one_script(
     assert main(["check", "--print-sql", *arguments]) == 3
     script = capsys.readouterr().out
     assert said.endswith(f"\n\n{script}")
+    assert 'U&"of\\+00000Atwo \\\\ lines, a "" and \\+00001B"' in script
     assert "publish_generated_columns = stored" in script
     # The run itself refuses the same, and has made nothing.
     with pytest.raises(UnmetError) as refused:
@@ -135,6 +139,36 @@ def test_one_start_after_one_script(
     assert find_differences(shop.dsn, str(tmp_path), ["sales.t1", "public.root", "sales.hidden"]) == {}
     # The application writes as before, also to the tables that had no key.
     shop.execute("UPDATE public.root SET v = 'three'", "DELETE FROM sales.bare", "UPDATE public.generated SET a = 2")
+
+
+def test_mistakes_of_the_settings_are_told_before_anything_is_made(
+    db18: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db18.execute(
+        "CREATE TABLE orders (id int, twice int GENERATED ALWAYS AS (2 * id) STORED)",
+        "ALTER TABLE orders REPLICA IDENTITY FULL",
+        "INSERT INTO orders VALUES (1)",
+    )
+    config = tmp_path / "shop.yaml"
+    config.write_text("tables:\n  order:\n    history: true\n  orders:\n    masked:\n      twic: nulled\n")
+    lines = [
+        f"{config}:2: no table public.order is replicated, and it is not optional; did you mean orders?",
+        f"{config}:6: public.orders has no published column twic; did you mean twice?",
+    ]
+    arguments = ["--dsn", db18.dsn, "--to", str(tmp_path / "lake"), "--config", str(config)]
+    assert main(["check", *arguments]) == 3
+    assert capsys.readouterr().out.splitlines() == [f"[CONFIG_INVALID] {line}" for line in lines]
+    with pytest.raises(ConfigError) as refused:
+        replicate_once(db18, tmp_path / "lake", config=config)
+    assert str(refused.value).splitlines()[1:] == lines
+    of_database = "SELECT FROM pg_replication_slots WHERE database = current_database()"
+    assert db18.rows("SELECT FROM pg_publication") == db18.rows(of_database) == []
+    # A column that is sent only once the publication is made is there.
+    config.write_text("tables:\n  orders:\n    masked:\n      twice: nulled\n")
+    assert main(["check", *arguments]) == 0
+    replicate_once(db18, tmp_path / "lake", config=config)
+    rows = DeltaTable(tmp_path / "lake/public/orders").to_pyarrow_table().to_pylist()
+    assert rows == [{"id": 1, "twice": None}]
 
 
 def test_what_stays_out_is_left_out_of_the_script_line_by_line(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -11,16 +11,18 @@ import psycopg
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import query_description
-from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, query_plan
+from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, PublicationPlan, query_plan
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
+from logicalrep.pipeline.config.nodes import refuse
 from logicalrep.pipeline.requirements.requirements import Requirements, query_requirements
 from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.preflight.checks import check, ensure_slot
-from logicalrep.postgres.preflight.findings import Needs
+from logicalrep.postgres.preflight.findings import Finding, Needs
 from logicalrep.postgres.publications import query_foreign_rows
 from logicalrep.postgres.retries import Waiting, retry
 from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
@@ -29,6 +31,7 @@ from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.slots.positions import why_not_within_wal
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.snapshots import run_and_tell_waits
+from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
 _PATIENCE_FOR_LOCKS = "10s"
@@ -80,6 +83,7 @@ def _prepare_with(
         there = _find_slot(connection, identity, state)
         plan = query_plan(connection, identity.publication, settings)
         query_requirements(connection, plan, needs, is_first=not state.lsn).refuse_unmet()
+        refuse(_query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.adding)))
         published = ensure_publication(connection, identity.publication, settings)
         for warning in published.warnings:
             observer.on_warning(warning)
@@ -88,9 +92,8 @@ def _prepare_with(
             foreign = query_foreign_rows(connection, published.listed)
             if foreign is not None:
                 observer.on_warning(foreign)
-        settings.by_table.check(
-            published.tables, lambda name: query_description(connection, name, needs.publications, settings.of(name))
-        )
+        # Tables that could not be published are not replicated.
+        refuse(_query_mistakes(connection, plan, needs, settings, published.tables))
         if settings.failover and there is not None and not there.failover and server_major(connection) >= 17:
             keep_on_standbys(settings.connection, identity.slot)
         for warning in check(connection, replace(needs, makes_publications=False)):
@@ -135,10 +138,31 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
         with settings.connection.connect() as connection, _bound_lock_waits(connection):
             identity = _claim_identity(connection, settings, storage)
             _find_slot(connection, identity, state)
-            plan = query_plan(connection, identity.publication, settings)
-            return query_requirements(connection, plan, _needs(settings, identity), is_first=not state.lsn)
+            plan, needs = query_plan(connection, identity.publication, settings), _needs(settings, identity)
+            unmet = query_requirements(connection, plan, needs, is_first=not state.lsn)
+            mistakes = _query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.adding))
+            of_settings = (Finding("CONFIG_INVALID", mistake) for mistake in mistakes)
+            return replace(unmet, findings=(*unmet.findings, *of_settings))
 
     return retry(query, settings.patience)
+
+
+def _query_mistakes(
+    connection: Connection,
+    plan: PublicationPlan,
+    needs: Needs,
+    settings: ReplicateSettings,
+    tables: Collection[TableName],
+) -> list[str]:
+    """Return the mistakes of the settings by table, given the tables that are, or are to be, published."""
+    meant = [table for table in tables if plan.is_meant(table)]
+
+    def described(name: TableName) -> TableSpec | None:
+        return query_description(
+            connection, name, needs.publications, settings.of(name), sends_generated=plan.sends_generated
+        )
+
+    return settings.by_table.mistakes(meant, described)
 
 
 def _needs(settings: ReplicateSettings, identity: Identity) -> Needs:

@@ -191,6 +191,8 @@ def query_catalog_tables(
     oids: Collection[int],
     publications: tuple[str, ...],
     settings_of: Callable[[TableName], TableSettings],
+    *,
+    sends_generated: bool = False,
 ) -> dict[int, CatalogTable]:
     """Return tables by their OIDs, as they are, or as they were in the snapshot that the session holds.
 
@@ -199,6 +201,7 @@ def query_catalog_tables(
         oids: the tables' OIDs; those of which there is no table any more are left out.
         publications: the publications.
         settings_of: returns a table's settings.
+        sends_generated: whether a publication that is not there yet is to send stored generated columns.
     """
     major, names = server_major(connection), list(publications)
 
@@ -215,7 +218,7 @@ def query_catalog_tables(
     columns_written: dict[int, list[tuple[int, int]]] = {oid: [] for oid in oids}
     for oid, number, name, type_id, modifier, is_dropped, kind, writer in rows(_COLUMNS.format(generated), oids):
         listed = lists.get(oid)
-        is_stored = kind == "s" and any(with_generated for _, with_generated in published)
+        is_stored = kind == "s" and (sends_generated or any(with_generated for _, with_generated in published))
         if is_dropped:
             dropped[oid].add(number)
         elif number in listed if listed is not None else not kind or is_stored:
@@ -364,10 +367,18 @@ WHERE nspname = %s AND relname = %s
 
 
 def query_description(
-    connection: Connection, table: TableName, publications: tuple[str, ...], settings: TableSettings
+    connection: Connection,
+    table: TableName,
+    publications: tuple[str, ...],
+    settings: TableSettings,
+    *,
+    sends_generated: bool = False,
 ) -> TableSpec | None:
     """Return a table by its name under some settings, as `query_catalog_tables` does; None if there is none."""
     with one_state(connection):
         oid = query_scalar(connection, _OID, *table)
-        found = {} if oid is None else query_catalog_tables(connection, [oid], publications, lambda name: settings)
+        oids = [] if oid is None else [oid]
+        found = query_catalog_tables(
+            connection, oids, publications, lambda name: settings, sends_generated=sends_generated
+        )
     return found[oid].table if oid in found else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from logicalrep.pipeline.config.nodes import nearest, refuse
+from logicalrep.pipeline.config.nodes import nearest
 from logicalrep.pipeline.spec.table_settings import OwnKeyError, TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.transactions.table_names import TableName
@@ -47,14 +47,12 @@ class Config:
         """Return the settings that tables had before, whether or not all of them are still there."""
         return cls({name: Entry(str(name), each, is_optional=True) for name, each in settings.items()}, is_given=True)
 
-    def check(self, tables: Collection[TableName], described: Callable[[TableName], TableSpec | None]) -> None:
-        """Refuse tables and columns that are not there.
+    def mistakes(self, tables: Collection[TableName], described: Callable[[TableName], TableSpec | None]) -> list[str]:
+        """Return what names tables and columns that are not there, a line for each.
 
         Args:
             tables: the tables that are replicated.
             described: returns a table as it is under its settings.
-
-        Raises ConfigError with all of them.
         """
         names, mistakes = [table.name for table in tables], []
         for name, entry in self.entries.items():
@@ -77,4 +75,4 @@ class Config:
                     )
             if table.settings.key and table.key != table.settings.key:
                 mistakes.append(f"{entry.location}: {OwnKeyError.of(name, table.settings.key).description}")
-        refuse(mistakes)
+        return mistakes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from logicalrep.pipeline.catalog.publication_plan import PublicationPlan, adding
@@ -43,13 +44,31 @@ class Requirements:
             changes += [*_LOCKS, *statements, "COMMIT;"]
         changes += [RESTART] if RESTART in settings else []
         head = f"-- What role {self.role} lacks in database {self.database}, for a superuser to run there."
-        # A line break in a name must not end a comment.
-        return "".join(f"{visible(line)}\n" for line in (head, *changes)) if changes else ""
+        return "".join(f"{_in_one_line(line)}\n" for line in (head, *changes)) if changes else ""
 
     def refuse_unmet(self) -> None:
         """Raise UnmetError if a requirement is not met."""
         if self.findings:
             raise UnmetError(self.findings, self.script)
+
+
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")*)\"""")
+
+
+def _in_one_line(text: str) -> str:
+    """Return a statement, or a comment, without line breaks and other characters that are not seen.
+
+    In a statement such a name is written with escapes of SQL, and in a comment, which it must not end, with any.
+    """
+
+    def written(found: re.Match[str]) -> str:
+        name = found[1]
+        if name is None or visible(name) == name:
+            return found[0]
+        shown = (each if visible(each) == each else f"\\+{ord(each):06X}" for each in name.replace("\\", "\\\\"))
+        return f'U&"{"".join(shown)}"'
+
+    return visible(text if text.startswith("--") else _QUOTED.sub(written, text))
 
 
 class UnmetError(PreflightError):
