@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,7 +15,7 @@ import pyarrow as pa
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.storage.data_files import read_rows
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep.reader.conditions import Condition
 from logicalrep.reader.errors import ReadError
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
     import polars
     from pyspark.sql import DataFrame, SparkSession
+
+
+_AHEAD = 4
+"""The most files that are read at the same time: so many are in memory beside the rows that were passed on."""
 
 
 @dataclass(frozen=True)
@@ -146,17 +153,29 @@ class TableVersion:
         return stored
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        schema, names = self._stored.table.stored, self.schema.names
+        files = [file for file in self._stored.files.values() if all(each.may_hold(file) for each in self.where)]
+        pool = ThreadPoolExecutor(_AHEAD, thread_name_prefix="logicalrep-read")
+        try:
+            waiting = iter(files)
+            reading = deque(pool.submit(self._read, file) for file in islice(waiting, _AHEAD))
+            while reading:
+                rows = reading.popleft().result()
+                reading.extend(pool.submit(self._read, file) for file in islice(waiting, 1))
+                yield from rows.to_batches()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _read(self, file: DataFile) -> pa.Table:
+        """Return those rows of a file, and columns, that are wanted."""
+        names = self.schema.names
         needed = list(dict.fromkeys([*names, *(each.column for each in self.where)]))
-        for file in self._stored.files.values():
-            if all(each.may_hold(file) for each in self.where):
-                try:
-                    rows = read_rows(self.storage, self.folder, file, schema, needed)
-                except DamagedError as error:
-                    raise self._gone(error.description) from None
-                for each in self.where:
-                    rows = rows.filter(each.expression)
-                yield from rows.select(names).to_batches()
+        try:
+            rows = read_rows(self.storage, self.folder, file, self._stored.table.stored, needed)
+        except DamagedError as error:
+            raise self._gone(error.description) from None
+        for each in self.where:
+            rows = rows.filter(each.expression)
+        return rows.select(names)
 
     def _gone(self, reason: str) -> ReadError:
         return ReadError(

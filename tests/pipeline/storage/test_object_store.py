@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, unquote
 
 import pytest
@@ -13,12 +14,14 @@ pytest.importorskip("moto")
 
 from deltalake import DeltaTable
 
+import logicalrep
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta import delta_log, vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.spec.names import table_folder
+from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.storage.storage import DamagedError, InvalidDestinationError, Storage, StorageError
 from logicalrep.pipeline.upkeep import policy
 from logicalrep.pipeline.upkeep.merging import merge_next
@@ -255,6 +258,23 @@ def test_a_database_is_replicated_into_a_store_with_troubles(shop: Database, sto
     assert {verdict.result for verdict in verify(shop.settings, storage)} == {"equal"}
     for key in store.keys():  # noqa: SIM118
         assert b"the secret" not in store.client.get_object(Bucket="lake", Key=key)["Body"].read()
+
+
+def test_tables_of_a_store_are_read_by_name_as_of_a_time(
+    db18: Database, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_states, "EVERY", timedelta(microseconds=1))
+    db18.execute('CREATE TABLE "T 1" (id int PRIMARY KEY)', 'INSERT INTO "T 1" VALUES (1), (2)')
+    uri, options = "s3://lake/shop 1", store.options
+    replicate_once(db18, uri, storage_options=options, write_mode="merge-on-read")
+    before = datetime.now(UTC)
+    db18.execute('DELETE FROM "T 1" WHERE id = 1', 'INSERT INTO "T 1" VALUES (3)')
+    replicate_once(db18, uri, storage_options=options, write_mode="merge-on-read")
+    tables = logicalrep.at(uri, before, storage_options=options)
+    assert sorted(tables['"T 1"'].polars()["id"]) == [1, 2]
+    table = logicalrep.read(uri, '"T 1"', storage_options=options)
+    assert sorted(table.arrow()["id"].to_pylist()) == [2, 3]
+    assert options["aws_secret_access_key"] not in repr(tables)
 
 
 def test_a_store_without_tls_is_allowed_by_an_option_alone(monkeypatch: pytest.MonkeyPatch) -> None:
