@@ -22,6 +22,7 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
 from logicalrep.pipeline.spec.table_settings import TableSettings, WriteMode
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
@@ -66,18 +67,20 @@ def of_table(
     folder: Path, name: str, columns: dict[str, tuple[int, int]], rows: int, updates: tuple[int, ...]
 ) -> Iterator[dict[str, Any]]:
     """Measure random updates of a table with so many rows."""
-    for mode in _MODES:
-        storage = Storage(str(folder / f"{len(columns)}-{rows}-{mode}"))
+    for mode, is_indexed in ((mode, is_indexed) for mode in _MODES for is_indexed in (False, True)):
+        storage = Storage(str(folder / f"{len(columns)}-{rows}-{mode}-{is_indexed}"))
         stored = _table(storage, columns, rows, mode)
+        index = _index(stored, folder, rows) if is_indexed else None
         chance, lsn = np.random.default_rng(1), 1000
         for count in updates:
             costs = []
             for _ in range(_ROUNDS):
                 lsn += 1
-                costs.append(_cost(stored, _updates(columns, chance.choice(rows, count, replace=False), lsn), lsn))
+                ids = chance.choice(rows, count, replace=False)
+                costs.append(_cost(stored, _updates(columns, ids, lsn), lsn, index))
             written, read, processor, seconds = (statistics.median(each) for each in zip(*costs, strict=True))
             yield {
-                "measured": f"{count:,} random updates of {rows:,} rows x {name}, {mode}",
+                "measured": f"{count:,} random updates of {rows:,} rows x {name}, {mode}{', index' * is_indexed}",
                 "written, MB": round(written / 1e6, 3),
                 "read, MB": round(read / 1e6, 1),
                 "CPU-seconds": round(processor, 3),
@@ -85,10 +88,20 @@ def of_table(
             }
 
 
-def _cost(stored: StoredTable, changes: ChangeBatch, lsn: int) -> tuple[float, float, float, float]:
+def _index(stored: StoredTable, folder: Path, rows: int) -> TableIndex | None:
+    """Return the whole index of a table; None for a table that is too small to have one."""
+    index = KeyIndexes(stored.storage.uri, 50 * rows, print, folder / "indexes").of(stored)
+    while index is not None and index.is_behind(stored):
+        index.follow(stored)
+    return index
+
+
+def _cost(
+    stored: StoredTable, changes: ChangeBatch, lsn: int, index: TableIndex | None
+) -> tuple[float, float, float, float]:
     """Apply changes; return the bytes written and read, and the seconds of the processor and of the clock."""
     before, began = _usage(), time.monotonic()
-    apply(stored, [changes], Lsn(lsn), _APP, SequentialEngine())
+    apply(stored, [changes], Lsn(lsn), _APP, SequentialEngine(), index=index)
     took = time.monotonic() - began
     written, read, processor = (after - each for after, each in zip(_usage(), before, strict=True))
     while merge_next(stored, SequentialEngine()):

@@ -56,6 +56,8 @@ class History:
     changes: list[dict[str, Any]] = field(default_factory=list)
     lsn: int = 1000
     ordinal: int = 0
+    ids: int = 30
+    """The number of different ids."""
 
     def insert(self) -> None:
         row = self._row()
@@ -124,7 +126,7 @@ class History:
     def _row(self) -> Row:
         chance = self.chance
         return (
-            str(chance.randrange(30)),
+            str(chance.randrange(self.ids)),
             chance.choice(["a", "b:1", "", "ä"]),
             chance.choice([None, "1.5", "NaN", "-0", "Infinity", "1e-300"]),
             chance.choice([None, "", "x" * 50, f"big {chance.randrange(100)}"]),

@@ -41,11 +41,14 @@ _COMMAND = """
 import sys
 from logicalrep.cli.main import main
 from logicalrep.pipeline.apply import rewriting
+from logicalrep.pipeline.index import key_index, key_indexes
 from logicalrep.pipeline.load import load_counts
 
 load_counts.MOST_LOADS = 1_000_000
 # Rows are marked in small files too.
 rewriting.SMALL_TO_MARK = rewriting.MOST_MARKED = 1
+# So do small tables have indexes, of many files.
+key_indexes.LEAST_ROWS, key_index.RECENT = 0, 500
 sys.exit(main())
 """
 
@@ -60,6 +63,9 @@ class Command:
         of_connect = {"SPARK_REMOTE": "local[2,4]", "SPARK_TESTING": "1", "PYSPARK_PYTHON": sys.executable}
         self._environment = os.environ | (of_connect if engine == "connect" else {})
         self._arguments += ["--dsn", db.dsn, "--to", str(storage)]
+        if mode == "merge-on-read":
+            self._arguments += ["--index-size", "200"]
+        self._environment |= {"XDG_CACHE_HOME": str(storage.parent / "cache")}
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -176,6 +182,7 @@ def test_kills_lose_nothing_and_double_nothing(major: int, engine: str, mode: Wr
         _kill_server(db, engine, mode, range(KILLS), tmp_path)
     logs = [path.read_text() for path in tmp_path.rglob("large/_delta_log/*.json")]
     assert any('"deletionVector"' in each for each in logs) == (mode == "merge-on-read")
+    assert any(tmp_path.rglob("*.run")) == (mode == "merge-on-read")
 
 
 def _kill_server(db: Database, engine: str, mode: WriteMode, kills: range, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ WRONG: dict[str, list[Any]] = {
     "engine": ["cluster"],
     "load_sessions": [0, 1.5, -1, "many"],
     "load_rate": [-0.1],
+    "index_size": [-1.0, "much"],
     "listen": ["host:port", 99999],
 }
 

@@ -149,6 +149,13 @@ class ReplicateOptions:
         default="no bound",
         metavar="MB",
     )
+    index_size: float | None = option(
+        kinds.amount(None, "megabytes"),
+        "The most megabytes of this machine's disk for indexes of keys, by which a batch finds the rows that it "
+        "changes without reading the keys of the whole table: 33 for a million rows.",
+        default="no indexes",
+        metavar="MB",
+    )
     engine: Literal["spark", "local"] = option(
         kinds.choice("spark", "local"),
         "Where the work runs: on Spark, also of a cluster, or without Spark and Java in processes of this machine.",

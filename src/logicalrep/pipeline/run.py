@@ -26,6 +26,7 @@ from logicalrep.pipeline.engines.start import refuse_missing, start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import Loading
 from logicalrep.pipeline.load.renewal import Renewal
@@ -191,6 +192,8 @@ def follow(
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if settings.listen is not None:
             stack.enter_context(observed.sampling(catalog.query_slot))
+        indexes = KeyIndexes(storage.uri, int((settings.index_size or 0) * 1e6), observer.on_warning)
+        stack.callback(indexes.close)
         context = RunContext(
             settings=settings,
             storage=storage,
@@ -198,6 +201,7 @@ def follow(
             identity=identity,
             observer=observer,
             engine=TimedEngine(engine, observed.engine_time),
+            indexes=indexes,
             patience=Patience(observer, stop, catalog.describe_retained),
             stop=stop,
         )

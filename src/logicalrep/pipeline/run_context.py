@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import TableFormat
+from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.patience import Patience
@@ -27,6 +28,8 @@ class RunContext:
     """The destination's slot and publication, and its server."""
     observer: Observer
     engine: Engine
+    indexes: KeyIndexes
+    """The indexes of the tables' keys."""
     patience: Patience
     """Repeats what the destination refuses."""
     stop: threading.Event

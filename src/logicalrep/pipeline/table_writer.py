@@ -65,6 +65,7 @@ class TableWriter:
         self._system = context.identity.system_identifier
         self._keep_hours = context.settings.keep
         self._engine = context.engine
+        self._indexes = context.indexes
         self._catalog = catalog
         self._patience, self._observer = context.patience, context.observer
         self.timeline = 0
@@ -149,6 +150,14 @@ class TableWriter:
         """Commit a merge that is done; return False if it was for nothing."""
         return self._run(merge.stored, merge.put)
 
+    def follow_by_index(self, stored: StoredTable) -> bool:
+        """Have the index of a stored table's keys go on with files that it lacks; return whether it lacked some."""
+        index = self._indexes.of(stored)
+        if index is None or not index.is_behind(stored):
+            return False
+        index.follow(stored)
+        return True
+
     def write_stopped(self, table: Table) -> None:
         """Write into a table's properties why it is stopped."""
         if table.stored is not None and table.application is not None:
@@ -215,10 +224,12 @@ class TableWriter:
         stored, application = table.stored, table.application
         for companion in table.companions.values():
             of_companion = partial(apply_companion, companion, changes, upto, application, self._engine)
-            self._run(companion, partial(of_companion, may_lack_rows=may_lack_rows))
+            index = self._indexes.of(companion)
+            self._run(companion, partial(of_companion, may_lack_rows=may_lack_rows, index=index))
         unfit: Counter[str] = Counter()
         of_table = partial(apply, stored, changes, upto, application, self._engine, unfit=unfit)
-        self._run(stored, partial(of_table, may_lack_rows=may_lack_rows))
+        index = self._indexes.of(stored)
+        self._run(stored, partial(of_table, may_lack_rows=may_lack_rows, index=index))
         self._count_unfit(table, unfit)
 
     def _count_unfit(self, table: Table, unfit: Mapping[str, int]) -> None:

@@ -286,6 +286,8 @@ class TableManager:
             if (stored.is_upkeep_urgent if is_busy else stored.is_upkeep_due)(self._settings.keep):
                 self._maintain(table, stored)
                 return
+            if not is_busy and self._writer.follow_by_index(stored):
+                return
 
     def _put_merge(self, *, wait: bool = False) -> None:
         """Commit a merge that is done; a table whose batches leave none in place is merged at once."""

@@ -28,6 +28,7 @@ from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History, Row, table
+from tests.pipeline.index.small_indexes import index_small_tables, small_indexes
 from tests.pipeline.reading import read_delta
 
 APP = "logicalrep/1/1/x"
@@ -97,6 +98,8 @@ def test_random_histories(
     tmp_path: Path, key: tuple[str, ...] | None, seed: int, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark_in_small_files(monkeypatch)
+    index_small_tables(monkeypatch)
+    indexes = small_indexes(tmp_path / "indexes")
     chance = random.Random(seed)
     storage = Storage(str(tmp_path))
     log = new_log(storage, key, mode=mode)
@@ -110,7 +113,14 @@ def test_random_histories(
         # A batch may begin with what the table has already, cut somewhere else.
         again = [batch for batches in kept[-chance.randrange(1, 4) :] for batch in batches]
         assert log.table.columns
-        apply(log, again, Lsn(history.lsn - 1), APP, PicklingTasks())
+        index = indexes.of(log) if seed % 2 else None
+        assert (index is not None) == (seed % 2 == 1 and key is not None)
+        # Some commits are not in the index, as after a kill.
+        is_killed = chance.random() < 0.2
+        apply(log, again, Lsn(history.lsn - 1), APP, PicklingTasks(), index=None if is_killed else index)
+        if is_killed:
+            indexes.close()
+            indexes = small_indexes(tmp_path / "indexes")
         if chance.random() < 0.3:
             reopened = DeltaLog.open(storage, "public/t")
             assert reopened is not None

@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.load.copying import limit_rate
 from logicalrep.pipeline.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.pipeline.run import replicate_with
@@ -71,6 +72,7 @@ def loading(
 ) -> Loading:  # fmt: skip
     observer, stop = observer or Observer(), stop or threading.Event()
     context = RunContext(
+        indexes=KeyIndexes("", 0, pytest.fail),
         settings=ReplicateSettings(dsn=ConnectionSettings(dsn or db.dsn), to=str(storage), **options),
         storage=Storage(str(storage), {}),
         tables=table_format(Storage(str(storage), {})),

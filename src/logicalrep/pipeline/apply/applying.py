@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -24,6 +24,8 @@ from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, r
 from logicalrep.pipeline.engines.engine import LITTLE, MOST_SENT, Engine, Here, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, OtherShape
 from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.index.key_index import Rows
+from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.spec.forms import END, Form
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
@@ -37,6 +39,8 @@ BYTES_OF_A_PART = 32 << 20
 """About the bytes of files that each of several tasks rewrites."""
 MORE_OF_MARKED = 8
 """So many bytes of files are one byte's work where few of the rows go, and are marked: little of a file is read."""
+_PAGE = 64 << 10
+"""About the bytes that are read for a row that an index has found."""
 MOST_BYTES = 48 << 20
 """The most bytes of changes that a task reduces at once, unless one row has more."""
 SMALL_FILE = 2 << 20
@@ -52,6 +56,7 @@ def apply(
     *,
     may_lack_rows: bool = False,
     unfit: Counter[str] | None = None,
+    index: TableIndex | None = None,
 ) -> bool:
     """Apply changes to a table in one commit; return False, without a commit, if the table has them all.
 
@@ -64,6 +69,7 @@ def apply(
         may_lack_rows: whether rows that are updated or deleted may be missing, with what becomes of them: those of
             partitions that are put in later.
         unfit: counts the values that their column's type cannot hold, by the names of columns, once they are committed.
+        index: the index of the table's keys; None if it has none.
 
     Raises:
         OtherShape: the changes have other columns, or another replica identity.
@@ -79,11 +85,15 @@ def apply(
     refuse_unreadable(later)
     if not later:
         return False
+    if may_lack_rows:
+        # It would not be noticed if the index lacked one.
+        index = None
     files, counts = dict(stored.files), Counter[str]()
     for part in _apart(in_parts(later, MOST_BYTES), stored.table.form):
         # A part finds the files of those before it, which are in no version of the table.
-        task = ApplyTask(stored.storage, stored.folder, stored.table, tuple(files.values()), part, may_lack_rows)
-        done = _apply_part(task, engine)
+        table, there = (stored.storage, stored.folder, stored.table), tuple(files.values())
+        task = ApplyTask(*table, there, part, may_lack_rows, has_index=index is not None)
+        done = _apply_part(task, engine, index)
         counts.update(done.unfit)
         before, gone = files, {file.path for file in done.removed}
         files = {path: file for path, file in before.items() if path not in gone}
@@ -95,6 +105,8 @@ def apply(
     stored.commit(added, removed, application, upto)
     if unfit is not None:
         unfit.update(counts)
+    if index is not None:
+        index.follow(stored)
     return True
 
 
@@ -130,11 +142,22 @@ def _apart(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[Chan
             yield others
 
 
-def _apply_part(work: ApplyTask, engine: Engine) -> Rewritten:
+def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None) -> Rewritten:
     if work.table.form in END and work.changes[0].ops[0] == TRUNCATE:
         return _end_all_rows(work, engine)
     done = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))
-    return _rewrite_in_parts(work, done, engine) if isinstance(done, Reduced) else done
+    if not isinstance(done, Reduced):
+        return done
+    if index is not None:
+        found = index.find(work.table, _candidates(work, done), done.gone)
+        rewritten = _rewrite_in_parts(work, done, engine, found)
+        if not found or rewritten.found == done.expected:
+            return _checked(work, done, rewritten)
+        index.doubt()
+        for file in rewritten.added:
+            if file.path not in {each.path for each in work.files}:
+                work.storage.delete(below(work.folder, file.path))
+    return _checked(work, done, _rewrite_in_parts(work, done, engine, {}))
 
 
 def _end_all_rows(work: ApplyTask, engine: Engine) -> Rewritten:
@@ -157,6 +180,8 @@ class ApplyTask:
     files: Sequence[DataFile]
     changes: Sequence[ChangeBatch]
     may_lack_rows: bool
+    has_index: bool = False
+    """Whether the rows that are gone are to be found by an index, once the changes are reduced."""
 
 
 def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
@@ -170,17 +195,19 @@ def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
     except SchemaMismatchError as error:
         raise OtherShape(error.description) from None
     files = _candidates(work, effect)
-    is_much = _work_on(work, effect, files) > BYTES_OF_A_TASK
-    if is_much and work.table.key is not None and not effect.replaces_all:
+    is_for_others = bool(files) if work.has_index else _work_on(work, effect, files, {}) > BYTES_OF_A_TASK
+    if is_for_others and work.table.key is not None and not effect.replaces_all:
         return effect
-    return _checked(work, effect, [rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True))])
+    return _checked(work, effect, rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True)))
 
 
-def _work_on(work: ApplyTask, effect: Reduced, files: Sequence[DataFile]) -> int:
+def _work_on(work: ApplyTask, effect: Reduced, files: Sequence[DataFile], found: Mapping[str, Rows]) -> int:
     """Return the bytes of files to be rewritten that are as much work as what is done to these."""
-    size, rows = sum(file.size for file in files), sum(file.rows for file in work.files)
-    is_little = work.table.marks_rows and rewriting.MOST_MARKED * len(effect.gone) < rows
-    return size // MORE_OF_MARKED if is_little else size
+    rows = sum(file.rows for file in work.files)
+    if not work.table.marks_rows or rewriting.MOST_MARKED * len(effect.gone) >= rows:
+        return sum(file.size for file in files)
+    parts = {path: _PAGE * len(some) for path, some in found.items()}
+    return sum(min(file.size // MORE_OF_MARKED, parts.get(file.path, file.size)) for file in files)
 
 
 def _change_files(work: ApplyTask) -> list[DataFile]:
@@ -193,24 +220,35 @@ def _change_files(work: ApplyTask) -> list[DataFile]:
     return write_rows(work.storage, work.folder, stored, pa.Table.from_batches(batches, stored))
 
 
-def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine) -> Rewritten:
-    """Rewrite many files in tasks, each with a part of about the same size."""
-    files = sorted(_candidates(work, effect), key=lambda file: -file.size)
-    size = _work_on(work, effect, files)
+def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, found: Mapping[str, Rows]) -> Rewritten:
+    """Rewrite files in tasks, each with a part of about the same size; of some files it is known which rows may go."""
+    files = [file for file in _candidates(work, effect) if len(found.get(file.path, "unknown"))]
+    files.sort(key=lambda file: -file.size)
+    size = _work_on(work, effect, files, found)
+    if size <= BYTES_OF_A_TASK:
+        item = _rewriting(work, effect, Here(effect), files, files, writes_new=True, found=found)
+        return _together(engine.run(rewrite, [item], size))
     count = -(-size // BYTES_OF_A_PART)
     parts = [files[number::count] for number in range(count)]
     # Large rows stay in this process.
     runner = SequentialEngine() if effect.rows.nbytes > MOST_SENT else engine
     with runner.share(effect) as shared:
         items = [
-            _rewriting(work, effect, shared, part, files, writes_new=not number) for number, part in enumerate(parts)
+            _rewriting(work, effect, shared, part, files, writes_new=not number, found=found)
+            for number, part in enumerate(parts)
         ]
         done = runner.run(rewrite, items, size)
     rows = [each.rows for each in done if each.rows is not None]
     if rows:
         together = write_versions(work.storage, work.folder, work.table, pa.concat_tables(rows))
         done = [*done, Rewritten(together, [], 0)]
-    return _checked(work, effect, done)
+    return _together(done)
+
+
+def _together(parts: Sequence[Rewritten]) -> Rewritten:
+    """Return what several tasks have done as one."""
+    added, removed = [file for part in parts for file in part.added], [file for part in parts for file in part.removed]
+    return Rewritten(added, removed, sum(part.found for part in parts))
 
 
 def _rewriting(
@@ -221,6 +259,7 @@ def _rewriting(
     of_all: Sequence[DataFile],
     *,
     writes_new: bool,
+    found: Mapping[str, Rows] = {},
 ) -> Rewriting:
     grown, marks = None, work.table.marks_rows
     if writes_new and not effect.replaces_all:
@@ -235,20 +274,18 @@ def _rewriting(
         if grown is not None and grown not in files:
             files = [*files, grown]
     returns_rows = marks and len(files) < len(of_all)
-    return Rewriting(work.storage, work.folder, work.table, files, shared, writes_new, grown, returns_rows)
+    some = {file.path: found[file.path] for file in files if file.path in found}
+    return Rewriting(work.storage, work.folder, work.table, files, shared, writes_new, grown, returns_rows, some)
 
 
-def _checked(work: ApplyTask, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:
-    found, expected = sum(part.found for part in parts), effect.expected
-    if found != expected and not work.may_lack_rows:
+def _checked(work: ApplyTask, effect: Reduced, done: Rewritten) -> Rewritten:
+    expected = effect.expected
+    if done.found != expected and not work.may_lack_rows:
         raise MissingRows(
-            f"{expected - found} of {expected} rows that were updated or deleted are not in the table of "
+            f"{expected - done.found} of {expected} rows that were updated or deleted are not in the table of "
             f"{work.table.relation}"
         )
-    removed = [file for part in parts for file in part.removed]
-    if effect.replaces_all:
-        removed = list(work.files)
-    return Rewritten([file for part in parts for file in part.added], removed, found, unfit=effect.unfit)
+    return replace(done, removed=list(work.files) if effect.replaces_all else done.removed, unfit=effect.unfit)
 
 
 def _candidates(work: ApplyTask, effect: Reduced) -> list[DataFile]:

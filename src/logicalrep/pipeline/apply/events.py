@@ -15,7 +15,7 @@ from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
 from logicalrep.arrow.changes.typed_values import TextReader
 from logicalrep.arrow.table.columns import RowReader, Rows
 from logicalrep.arrow.table.rows import SchemaMismatchError
-from logicalrep.pipeline.apply.keys import row_keys
+from logicalrep.pipeline.spec.row_keys import row_keys
 from logicalrep.pipeline.spec.table_settings import KeyNotSentError
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.spec.written_values import unfit_counts, written_values

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logicalrep.pipeline.apply.ending import Ending, are_there, changed_files
-from logicalrep.pipeline.apply.keys import row_keys
 from logicalrep.pipeline.apply.reduction import Reduced
 from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.spec.forms import END
+from logicalrep.pipeline.spec.row_keys import row_keys
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
@@ -44,6 +44,8 @@ class Rewriting:
     """A small file that takes in the new rows, so that there are not ever more small files."""
     returns_rows: bool = False
     """Whether rows that are in no file yet may be returned, so that those of several tasks get one file."""
+    found: Mapping[str, _Ints] = field(default_factory=dict)
+    """The rows of some files that may be gone, by their numbers in the file, in order; all rows of others may be."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,11 @@ def rewrite(work: Rewriting) -> Rewritten:
     # Rows that replace marked ones come into the file that takes in new rows.
     for file in sorted(work.files, key=lambda file: file == work.grown):
         with open_data_file(work.storage, work.folder, file) as there:
-            keys = row_keys(table, there.read(stored, table.key_names))
+            some = there.only(work.found[file.path]) if file.path in work.found else there
+            keys = row_keys(table, some.read(stored, table.key_names))
             of_gone = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
             if table.form in END and (of_gone >= 0).any():
-                is_there = are_there(there.read(stored, [END[table.form]]), table.form)
+                is_there = are_there(some.read(stored, [END[table.form]]), table.form)
                 of_gone[is_there == reduced.is_marked[of_gone] if reduced.are_marked else ~is_there] = -1
             hits, numbers = hits_of(of_gone, ends, left)
             is_grown = file == work.grown and new.num_rows > 0
@@ -95,9 +98,11 @@ def rewrite(work: Rewriting) -> Rewritten:
             order = np.argsort(replacing)
             bases, replacing = np.repeat(hits, counts)[order], replacing[order]
             is_marked = not is_grown and _is_to_be_marked(table, file, len(hits))
-            wanted = stored.names if not is_marked else _holes(reduced, replacing)
-            rows = there.read(stored, wanted)
-            numbers_gone = there.numbers_without(hits) if is_marked else None
+            if is_marked:
+                rows, numbers_gone = some.read(stored, _holes(reduced, replacing)), some.numbers_without(hits)
+            else:
+                rows, numbers_gone = there.read(stored, stored.names), None
+                hits, bases = (np.searchsorted(there.numbers, some.numbers[each]) for each in (hits, bases))
         replacements = [_replacements(reduced, rows, bases, replacing)] if len(replacing) else []
         removed.append(file)
         if numbers_gone is not None:

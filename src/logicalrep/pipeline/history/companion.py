@@ -18,6 +18,7 @@ from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
+from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.spec.forms import CompanionDamagedError
 from logicalrep.pipeline.spec.names import companion_folder
@@ -66,10 +67,11 @@ def apply_companion(
     engine: Engine,
     *,
     may_lack_rows: bool = False,
+    index: TableIndex | None = None,
 ) -> None:
     """Apply changes of a table to a companion table of it. Arguments and errors are those of `apply`."""
     try:
-        apply(stored, changes, upto, app, engine, may_lack_rows=may_lack_rows)
+        apply(stored, changes, upto, app, engine, may_lack_rows=may_lack_rows, index=index)
     except DamagedError as error:
         raise damaged(stored.folder, error) from None
 

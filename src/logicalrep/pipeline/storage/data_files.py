@@ -107,14 +107,23 @@ class OpenedFile:
         ...     rows.read(schema, ["id"])
     """
 
-    def __init__(self, file: pq.ParquetFile, deleted: NDArray[np.uint64]) -> None:
-        """Take the open file, and the numbers of its rows that are there no more."""
+    def __init__(
+        self, file: pq.ParquetFile, deleted: NDArray[np.uint64], some: NDArray[np.int64] | None = None
+    ) -> None:
+        """Take the open file, the numbers of its rows that are there no more, and of the only ones to be read."""
         self._file = file
         self._deleted = deleted
+        self._some = some
+
+    def only(self, some: NDArray[np.int64]) -> OpenedFile:
+        """Return the same file with only those of some rows that are there, by their numbers in the file, in order."""
+        return OpenedFile(self._file, self._deleted, some)
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The numbers in the file of the rows that are there."""
+        if self._some is not None:
+            return np.setdiff1d(self._some, self._deleted.astype(np.int64), assume_unique=True)
         is_there = np.ones(int(self._file.metadata.num_rows), bool)
         is_there[self._deleted] = False
         return np.flatnonzero(is_there)
@@ -132,7 +141,7 @@ class OpenedFile:
         """Return columns, in the types of the table's schema; NULL in one that the file does not have."""
         there = set(self._file.schema_arrow.names).intersection(columns)
         table = self._file.read(columns=[name for name in columns if name in there])
-        if len(self._deleted):
+        if len(self._deleted) or self._some is not None:
             table = table.take(pa.array(self.numbers))
         fields = [schema.field(name) for name in columns]
         return pa.table(

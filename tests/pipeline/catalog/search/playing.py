@@ -39,6 +39,7 @@ from tests.pipeline.catalog.search.subjects import Statement
 from tests.pipeline.catalog.search.subjects_masks import stops
 from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
 from tests.pipeline.comparison import query_rows
+from tests.pipeline.index.small_indexes import index_small_tables
 from tests.pipeline.test_replicate import replicate_once, settings
 from tests.postgres.servers import Database, create_database
 from tests.waiting import eventually
@@ -70,6 +71,8 @@ class Schedule:
     settings: TableSettings = field(default_factory=TableSettings)
     changes_publication: bool = False
     """Whether a statement changes the whole publication, so that all tables are loaded again."""
+    has_index: bool = False
+    """Whether the rows that change are found by indexes of the tables' keys."""
     is_ours: bool = False
     """Whether `replicate` makes the publication and keeps it complete; else it is the user's."""
 
@@ -120,6 +123,8 @@ def play(histories: Sequence[History], schedule: Schedule, folder: Path, *, majo
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(load_counts, "MOST_LOADS", 1_000_000)
         patch.setenv("LOGICALREP_MASK_KEY", MASK_KEY)
+        patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
+        index_small_tables(patch)
         players = [
             stack.enter_context(psycopg.connect(database.dsn, autocommit=True, options=_OPTIONS)) for _ in range(2)
         ]
@@ -147,6 +152,7 @@ class _Play:
             "publication": "p",
             "table_settings": schedule.settings,
             "config": {"tables": masks},
+            "index_size": 100.0 if schedule.has_index else None,
         }
         self._settings = settings(database, folder, **self._options)
         self._by_name = {each.name: each for each in histories}

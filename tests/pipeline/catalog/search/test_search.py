@@ -35,6 +35,7 @@ def schedule(seed: int, phases: int = 3) -> Schedule:
         phases,
         settings=[TableSettings(), KEPT, TableSettings(write_mode="merge-on-read"), TEXTS][seed % 4],
         changes_publication=seed % 8 == 3,
+        has_index=seed % 8 in (1, 2, 4, 7),
         is_ours=seed % 8 in (4, 5),
         # A publication that leaves changes out ends the command.
         kinds=DOWN if seed % 8 == 3 else Schedule.kinds,

@@ -1,0 +1,68 @@
+"""64-bit hashes of keys, in numpy: equal keys have equal ones, and each of whole numbers has its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Hashes = NDArray[np.uint64]
+
+FORM = 1
+"""The number of this form of hashes; indexes of another one are made anew."""
+_FIRST, _SECOND, _STEP = (np.uint64(each) for each in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15))
+_WORD = 8
+
+
+def hashes_of(keys: pa.Array) -> Hashes:
+    """Return the hash of each key, spread evenly over all 64-bit numbers; of null any.
+
+    Args:
+        keys: integers, dates, texts or bytes, as `row_keys` returns them.
+
+    Example:
+        >>> len(set(hashes_of(pa.array([1, 2, 3])).tolist()))
+        3
+    """
+    type_ = keys.type
+    if pa.types.is_integer(type_) or pa.types.is_date(type_):
+        numbers = keys.cast(pa.int32()) if pa.types.is_date32(type_) else keys
+        if numbers.null_count:
+            numbers = pc.fill_null(numbers, 0)
+        return _mixed(numbers.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64) + _STEP)
+    return _of_bytes(keys.cast(pa.large_binary()))
+
+
+def _mixed(numbers: Hashes) -> Hashes:
+    """Return other numbers in which each bit depends on all; different ones for different ones (splitmix64's end)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
+    return numbers ^ (numbers >> np.uint64(31))
+
+
+def _of_bytes(keys: pa.Array) -> Hashes:
+    """Mix the words of each key one after another; its last one is filled with zeros, and its length goes first."""
+    if not len(keys):
+        return np.zeros(0, np.uint64)
+    _, offsets, data = keys.buffers()
+    ends = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys) + 1]
+    starts, lengths = ends[:-1], np.diff(ends)
+    found = _mixed(lengths.astype(np.uint64) + _STEP)
+    # Zeros behind the last key, so that a word can be read at each place.
+    size = int(ends[-1])
+    padded = np.zeros(size + _WORD, np.uint8)
+    if data is not None:
+        padded[:size] = np.frombuffer(data, np.uint8, size)
+    words = np.ndarray((size + 1,), "<u8", padded, strides=(1,))
+    left = np.flatnonzero(lengths > 0)
+    at = 0
+    while len(left):
+        word, rest = words[starts[left] + at], lengths[left] - at
+        is_last = rest < _WORD
+        shift = (_WORD * (_WORD - rest[is_last])).astype(np.uint64)
+        word[is_last] = (word[is_last] << shift) >> shift
+        found[left] = _mixed((found[left] ^ word) + _STEP)
+        at += _WORD
+        left = left[rest > _WORD]
+    return found

@@ -1,0 +1,258 @@
+"""The index of a table's keys: which rows of which data files have a key.
+
+Data files never change, and no two have the same name. So the index is one of files, and of all of their rows: which
+files a table has, and which of their rows are there, is asked of the table alone. What the table has in files that the
+index does not have, such as those of the commits before a kill, is read as without an index, and indexed then.
+
+Recent entries are in memory, as the table has what they are made of. Once they are many they become a run, and runs of
+about the same size one: each row is written again a few times at most, and a lookup asks few runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+import zlib
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.pipeline.index import hashes
+from logicalrep.pipeline.index.hashes import Hashes, hashes_of
+from logicalrep.pipeline.index.runs import (
+    Entries,
+    IndexDamagedError,
+    InMemory,
+    Run,
+    found_in,
+    in_order,
+    merged,
+    nothing,
+    size_of,
+    write_run,
+)
+from logicalrep.pipeline.spec.row_keys import row_keys
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows
+from logicalrep.pipeline.storage.storage import Storage
+
+Rows = NDArray[np.int64]
+"""Numbers of rows in a data file."""
+
+RECENT = 1 << 16
+"""The most entries in memory, which become a run then."""
+_MUCH_LARGER = 2
+"""A run stays apart from the later ones if it is so many times larger than all of these."""
+_ROW = np.uint64(0xFFFFFFFF)
+_FILE = np.uint64(32)
+_FORM = 1
+
+
+class IndexTooLargeError(Exception):
+    """An index for which there is not enough room."""
+
+
+class KeyIndex:
+    """The index of one table's keys. One thread at a time uses it.
+
+    Example:
+        >>> index = KeyIndex.open(folder, take_room=lambda nbytes: None)
+        >>> index.add(storage, "public/orders", table, file)
+        >>> index.find([file], pa.array([17]))
+        {'part-1.parquet': array([16])}
+    """
+
+    def __init__(self, folder: Path, take_room: Callable[[int], None]) -> None:
+        """Take the folder, and what is told of bytes that are written and, negative, removed.
+
+        It raises IndexTooLargeError where there is no room for them.
+        """
+        self._folder, self._take_room = folder, take_room
+        self._of: list[list[str]] = []
+        self._files: dict[str, tuple[int, int, int]] = {}
+        self._next = 0
+        self._runs: list[Run] = []
+        self._recent = nothing()
+
+    @classmethod
+    def open(cls, folder: Path, take_room: Callable[[int], None]) -> KeyIndex:
+        """Open the index of a folder; an empty one if there is none, or if it is damaged.
+
+        Raises OSError if the folder cannot be read or written.
+        """
+        index = cls(folder, take_room)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            index._load()
+        except IndexDamagedError:
+            index.clear()
+        except OSError:
+            index.close()
+            take_room(-index.size)
+            raise
+        known = {"index.json", *(run.path.name for run in index._runs)}
+        for path in folder.iterdir():
+            # A file of a process that was killed before it was named.
+            if path.name not in known:
+                path.unlink(missing_ok=True)
+        return index
+
+    def close(self) -> None:
+        """Close its files; recent entries are made again when it is opened."""
+        for run in self._runs:
+            run.close()
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        (self._folder / "index.json").unlink(missing_ok=True)
+        for run in self._runs:
+            run.delete()
+            self._take_room(-run.size)
+        self._files, self._runs, self._recent = {}, [], nothing()
+
+    @property
+    def rows(self) -> int:
+        """The number of its entries, also of files that went."""
+        return len(self._recent) + sum(run.count for run in self._runs)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(run.size for run in self._runs)
+
+    def is_of(self, table: TableSpec) -> bool:
+        """Return whether it is one of the key that a table has."""
+        return self._of == _key(table)
+
+    def keep(self, table: TableSpec, files: Collection[DataFile]) -> None:
+        """Forget files that a table does not have any more, and everything if its key is another one.
+
+        Raises:
+            IndexTooLargeError: there is no room to leave out what went.
+            IndexDamagedError: it has to be made anew.
+            OSError: it cannot be read or written.
+        """
+        if not self.is_of(table):
+            self.clear()
+            self._of = _key(table)
+        there = {file.path for file in files}
+        self._files = {path: known for path, known in self._files.items() if path in there}
+        if self.rows > 2 * sum(rows for _, _, rows in self._files.values()) + RECENT:
+            self._write(self._runs)
+
+    def has(self, file: DataFile) -> bool:
+        """Return whether it has the rows of a file."""
+        return self._files.get(file.path, (0, 0, 0))[1:] == (file.size, file.rows)
+
+    def add(self, storage: Storage, folder: str, table: TableSpec, file: DataFile) -> None:
+        """Add all rows of a table's file, whether they are there or not.
+
+        Raises:
+            IndexTooLargeError: there is no room for it.
+            IndexDamagedError: it has to be made anew.
+            OSError: it cannot be read or written.
+            DamagedError: the file is not there, or is damaged.
+            StorageError: the file cannot be read.
+        """
+        keys = row_keys(table, read_rows(storage, folder, replace(file, vector=None), table.stored, table.key_names))
+        if len(keys) != file.rows:
+            raise IndexDamagedError(f"{file.path} does not have as many rows as its table says")
+        locations = (np.uint64(self._next) << _FILE) + np.arange(len(keys), dtype=np.uint64)
+        self._recent = in_order(np.concatenate((self._recent, np.column_stack((hashes_of(keys), locations)))))
+        self._files[file.path] = (self._next, file.size, file.rows)
+        self._next += 1
+        if len(self._recent) >= RECENT:
+            count, later = 0, len(self._recent)
+            while count < len(self._runs) and self._runs[-1 - count].count <= _MUCH_LARGER * later:
+                count += 1
+                later += self._runs[-count].count
+            self._write(self._runs[len(self._runs) - count :])
+
+    def find(self, files: Collection[DataFile], keys: pa.Array) -> dict[str, Rows]:
+        """Return, for each of some files that it has, the rows that may have one of some keys, in order.
+
+        Only some of these rows have one of the keys: different keys may have the same hash. No others have.
+
+        Raises IndexDamagedError, OSError.
+        """
+        sought: Hashes = np.unique(hashes_of(keys))
+        found = np.concatenate([found_in(self._recent, sought), *(run.find(sought) for run in self._runs)])
+        locations = np.sort(found[:, 1])
+        numbers = locations >> _FILE
+        rows = (locations & _ROW).astype(np.int64)
+        by_file: dict[str, Rows] = {}
+        for file in files:
+            if self.has(file):
+                bounds = np.array([self._files[file.path][0], self._files[file.path][0] + 1], np.uint64)
+                first, end = np.searchsorted(numbers, bounds)
+                by_file[file.path] = rows[first:end]
+        return by_file
+
+    def _write(self, before: list[Run]) -> None:
+        """Write the recent entries and those of the last runs as one run, without those of files that went."""
+        stay = self._runs[: len(self._runs) - len(before)]
+        there = np.unique(np.array([number for number, _, _ in self._files.values()], np.uint64))
+
+        def is_wanted(entries: Entries) -> NDArray[np.bool_]:
+            return np.isin(entries[:, 1] >> _FILE, there)
+
+        parts: list[Run | InMemory] = [*before, InMemory(self._recent)]
+        most = size_of(sum(part.count for part in parts))
+        self._take_room(most)
+        path = self._folder / f"{uuid.uuid4().hex}.run"
+        try:
+            written = write_run(path, merged(parts, is_wanted))
+        except BaseException:
+            path.unlink(missing_ok=True)
+            self._take_room(-most)
+            raise
+        self._take_room(written.size - most)
+        self._runs, self._recent = [*stay, written], nothing()
+        self._save()
+        for run in before:
+            run.delete()
+            self._take_room(-run.size)
+
+    def _save(self) -> None:
+        """Name the runs, and the files that they are of, in place of those before."""
+        content = {
+            "format": _FORM,
+            "hashes": hashes.FORM,
+            "key": self._of,
+            "next": self._next,
+            "files": self._files,
+            "runs": [[run.path.name, run.count, run.tail_sum] for run in self._runs],
+        }
+        text = json.dumps(content).encode()
+        temporary = self._folder / f"{uuid.uuid4().hex}.new"
+        temporary.write_bytes(b"%08x\n" % zlib.crc32(text) + text)
+        os.replace(temporary, self._folder / "index.json")
+
+    def _load(self) -> None:
+        try:
+            checksum, _, text = (self._folder / "index.json").read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return
+        if b"%08x" % zlib.crc32(text) != checksum:
+            raise IndexDamagedError(f"{self._folder}/index.json is damaged")
+        content = json.loads(text)
+        if (content["format"], content["hashes"]) != (_FORM, hashes.FORM):
+            raise IndexDamagedError(f"{self._folder}/index.json has another form")
+        for name, count, tail_sum in content["runs"]:
+            try:
+                self._runs.append(Run(self._folder / name, count, tail_sum))
+            except FileNotFoundError:
+                raise IndexDamagedError(f"{self._folder}/{name} is not there") from None
+            self._take_room(self._runs[-1].size)
+        self._of, self._next = content["key"], content["next"]
+        self._files = {path: (number, size, rows) for path, (number, size, rows) in content["files"].items()}
+
+
+def _key(table: TableSpec) -> list[list[str]]:
+    """Return what the hashes of a table's keys depend on: a key of another name, or type, may have other values."""
+    return [[name, str(table.schema.field(name).type)] for name in table.key_names]

@@ -1,0 +1,209 @@
+"""The indexes of a run's tables, within the bytes that they may have on this machine's disk.
+
+They are a help alone: without one, on another machine or once it is damaged, a batch reads the keys of all files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from logicalrep.pipeline.index.key_index import IndexTooLargeError, KeyIndex, Rows
+from logicalrep.pipeline.index.runs import IndexDamagedError, size_of
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
+
+LEAST_ROWS = 500_000
+"""The rows from which on a table has an index: reading fewer keys costs no more than looking them up."""
+AT_ONCE = 1 << 20
+"""The most rows of files that get into an index after one batch, unless one file has more."""
+_INSTEAD = "its batches read the keys of all files"
+
+
+class OfTable(Protocol):
+    """What an index needs of a stored table."""
+
+    storage: Storage
+    folder: str
+    version: int
+    files: dict[str, DataFile]
+    table: TableSpec
+
+
+class KeyIndexes:
+    """The indexes of all tables of a run; several threads may use it, one for each table.
+
+    Example:
+        >>> indexes = KeyIndexes("s3://lake/shop", 4 << 30, say=print)
+        >>> index = indexes.of(stored)
+    """
+
+    def __init__(self, uri: str, most: int, say: Callable[[str], None], folder: Path | None = None) -> None:
+        """Take the destination's URI, and the most bytes of all indexes.
+
+        Args:
+            uri: the URI.
+            most: the bytes; 0 for no indexes.
+            say: is told why a table has none.
+            folder: the folder; by default one of the user's, for what can be made again (`XDG_CACHE_HOME`).
+        """
+        self._folder = (folder or _cache()) / hashlib.sha256(uri.encode()).hexdigest()[:32]
+        self._most, self._say = most, say
+        self._lock = threading.Lock()
+        self._tables: dict[str, TableIndex] = {}
+        self._used = 0
+        self._unused: dict[Path, int] = {}
+        if most:
+            with suppress(OSError):
+                self._unused = {path: _size(path) for path in self._folder.iterdir()}
+
+    def of(self, stored: OfTable) -> TableIndex | None:
+        """Return the index of a table; None for one that has none.
+
+        Tables without a key have none, and those whose deleted rows are marked in a column: for these alone it is not
+        known how many rows must be found. A small table needs none.
+        """
+        table = stored.table
+        if not self._most or table.key is None or table.form not in ("rows", "history"):
+            return None
+        with self._lock:
+            if stored.folder not in self._tables:
+                if sum(file.rows for file in stored.files.values()) < LEAST_ROWS:
+                    return None
+                path = self._folder / hashlib.sha256(stored.folder.encode()).hexdigest()[:32]
+                # It counts once it is opened.
+                self._unused.pop(path, None)
+                self._tables[stored.folder] = TableIndex(stored.folder, path, self, self._say)
+            return self._tables[stored.folder]
+
+    def close(self) -> None:
+        """Close all of them."""
+        for each in self._tables.values():
+            each.close()
+
+    def take_room(self, nbytes: int) -> None:
+        """Count bytes that are to be written, or, negative, that are removed.
+
+        Raises IndexTooLargeError if they are too many, also without what other runs have left.
+        """
+        with self._lock:
+            if nbytes > 0 and self._used + sum(self._unused.values()) + nbytes > self._most:
+                for path in self._unused:
+                    shutil.rmtree(path, ignore_errors=True)
+                self._unused.clear()
+                if self._used + nbytes > self._most:
+                    raise IndexTooLargeError
+            self._used += nbytes
+
+    def has_room(self, nbytes: int) -> bool:
+        """Return whether so many bytes can be written."""
+        with self._lock:
+            return self._used + nbytes <= self._most
+
+
+class TableIndex:
+    """The index of a table, which nothing fails for: what it does not have is found without it."""
+
+    def __init__(self, name: str, path: Path, indexes: KeyIndexes, say: Callable[[str], None]) -> None:
+        """Take the table's folder at the destination, and the index's own."""
+        self._name, self._path, self._indexes, self._say = name, path, indexes, say
+        self._index: KeyIndex | None = None
+        self._is_refused = False
+        self._followed = -1
+        """The version of the table of which it has all files; -1 if there is none."""
+
+    def close(self) -> None:
+        """Close its files."""
+        if self._index is not None:
+            self._index.close()
+        self._index = None
+
+    def is_behind(self, stored: OfTable) -> bool:
+        """Return whether it may lack files that a table has."""
+        return not self._is_refused and self._followed != stored.version
+
+    def find(self, table: TableSpec, files: Collection[DataFile], keys: pa.Array) -> Mapping[str, Rows]:
+        """Return, for each file that the index has, the rows that may have one of some keys; no others have one."""
+        found: Mapping[str, Rows] = {}
+
+        def find(index: KeyIndex) -> None:
+            nonlocal found
+            if index.is_of(table):
+                found = index.find(files, keys)
+
+        self._run(find)
+        return found
+
+    def doubt(self) -> None:
+        """Make it anew: a row was not found by it."""
+        self._say(f"the index of the keys of {self._name} did not have all rows, and is made anew; none was lost by it")
+        self._run(lambda index: index.clear())
+
+    def follow(self, stored: OfTable) -> None:
+        """Take in files that a table has, a part of them if they are many, and forget those that it has no more."""
+
+        def follow(index: KeyIndex) -> None:
+            files = list(stored.files.values())
+            index.keep(stored.table, files)
+            # What it has may have to be written once more.
+            lacking = sorted((file for file in files if not index.has(file)), key=lambda file: file.rows)
+            if not self._indexes.has_room(2 * size_of(sum(file.rows for file in files)) - index.size):
+                raise IndexTooLargeError
+            left = AT_ONCE
+            while lacking and (left == AT_ONCE or lacking[0].rows <= left):
+                file = lacking.pop(0)
+                index.add(stored.storage, stored.folder, stored.table, file)
+                left -= file.rows
+            self._followed = -1 if lacking else stored.version
+
+        self._run(follow)
+
+    def _run(self, action: Callable[[KeyIndex], None]) -> None:
+        """Do something with the index; go on without it if that is not possible."""
+        if self._is_refused:
+            return
+        try:
+            if self._index is None:
+                self._index = KeyIndex.open(self._path, self._indexes.take_room)
+            action(self._index)
+        except IndexDamagedError as error:
+            self._say(f"the index of the keys of {self._name} is made anew: {error}")
+            self._drop()
+        except IndexTooLargeError:
+            self._refuse("index_size has no room for it")
+        except OSError as error:
+            self._refuse(str(error))
+        except (DamagedError, StorageError):
+            # The table's own work meets this too, and says so.
+            return
+
+    def _refuse(self, reason: str) -> None:
+        """Go on without an index until the next run."""
+        self._is_refused = True
+        self._drop()
+        self._say(f"{self._name} has no index of its keys, as {reason}: {_INSTEAD}")
+
+    def _drop(self) -> None:
+        if self._index is not None:
+            with suppress(OSError):
+                self._index.clear()
+            self._index.close()
+        self._index = None
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "logicalrep" / "indexes"
+
+
+def _size(path: Path) -> int:
+    return sum(each.stat().st_size for each in path.iterdir())

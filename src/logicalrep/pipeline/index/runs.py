@@ -1,0 +1,205 @@
+"""Sorted runs: files of entries in the order of their hashes, which never change, and of which a lookup reads little.
+
+A run has its entries, 16 bytes each, then the first hash of each block of them, then each block's checksum. What is
+behind the entries stays in memory, a hundredth of them; its own checksum is where the run's name is. A block that is
+read is compared with its checksum, so that a torn or damaged file is noticed before anything of it is used.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Entries = NDArray[np.uint64]
+"""Entries, one a row: the hash of a row's key, and the place of the row."""
+
+BLOCK = 128
+"""The entries of a block."""
+ENTRY = 16
+"""The bytes of an entry."""
+MOST_AT_ONCE = 1 << 18
+"""About the entries that are in memory at once when runs are merged, and the most blocks' entries of a lookup."""
+
+
+class IndexDamagedError(Exception):
+    """A file of an index that is not what was written."""
+
+
+def nothing() -> Entries:
+    """Return no entries."""
+    return np.zeros((0, 2), np.uint64)
+
+
+def in_order(entries: Entries) -> Entries:
+    """Return entries in the order of their hashes."""
+    ordered: Entries = entries[np.argsort(entries[:, 0], kind="stable")]
+    return ordered
+
+
+def found_in(entries: Entries, hashes: NDArray[np.uint64]) -> Entries:
+    """Return those of some entries that have one of the hashes, which are in order."""
+    if not len(hashes):
+        return nothing()
+    index = np.minimum(np.searchsorted(hashes, entries[:, 0]), len(hashes) - 1)
+    found: Entries = entries[hashes[index] == entries[:, 0]]
+    return found
+
+
+class Run:
+    """A run that is open for reading."""
+
+    def __init__(self, path: Path, count: int, tail_sum: int) -> None:
+        """Open the file of so many entries, whose part behind them has a checksum.
+
+        Raises:
+            IndexDamagedError: it is not what was written.
+            OSError: it cannot be read.
+        """
+        self.path, self.count, self.tail_sum = path, count, tail_sum
+        self._blocks = -(-count // BLOCK)
+        self._file = os.open(path, os.O_RDONLY)
+        try:
+            size = self._blocks * (8 + 4)
+            tail = os.pread(self._file, size + 1, count * ENTRY)
+            if len(tail) != size or zlib.crc32(tail) != tail_sum:
+                raise IndexDamagedError(f"{path} is damaged")
+        except BaseException:
+            self.close()
+            raise
+        self._firsts = np.frombuffer(tail, np.uint64, self._blocks)
+        self._sums = np.frombuffer(tail, np.uint32, self._blocks, 8 * self._blocks)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file."""
+        return size_of(self.count)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def delete(self) -> None:
+        """Close the file, and remove it."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def find(self, hashes: NDArray[np.uint64]) -> Entries:
+        """Return the entries with one of some hashes, which are in order and differ.
+
+        Raises:
+            IndexDamagedError: a block is not what was written.
+            OSError: the file cannot be read.
+        """
+        # Entries of one hash may begin at the end of a block.
+        first = np.maximum(np.searchsorted(self._firsts, hashes, "left") - 1, 0)
+        counts = np.searchsorted(self._firsts, hashes, "right") - first
+        starts = np.repeat(first - np.cumsum(counts) + counts, counts)
+        blocks = np.unique(starts + np.arange(counts.sum()))
+        found, read, count = [nothing()], [nothing()], 0
+        for entries in self._read(blocks):
+            read.append(entries)
+            count += len(entries)
+            if count >= MOST_AT_ONCE:
+                found.append(found_in(np.concatenate(read), hashes))
+                read, count = [nothing()], 0
+        return np.concatenate([*found, found_in(np.concatenate(read), hashes)])
+
+    def between(self, least: int, most: int) -> Entries:
+        """Return the entries whose hashes are in a range, its ends included. Raises what `find` does."""
+        bounds = np.array([least, most], np.uint64)
+        first = max(int(np.searchsorted(self._firsts, bounds[0], "left")) - 1, 0)
+        last = int(np.searchsorted(self._firsts, bounds[1], "right"))
+        read = self._read(np.arange(first, last))
+        return _between(np.concatenate([nothing(), *read]), least, most)
+
+    def _read(self, blocks: NDArray[np.int64]) -> Iterator[Entries]:
+        """Yield the entries of blocks, neighbours together."""
+        if not len(blocks):
+            return
+        ends = np.append(np.flatnonzero(np.diff(blocks) != 1), len(blocks) - 1).tolist()
+        begin = 0
+        for end in ends:
+            first, last = int(blocks[begin]), int(blocks[end]) + 1
+            begin = end + 1
+            for start in range(first, last, MOST_AT_ONCE // BLOCK):
+                yield self._read_neighbours(start, min(start + MOST_AT_ONCE // BLOCK, last))
+
+    def _read_neighbours(self, first: int, last: int) -> Entries:
+        end = min(last * BLOCK, self.count)
+        size = (end - first * BLOCK) * ENTRY
+        data = os.pread(self._file, size, first * BLOCK * ENTRY)
+        view = memoryview(data)
+        sums = [zlib.crc32(view[start : start + BLOCK * ENTRY]) for start in range(0, size, BLOCK * ENTRY)]
+        if len(data) != size or sums != self._sums[first:last].tolist():
+            raise IndexDamagedError(f"{self.path} is damaged")
+        return np.frombuffer(data, np.uint64).reshape(-1, 2)
+
+
+def _between(entries: Entries, least: int, most: int) -> Entries:
+    hashes = entries[:, 0]
+    first, end = np.searchsorted(hashes, np.uint64(least), "left"), np.searchsorted(hashes, np.uint64(most), "right")
+    return entries[first:end]
+
+
+def size_of(count: int) -> int:
+    """Return the bytes of a run of so many entries."""
+    return count * ENTRY + -(-count // BLOCK) * (8 + 4)
+
+
+def write_run(path: Path, parts: Iterator[Entries]) -> Run:
+    """Write a run of entries that are in order, part by part, and open it. Raises OSError.
+
+    Nothing waits for the disk: what a machine that fails loses of it is noticed by the checksums.
+    """
+    count, firsts, sums = 0, [], []
+    left = nothing()
+    with path.open("xb") as file:
+
+        def write(entries: Entries) -> None:
+            nonlocal count
+            for start in range(0, len(entries), BLOCK):
+                block = entries[start : start + BLOCK]
+                firsts.append(int(block[0, 0]))
+                sums.append(zlib.crc32(block.tobytes()))
+            file.write(entries.tobytes())
+            count += len(entries)
+
+        for part in parts:
+            entries = np.concatenate((left, part)) if len(left) else part
+            whole = len(entries) - len(entries) % BLOCK
+            write(entries[:whole])
+            left = entries[whole:]
+        write(left)
+        tail = np.array(firsts, np.uint64).tobytes() + np.array(sums, np.uint32).tobytes()
+        file.write(tail)
+    return Run(path, count, zlib.crc32(tail))
+
+
+class InMemory:
+    """Entries in memory, to be merged with runs."""
+
+    def __init__(self, entries: Entries) -> None:
+        """Take entries in order."""
+        self._entries, self.count = entries, len(entries)
+
+    def between(self, least: int, most: int) -> Entries:
+        """Return the entries whose hashes are in a range, its ends included."""
+        return _between(self._entries, least, most)
+
+
+def merged(runs: Sequence[Run | InMemory], is_wanted: Callable[[Entries], NDArray[np.bool_]]) -> Iterator[Entries]:
+    """Yield the wanted entries of several runs in order, so that few are in memory. Raises what `Run.find` does."""
+    total = sum(run.count for run in runs)
+    slices = max(-(-total // MOST_AT_ONCE), 1)
+    bounds = [(number << 64) // slices for number in range(slices + 1)]
+    for least, end in pairwise(bounds):
+        entries = np.concatenate([run.between(least, end - 1) for run in runs])
+        yield in_order(entries[is_wanted(entries)])

@@ -1,0 +1,282 @@
+"""Indexes of keys: what they find, and what becomes of them where they are damaged, too large, or not up to date."""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.index import key_index, key_indexes
+from logicalrep.pipeline.index.hashes import Hashes, hashes_of
+from logicalrep.pipeline.index.key_index import KeyIndex
+from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
+from logicalrep.pipeline.index.runs import IndexDamagedError
+from logicalrep.pipeline.storage.data_files import DataFile, write_rows
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import APP, MODES, WriteMode, mark_in_small_files, new_log, rows_at
+from tests.pipeline.histories import History, table
+from tests.pipeline.index.small_indexes import index_small_tables, small_indexes
+
+TABLE = table(("id",))
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    index_small_tables(monkeypatch)
+    mark_in_small_files(monkeypatch)
+
+
+def write_ids(storage: Storage, ids: list[int]) -> DataFile:
+    count = len(ids)
+    rows = pa.table([ids, ["b"] * count, [None] * count, [None] * count], schema=TABLE.stored)
+    (file,) = write_rows(storage, "public/t", TABLE.stored, rows)
+    return file
+
+
+@pytest.mark.parametrize("collide", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_an_index_finds_what_a_dict_does(
+    tmp_path: Path, seed: int, collide: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def few_hashes(keys: pa.Array) -> Hashes:
+        return hashes_of(keys) % np.uint64(7) if collide else hashes_of(keys)
+
+    monkeypatch.setattr(key_index, "hashes_of", few_hashes)
+    chance, storage = random.Random(seed), Storage(str(tmp_path / "lake"))
+    taken: list[int] = []
+    index = KeyIndex.open(tmp_path / "index", taken.append)
+    files: dict[str, tuple[DataFile, list[int]]] = {}
+    for _ in range(60):
+        ids = chance.sample(range(500), chance.choice([1, 5, 30, 80]))
+        file = write_ids(storage, ids)
+        files[file.path] = (file, ids)
+        for path in chance.sample(sorted(files), chance.randrange(2) * len(files) // 3):
+            del files[path]
+        index.keep(TABLE, [each for each, _ in files.values()])
+        for each, _ in files.values():
+            if not index.has(each):
+                index.add(storage, "public/t", TABLE, each)
+        sought = chance.sample(range(600), 20)
+        found = index.find([each for each, _ in files.values()], pa.array(sought, pa.int32()))
+        for path, (_, ids) in files.items():
+            rows = [row for row, id_ in enumerate(ids) if id_ in sought]
+            assert set(found[path].tolist()) >= set(rows)
+            if not collide:
+                assert found[path].tolist() == rows
+        # What went does not stay for ever, and few files are left.
+        rows_there = sum(len(ids) for _, ids in files.values())
+        assert index.rows <= 3 * rows_there + 3 * key_index.RECENT
+        assert sum(taken) == index.size == sum(path.stat().st_size for path in (tmp_path / "index").glob("*.run"))
+        assert len([*(tmp_path / "index").glob("*.run")]) < 8
+        if chance.random() < 0.2:
+            index.close()
+            taken.clear()
+            index = KeyIndex.open(tmp_path / "index", taken.append)
+            # It was of another table's key if it has another name or type.
+            assert index.is_of(TABLE) or not index.rows
+            assert not index.is_of(table(("b", "id")))
+
+
+class Followed:
+    """A table that changes at random, and its index."""
+
+    def __init__(self, folder: Path, mode: WriteMode = "merge-on-read", most: int = 1 << 30) -> None:
+        self.folder = folder / "indexes"
+        self.said: list[str] = []
+        self.storage = Storage(str(folder / "lake"))
+        self.log = new_log(self.storage, ("id",), mode=mode)
+        self.history = History(("id",), random.Random(11), ids=1000)
+        self.indexes = KeyIndexes("lake", most, self.said.append, self.folder)
+
+    @property
+    def index(self) -> TableIndex:
+        index = self.indexes.of(self.log)
+        assert index is not None
+        return index
+
+    def change(self) -> None:
+        """Apply a batch, by the index as far as there is one."""
+        history = self.history
+        for step in [history.insert] * 40 + [history.update] * 20 + [history.delete] * 5:
+            step()
+            if self.history.chance.random() < 0.3:
+                history.commit()
+        apply(self.log, self.history.take(), Lsn(self.history.lsn - 1), APP, SequentialEngine(), index=self.index)
+        assert rows_at(self.storage) == self.history.truth()
+
+    def restart(self) -> None:
+        self.indexes.close()
+        self.indexes = KeyIndexes("lake", 1 << 30, self.said.append, self.folder)
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted(path for path in self.folder.rglob("*") if path.is_file())
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the index has all files of the table."""
+        files = list(self.log.files.values())
+        found = self.index.find(self.log.table, files, pa.array([1], pa.int32()))
+        return found.keys() == self.log.files.keys()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_of_other_keys_with_the_same_hash_stay(
+    tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_index, "hashes_of", lambda keys: hashes_of(keys) % np.uint64(3))
+    followed = Followed(tmp_path, mode)
+    for _ in range(8):
+        followed.change()
+    assert followed.is_used
+    assert followed.said == []
+
+
+@pytest.mark.parametrize("kind", ["run", "json"])
+@pytest.mark.parametrize("damage", ["bits", "an end", "gone"])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_damaged_index_is_made_anew(tmp_path: Path, kind: str, damage: str, is_open: bool) -> None:
+    followed = Followed(tmp_path)
+    for _ in range(6):
+        followed.change()
+    if not is_open:
+        followed.restart()
+    for path in (path for path in followed.files if path.suffix == f".{kind}"):
+        data = bytearray(path.read_bytes())
+        for at in range(0, len(data), 60):
+            data[at] ^= 16
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(data if damage == "bits" else data[: len(data) // 10])
+    for _ in range(3):
+        followed.change()
+    assert followed.is_used
+    # What is read while it is open is noticed with a word; what is found at the opening is made like a new one.
+    noticed = [text for text in followed.said if "is made anew" in text]
+    assert noticed == followed.said
+    assert len(noticed) == 1 if is_open and kind == "run" and damage != "gone" else len(noticed) <= 1
+
+
+def test_an_index_that_misses_rows_makes_no_row_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    followed = Followed(tmp_path)
+    for _ in range(4):
+        followed.change()
+    find = KeyIndex.find
+
+    def find_less(self: KeyIndex, files: Any, keys: pa.Array) -> Mapping[str, Any]:
+        return {path: rows[1:] for path, rows in find(self, files, keys).items()}
+
+    with monkeypatch.context() as wrong:
+        wrong.setattr(KeyIndex, "find", find_less)
+        followed.change()
+    assert [text for text in followed.said if "did not have all rows" in text]
+    named = followed.log.files.keys() | {file.path for file in followed.log.removed}
+    assert {path.name for path in (tmp_path / "lake").rglob("part-*.parquet")} <= named
+    followed.change()
+    assert followed.is_used
+
+
+def test_a_table_without_room_is_followed_without_an_index(tmp_path: Path) -> None:
+    followed = Followed(tmp_path, most=2_000)
+    for _ in range(6):
+        followed.change()
+    assert not followed.is_used
+    assert followed.said == [
+        "public/t has no index of its keys, as index_size has no room for it: its batches read the keys of all files"
+    ]
+    assert followed.files == []
+
+
+def test_room_of_tables_that_are_not_replicated_any_more_is_taken(tmp_path: Path) -> None:
+    followed = Followed(tmp_path)
+    for _ in range(4):
+        followed.change()
+    followed.indexes.close()
+    (run, *_) = followed.files
+    run.parent.rename(run.parent.parent / "other")
+    (run.parent.parent / "other" / "large.run").write_bytes(bytes(99_000))
+    followed.indexes = KeyIndexes("lake", 100_000, followed.said.append, followed.folder)
+    followed.change()
+    assert followed.is_used
+    assert followed.said == []
+    assert not (run.parent.parent / "other").exists()
+
+
+@pytest.mark.parametrize("step", ["write_run", "_save", "open"])
+def test_a_disk_that_is_full_leaves_the_table_without_an_index(
+    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed = Followed(tmp_path)
+    followed.change()
+
+    def fail(*_: object, **__: object) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    followed.restart()
+    monkeypatch.setattr(key_index if step == "write_run" else KeyIndex, step, fail)
+    for _ in range(5):
+        followed.change()
+    assert followed.said == [
+        "public/t has no index of its keys, as [Errno 28] No space left on device: its batches read the keys of all files"
+    ]
+    assert followed.files == []
+
+
+def test_a_folder_that_cannot_be_made_leaves_the_table_without_an_index(tmp_path: Path) -> None:
+    (tmp_path / "indexes").write_text("a file")
+    followed = Followed(tmp_path)
+    for _ in range(3):
+        followed.change()
+    assert ["Not a directory" in text for text in followed.said] == [True]
+
+
+def test_a_large_table_gets_its_index_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_indexes, "AT_ONCE", 100)
+    storage = Storage(str(tmp_path / "lake"))
+    log = new_log(storage, ("id",))
+    index = small_indexes(tmp_path / "indexes").of(log)
+    assert index is not None
+    files = [write_ids(storage, [*range(first, first + 70)]) for first in range(0, 420, 70)]
+    log.commit(files, [], APP, Lsn(2000))
+    steps = 0
+    while index.is_behind(log):
+        index.follow(log)
+        steps += 1
+    assert steps == len(files)
+    rows = index.find(log.table, files, pa.array([5, 75], pa.int32()))
+    assert {path: found.tolist() for path, found in rows.items() if len(found)} == {
+        files[0].path: [5],
+        files[1].path: [5],
+    }
+
+
+def test_tables_without_a_need_for_an_index_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage(str(tmp_path / "lake"))
+    log = new_log(storage, ("id",))
+    assert small_indexes(tmp_path / "indexes", most=0).of(log) is None
+    assert small_indexes(tmp_path / "indexes").of(new_log(storage, None, "public/without")) is None
+    monkeypatch.setattr(key_indexes, "LEAST_ROWS", 71)
+    log.commit([write_ids(storage, [*range(70)])], [], APP, Lsn(2000))
+    indexes = small_indexes(tmp_path / "indexes")
+    assert indexes.of(log) is None
+    log.commit([write_ids(storage, [70])], [], APP, Lsn(2001))
+    assert indexes.of(log) is not None
+
+
+def test_a_file_that_has_not_the_rows_that_its_table_says_is_not_in_an_index(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path / "lake"))
+    file = write_ids(storage, [1, 2, 3])
+    index = KeyIndex.open(tmp_path / "index", lambda _: None)
+    index.keep(TABLE, [file])
+    with pytest.raises(IndexDamagedError):
+        index.add(storage, "public/t", TABLE, DataFile(file.path, file.size, 2, file.statistics))

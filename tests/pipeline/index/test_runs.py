@@ -1,0 +1,96 @@
+"""Sorted runs, and the hashes that they are sorted by."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from logicalrep.pipeline.index import runs
+from logicalrep.pipeline.index.hashes import hashes_of
+from logicalrep.pipeline.index.runs import Entries, InMemory, Run, in_order, merged, size_of, write_run
+
+
+def random_entries(chance: random.Random, count: int, hashes: int) -> Entries:
+    """Return entries in order, of few hashes all over the range if `hashes` is small."""
+    of = [(chance.randrange(hashes) * ((1 << 64) - 1)) // max(hashes - 1, 1) for _ in range(count)]
+    places = [chance.getrandbits(64) for _ in range(count)]
+    return in_order(np.column_stack((np.array(of, np.uint64), np.array(places, np.uint64))))
+
+
+def plain(entries: Entries) -> list[tuple[int, int]]:
+    return sorted((int(each), int(place)) for each, place in entries)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_lookup_finds_all_entries_of_the_hashes(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(runs, "BLOCK", chance.choice([1, 3, 128]))
+    hashes = chance.choice([1, 2, 40, 1 << 62])
+    entries = random_entries(chance, chance.choice([0, 1, 5, 400]), hashes)
+    cut = chance.randrange(len(entries) + 1)
+    run = write_run(tmp_path / "a.run", iter([entries[:cut], entries[cut:]]))
+    assert run.size == run.path.stat().st_size == size_of(len(entries))
+    others = random_entries(chance, 20, hashes)[:, 0]
+    sought = np.unique(np.concatenate((chance.choices(entries[:, 0], k=5) if len(entries) else others, others)))
+    expected = [(each, place) for each, place in plain(entries) if each in set(sought.tolist())]
+    assert plain(run.find(sought.astype(np.uint64))) == expected
+    assert plain(run.find(np.zeros(0, np.uint64))) == []
+    least, most = sorted(chance.getrandbits(64) for _ in range(2))
+    assert plain(run.between(least, most)) == [each for each in plain(entries) if least <= each[0] <= most]
+
+
+def test_merged_runs_have_the_wanted_entries_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "MOST_AT_ONCE", 64)
+    monkeypatch.setattr(runs, "BLOCK", 16)
+    chance = random.Random(1)
+    parts = [random_entries(chance, count, 1 << 62) for count in (300, 0, 1, 77)]
+    written = [write_run(tmp_path / f"{number}.run", iter([part])) for number, part in enumerate(parts[1:])]
+    odd = np.uint64(1)
+    found = [*merged([*written, InMemory(parts[0])], lambda entries: entries[:, 1] & odd == odd)]
+    assert len(found) == 6
+    together = np.concatenate(found)
+    assert (np.diff(together[:, 0].astype(object)) >= 0).all()
+    assert plain(together) == sorted(each for part in parts for each in plain(part) if each[1] % 2)
+
+
+@pytest.mark.parametrize("damage", ["a bit", "an end", "nothing"])
+def test_a_damaged_run_is_noticed_wherever_it_is(tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "BLOCK", 4)
+    chance = random.Random(3)
+    entries = random_entries(chance, 30, 1 << 62)
+    run = write_run(tmp_path / "a.run", iter([entries]))
+    whole = run.path.read_bytes()
+    for at in range(len(whole)):
+        data = bytearray(whole)
+        data[at] ^= 1 << chance.randrange(8)
+        run.path.write_bytes({"a bit": bytes(data), "an end": whole[:at], "nothing": whole}[damage])
+        if damage == "nothing":
+            assert plain(Run(run.path, run.count, run.tail_sum).find(entries[:, 0])) == plain(entries)
+            return
+        with pytest.raises(runs.IndexDamagedError):
+            Run(run.path, run.count, run.tail_sum).find(entries[:, 0])
+
+
+def test_equal_keys_have_equal_hashes_and_others_differ() -> None:
+    numbers = [0, 1, -1, 255, 256, 2**31 - 1, -(2**31)]
+    of_numbers = hashes_of(pa.array(numbers, pa.int64())).tolist()
+    assert hashes_of(pa.array(numbers, pa.int32())).tolist() == of_numbers
+    assert hashes_of(pa.array([7, *numbers], pa.int64()).slice(1)).tolist() == of_numbers
+    assert hashes_of(pa.array([3], pa.date32())).tolist() == hashes_of(pa.array([3])).tolist()
+    chance = random.Random(5)
+    texts = ["", "a", "aa", "a\0", "\0", "\0\0", "abcdefgh", "abcdefgh\0", "abcdefghi", "x" * 100, "x" * 101]
+    texts += [chance.randbytes(chance.randrange(40)).hex() for _ in range(1000)]
+    for type_ in (pa.string(), pa.large_string(), pa.large_binary()):
+        found = hashes_of(pa.array(texts, pa.string()).cast(type_)).tolist()
+        assert found == hashes_of(pa.array(texts, pa.string())).tolist()
+        assert len(set(found)) == len(set(texts))
+        shuffled = chance.sample(range(len(texts)), len(texts))
+        taken = pa.array(["before", *(texts[each] for each in shuffled)]).cast(type_).slice(1)
+        assert hashes_of(taken).tolist() == [found[each] for each in shuffled]
+    # They are spread over all numbers, by which blocks and slices are found.
+    many = hashes_of(pa.array(range(100_000)))
+    assert np.bincount((many >> np.uint64(60)).astype(int), minlength=16).min() > 5_500
