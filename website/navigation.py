@@ -6,6 +6,7 @@ SECTIONS: dict[str, list[str]] = {
     "Overview": ["index.md", "changelog.md"],
     "Tutorial": ["tutorial.md"],
     "How-to": [
+        "installation.md",
         "replicate.md",
         "operations.md",
         "dba.md",

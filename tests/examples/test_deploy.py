@@ -1,0 +1,84 @@
+"""The files for services, containers and orchestrators: their commands are ours, and their own tools take them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from logicalrep.cli.main import argument_parser
+from tests.documents import ROOT
+
+DEPLOY = ROOT / "examples/deploy"
+
+
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    text = (DEPLOY / "logicalrep.service").read_text("utf-8")
+    (line,) = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    program, *arguments = shlex.split(line)
+    assert argument_parser().parse_args(arguments).listen == "8080"
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    unit = tmp_path / "logicalrep.service"
+    # systemd looks for the program, and for the user where it has a database of them.
+    unit.write_text(text.replace(program, str(Path(sys.executable).parent / "logicalrep")))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", unit],
+        env=os.environ | {"SYSTEMD_LOG_LEVEL": "warning"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [found for found in done.stderr.splitlines() if "logicalrep.service" in found] == []
+    assert done.returncode == 0, done.stderr
+
+
+def test_kubernetes_runs_one_process_with_probes() -> None:
+    resources: dict[str, Any] = {
+        resource["kind"]: resource for resource in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))
+    }
+    assert resources.keys() == {"Secret", "Service", "StatefulSet"}
+    stateful = resources["StatefulSet"]["spec"]
+    (container,) = stateful["template"]["spec"]["containers"]
+    options = argument_parser().parse_args(container["args"])
+    assert (stateful["replicas"], options.to, options.listen) == (1, "/lake", "0.0.0.0:8080")
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/lake"]
+    probes = {name: container[f"{name}Probe"]["httpGet"]["path"] for name in ("liveness", "readiness")}
+    assert probes == {"liveness": "/healthz", "readiness": "/readyz"}
+    assert container["image"] in (DEPLOY / "Containerfile").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["airflow_dag.py", "dagster_assets.py"])
+def test_an_orchestrator_calls_commands_that_there_are(name: str) -> None:
+    tree = ast.parse((DEPLOY / name).read_text("utf-8"))
+    place = next(
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PLACE"
+    )
+    if name.startswith("dagster"):
+        lists = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.List)]
+        commands = [eval(text, {"PLACE": place}) for text in lists if text.startswith("['logicalrep'")]
+    else:
+        texts = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+        commands = [shlex.split(eval(text, {"PLACE": place})) for text in texts]
+    assert [command[1] for command in commands] == ["replicate", "verify"]
+    for command in commands:
+        assert argument_parser().parse_args(command[1:]).to == "s3://lake/shop"
+
+
+@pytest.mark.postgres
+def test_what_compiles_the_loops_of_an_image_runs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, DEPLOY / "warm.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
