@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 SECTIONS: dict[str, list[str]] = {
-    "Overview": ["index.md", "changelog.md"],
+    "Overview": ["index.md", "comparison.md", "changelog.md"],
     "Tutorial": ["tutorial.md"],
     "How-to": [
         "installation.md",
@@ -12,6 +12,7 @@ SECTIONS: dict[str, list[str]] = {
         "dba.md",
         "examples.md",
         "spark.md",
+        "library.md",
         "arrow.md",
         "structs.md",
         "changing-the-protocol.md",
@@ -31,6 +32,7 @@ SECTIONS: dict[str, list[str]] = {
         "python-api.md",
         "pgwire.md",
         "native-reader.md",
+        "generator.md",
         "notation.md",
         "captures.md",
         "glossary.md",

@@ -27,6 +27,7 @@ _ELSEWHERE = {
     "examples/README.md": "examples.md",
     "src/logicalrep/README.md": "modules.md",
     "spec/README.md": "notation.md",
+    "codegen/README.md": "generator.md",
     "native/README.md": "native-reader.md",
     "tests/captures/README.md": "captures.md",
 }

@@ -13,12 +13,15 @@ _OF_PACKAGES_TO_COME = {"changing-the-protocol.md", "another-protocol.md"}
 
 
 def _programs() -> dict[str, str]:
-    """The examples as programs: those of README.md stand alone, those of a page in docs/, and the cells of a
+    """The examples as programs: those of README.md and library.md stand alone, those of a page in docs/, and the cells of a
     notebook, go on from each other.
     """
     programs = {f"readme_{index}": example for index, example in enumerate(examples("README.md", "python"), 1)}
+    programs |= {f"library_{index}": text for index, text in enumerate(examples("docs/library.md", "python"), 1)}
     for page in sorted((ROOT / "docs").glob("*.md")):
-        if page.name not in _OF_PACKAGES_TO_COME and (found := examples(f"docs/{page.name}", "python")):
+        if page.name not in {"library.md", *_OF_PACKAGES_TO_COME} and (
+            found := examples(f"docs/{page.name}", "python")
+        ):
             programs[f"docs_{page.stem}"] = "\n".join(found)
     for notebook in (ROOT / "examples").glob("*.ipynb"):
         programs[f"notebook_{notebook.stem}"] = "\n".join(cells(f"examples/{notebook.name}"))

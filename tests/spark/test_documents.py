@@ -1,4 +1,4 @@
-"""The examples in README.md and docs/spark.md do what the pages say."""
+"""The examples in docs/spark.md do what the pages say."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUICK_START = 'changes.select("op", "table", "before", "after")'
 
 def test_the_quick_start(spark: Any, db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "CREATE PUBLICATION shop FOR ALL TABLES")
-    program = example("README.md", QUICK_START)
+    program = example("docs/spark.md", QUICK_START)
     assert len(program.splitlines()) <= 10
     for name, replacement in ((DSN, db18.dsn), ("/tmp/checkpoint", str(tmp_path / "checkpoint"))):
         assert name in program
@@ -49,10 +49,6 @@ def test_the_quick_start(spark: Any, db18: Database, tmp_path: Path) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def test_the_two_documents_start_alike() -> None:
-    assert example("README.md", QUICK_START) == example("docs/spark.md", QUICK_START)
 
 
 @pytest.mark.parametrize("mode", EACH_MODE)
