@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.slices import sliced
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
+from logicalrep.pipeline.storage.pages import PagedSource
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
@@ -28,6 +29,9 @@ DATA_FILE = re.compile(r"part-[0-9a-f]{32}\.parquet")
 _DICTIONARY = 256 << 10
 """The most bytes of a column's dictionary: of keys, which all differ, a larger one is half of the time of writing."""
 
+
+_PAGE = 16 << 10
+"""About the bytes of a page: of a few rows, these alone are read."""
 
 _FULL = "-full.parquet"
 """The end of the names of files with more than half of the most rows or bytes, which are not merged with others."""
@@ -108,16 +112,27 @@ class OpenedFile:
     """
 
     def __init__(
-        self, file: pq.ParquetFile, deleted: NDArray[np.uint64], some: NDArray[np.int64] | None = None
+        self,
+        file: pq.ParquetFile,
+        deleted: NDArray[np.uint64],
+        source: PagedSource | None = None,
+        some: NDArray[np.int64] | None = None,
     ) -> None:
-        """Take the open file, the numbers of its rows that are there no more, and of the only ones to be read."""
-        self._file = file
+        """Take the open file.
+
+        Args:
+            file: the file.
+            deleted: the numbers of its rows that are there no more.
+            source: the same file, if reading many parts of it costs little.
+            some: the numbers of the only rows to be read; None for all.
+        """
+        self._file, self._source = file, source
         self._deleted = deleted
         self._some = some
 
     def only(self, some: NDArray[np.int64]) -> OpenedFile:
         """Return the same file with only those of some rows that are there, by their numbers in the file, in order."""
-        return OpenedFile(self._file, self._deleted, some)
+        return OpenedFile(self._file, self._deleted, self._source, some)
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
@@ -140,9 +155,14 @@ class OpenedFile:
     def read(self, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
         """Return columns, in the types of the table's schema; NULL in one that the file does not have."""
         there = set(self._file.schema_arrow.names).intersection(columns)
-        table = self._file.read(columns=[name for name in columns if name in there])
-        if len(self._deleted) or self._some is not None:
-            table = table.take(pa.array(self.numbers))
+        names = [name for name in columns if name in there]
+        table = None
+        if self._some is not None and self._source is not None:
+            table = self._source.read_rows(names, self.numbers)
+        if table is None:
+            table = self._file.read(columns=names)
+            if len(self._deleted) or self._some is not None:
+                table = table.take(pa.array(self.numbers))
         fields = [schema.field(name) for name in columns]
         return pa.table(
             [
@@ -168,7 +188,7 @@ def open_data_file(storage: Storage, folder: str, file: DataFile) -> Iterator[Op
             opened = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             if len(deleted) and deleted[-1] >= opened.metadata.num_rows:
                 raise DamagedError(f"{storage.uri_of(folder)}/{file.path} has fewer rows than its deletion vector")
-            yield OpenedFile(opened, deleted)
+            yield OpenedFile(opened, deleted, PagedSource(source, file.size) if storage.is_local else None)
         except pa.ArrowInvalid as error:
             raise DamagedError(f"{storage.uri_of(folder)}/{file.path} is damaged: {error}") from None
 
@@ -197,7 +217,13 @@ def _write_file(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table
     sink = pa.BufferOutputStream()
     # Files are rewritten often, so that the fastest compression costs least.
     pq.write_table(
-        rows.cast(schema), sink, compression="snappy", dictionary_pagesize_limit=_DICTIONARY, write_statistics=True
+        rows.cast(schema),
+        sink,
+        compression="snappy",
+        dictionary_pagesize_limit=_DICTIONARY,
+        data_page_size=_PAGE,
+        write_page_index=True,
+        write_statistics=True,
     )
     data = sink.getvalue()
     is_full = 2 * rows.num_rows >= MOST_ROWS or 2 * rows.nbytes >= MOST_BYTES

@@ -1,0 +1,96 @@
+"""A few rows of a Parquet file are read of the pages that have them, and are those of the whole column."""
+
+from __future__ import annotations
+
+import io
+import random
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from logicalrep.pipeline.storage.data_files import open_data_file, write_rows
+from logicalrep.pipeline.storage.pages import PagedSource
+from logicalrep.pipeline.storage.storage import Storage
+
+ROWS = 20_000
+chance = random.Random(1)
+NUMBERS = [chance.getrandbits(40) for _ in range(ROWS)]
+TABLE = pa.table(
+    {
+        "id": pa.array(range(ROWS), pa.int64()),
+        "small": pa.array([each % 30_000 for each in NUMBERS], pa.int16()),
+        "text": [None if each % 5 == 0 else f"text {each}" for each in NUMBERS],
+        "few": [None if each % 5 == 0 else f"text {each % 5}" for each in NUMBERS],
+        "nothing": pa.nulls(ROWS, pa.string()),
+        "number": pa.array([Decimal(each) for each in NUMBERS], pa.decimal128(20, 2)),
+        "day": pa.array([date.fromordinal(700_000 + each % 9_000) for each in NUMBERS]),
+        "at": pa.array([datetime.fromtimestamp(each % 10**9, UTC) for each in NUMBERS], pa.timestamp("us", "UTC")),
+        "is": [each % 2 == 0 for each in NUMBERS],
+        "bytes": [b"x" * (each % 40) for each in NUMBERS],
+        "list": [[each % 3] for each in NUMBERS],
+    }
+)
+FLAT = [name for name in TABLE.column_names if name != "list"]
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["snappy", "zstd", "none"])
+@pytest.mark.parametrize("rows", [[0], [ROWS - 1], [7, 8, 9], [*range(0, ROWS, 5_000)], []])
+def test_rows_are_those_of_the_whole_column(version: str, compression: str, rows: list[int]) -> None:
+    sink = io.BytesIO()
+    options: dict[str, Any] = {"compression": compression, "data_page_version": version}
+    pq.write_table(TABLE, sink, data_page_size=1_000, dictionary_pagesize_limit=9_000, write_page_index=True, **options)
+    size = sink.tell()
+    wanted = np.array(rows, np.int64)
+    for name in [name for name in FLAT if name not in ("is", "few", "nothing")]:
+        found = PagedSource(sink, size).read_rows([name], wanted)
+        assert found is not None, name
+        assert found.column(0).to_pylist() == TABLE.column(name).take(pa.array(wanted)).to_pylist()
+
+
+def test_a_file_that_does_not_tell_its_pages_is_read_otherwise() -> None:
+    for options in ({"write_page_index": False}, {"write_page_index": True, "row_group_size": 100}):
+        sink = io.BytesIO()
+        pq.write_table(TABLE, sink, data_page_size=1_000, **options)
+        assert PagedSource(sink, sink.tell()).read_rows(["id"], np.array([1])) is None
+    sink = io.BytesIO()
+    pq.write_table(TABLE, sink, data_page_size=1_000, write_page_index=True)
+    assert PagedSource(sink, sink.tell()).read_rows(["list"], np.array([1])) is None
+    # Nor is one of which most pages are wanted.
+    assert PagedSource(sink, sink.tell()).read_rows(["id"], np.arange(ROWS)) is None
+
+
+class Counted(io.BytesIO):
+    count = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.count += len(data)
+        return data
+
+
+def test_little_of_a_data_file_is_read_for_a_few_rows(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    table = pa.table({"id": np.random.default_rng(1).permutation(200_000), "v": ["text"] * 200_000})
+    (file,) = write_rows(storage, "t", table.schema, table)
+    source = Counted((tmp_path / "t" / file.path).read_bytes())
+    found = PagedSource(source, file.size).read_rows(["id"], np.array([5, 150_000]))
+    assert found is not None
+    assert found.column("id").to_pylist() == table.column("id").take([5, 150_000]).to_pylist()
+    # The first pages have a dictionary.
+    assert source.count < 350_000
+    assert file.size > 1_000_000
+    source.count = 0
+    PagedSource(source, file.size).read_rows(["id"], np.array([150_000]))
+    assert source.count < 40_000
+    with open_data_file(storage, "t", file) as there:
+        some = there.only(np.array([7, 199_999]))
+        assert (
+            some.read(table.schema, ["v", "id"]).to_pydict() == table.select(["v", "id"]).take([7, 199_999]).to_pydict()
+        )
