@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from deltalake import DeltaTable
 from psycopg.conninfo import conninfo_to_dict
 
 from logicalrep.cli.main import argument_parser
@@ -62,6 +63,12 @@ def test_replicate_and_query(shop: Database, run: Callable[..., None], capsys: p
     second = capsys.readouterr().out
     assert _cells(second, "Ada") == ["Ada", "2", "17.50"]
     assert "Ben" not in second
+
+
+def test_on_a_cluster(shop: Database, run: Callable[..., None], tmp_path: Path) -> None:
+    """The tests of a cluster run it there."""
+    run("on_a_cluster.py")
+    assert DeltaTable(tmp_path / "out" / "public" / "orders").to_pyarrow_table().num_rows == 3
 
 
 def test_changes_to_polars(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,36 @@ def submitted(
         timeout=300,
         check=False,
     )
+
+
+@contextmanager
+def connect_server(master: str, folder: Path, settings: dict[str, str]) -> Iterator[str]:
+    """Yield the URL of a server of Spark Connect on a cluster, whose log is in `folder`; it is the driver."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    own = {"spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1"}
+    own |= {"spark.executorEnv.PYTHONPATH": PATHS, "spark.executor.cores": "1", "spark.ui.enabled": "false"}
+    submit = [str(HOME / "bin" / "spark-submit"), "--master", master]
+    submit += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    submit += [part for name, value in (own | settings).items() for part in ("--conf", f"{name}={value}")]
+    with (folder / "connect.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*submit, "spark-internal"],
+            env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=log, stderr=log, cwd=folder,
+        )  # fmt: skip
+    try:
+        eventually(lambda: _answers(port) or process.poll() is not None, seconds=120)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager

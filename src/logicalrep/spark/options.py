@@ -69,7 +69,7 @@ class SourceOptions:
     )
     mode: Literal["auto", "peek", "walsender"] = option(
         kinds.choice("auto", "peek", "walsender"),
-        "`auto`, `peek` or `walsender`, see [spark.md](spark.md).",
+        "`auto`, `peek` or `walsender`, see [spark-modes.md](spark-modes.md).",
     )
     decoding_sessions: int = option(
         kinds.count(2, 1, 16),

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,11 +18,12 @@ from deltalake import DeltaTable
 
 pytest.importorskip("moto")
 
+from tests.conftest import ROOT
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.storage.stores import start_object_store
 from tests.pipeline.test_replicate import TABLES, shop
 from tests.postgres.servers import Database
-from tests.spark.cluster import cluster, submitted
+from tests.spark.cluster import cluster, connect_server, submitted
 
 __all__ = ["shop"]
 
@@ -43,7 +49,9 @@ def master(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_path: Path, kind: str) -> None:
+    """By `spark-submit`, and as a client of Spark Connect, whose server is the cluster's driver."""
     shop.execute(
         "CREATE TABLE users (id int PRIMARY KEY, email text)", "INSERT INTO users VALUES (1, 'a@b'), (2, NULL)"
     )
@@ -65,12 +73,20 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
         "spark.eventLog.rolling.enabled": "false",
         "spark.executor.memory": "512m",
     }
-    with start_object_store() as store:
-        # The keys of the store and of the masks are in the driver's environment alone.
+    with ExitStack() as stack:
+        store = stack.enter_context(start_object_store())
+        # The keys of the store and of the masks are in the environment of the command alone.
         environment = store.environment | {"LOGICALREP_MASK_KEY": MASK_KEY}
+        server = stack.enter_context(connect_server(master, tmp_path, settings)) if kind == "connect" else ""
 
-        def replicate(to: str) -> subprocess.CompletedProcess[str]:
-            return submitted(master, program, shop.dsn, to, settings=settings, environment=environment)
+        def replicate(to: str, program: Path = program) -> subprocess.CompletedProcess[str]:
+            if kind == "classic":
+                return submitted(master, program, shop.dsn, to, settings=settings, environment=environment)
+            return subprocess.run(
+                [sys.executable, str(program), shop.dsn, to],
+                env=os.environ | environment | {"SPARK_REMOTE": server},
+                capture_output=True, text=True, timeout=600, check=False,
+            )  # fmt: skip
 
         users = [(1, "a@b"), (2, None)]
         for _ in range(2):
@@ -79,14 +95,73 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
             assert find_differences(shop.dsn, "s3://lake/shop", tables, store.options) == {}
             there = DeltaTable("s3://lake/shop/public/users", storage_options=store.options).to_pyarrow_table()
             assert sorted(zip(*there.to_pydict().values(), strict=True)) == [(id, hashed(email)) for id, email in users]
-            shop.execute("UPDATE customer SET city = 'Hof' WHERE id % 2 = 0", "DELETE FROM orders WHERE id % 3 = 0")
+            shop.execute(
+                "UPDATE customer SET city = 'Hof' WHERE id % 2 = 0",
+                "DELETE FROM orders WHERE id % 3 = 0",
+                "UPDATE large_0 SET v = md5(v) WHERE id % 3 = 0",
+            )
             users.append((len(users) + 1, "c@d"))
             shop.execute("UPDATE orders SET id = -id WHERE id % 5 = 0", f"INSERT INTO users VALUES {users[-1]}")
-        refused = replicate(str(tmp_path / "lake"))
-    assert refused.returncode
-    assert "DESTINATION_NOT_SHARED" in refused.stdout + refused.stderr
+        keys = store.keys()
+        assert not [key for key in keys if "/shared/" in key]
+        lake = str(tmp_path / "lake")
+        refused = replicate(lake)
+        assert refused.returncode
+        assert "DESTINATION_NOT_SHARED" in refused.stdout + refused.stderr
+        # All processes of this machine mount it.
+        lake = str(tmp_path / "shared")
+        done = replicate(lake, ROOT / "examples" / "on_a_cluster.py")
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert find_differences(shop.dsn, lake, tables) == {}
     ends = [json.loads(line) for path in events.iterdir() for line in path.read_text().splitlines()]
     ran = {event["Task Info"]["Executor ID"] for event in ends if event["Event"] == "SparkListenerTaskEnd"}
     assert ran == {"0", "1"}
     told = "".join(path.read_text() for path in events.iterdir())
     assert not [secret for secret in ("the secret", MASK_KEY, "a@b", "c@d") if secret in told]
+
+
+_LOSING = """
+import os
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from logicalrep.pipeline.engines.spark.engine import SparkEngine
+from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
+from tests.pipeline.engines.test_cluster import lost
+
+folder = Path(sys.argv[1])
+spark = SparkSession.builder.getOrCreate()
+engine = SparkEngine(ClassicJobs(spark))
+assert engine.run(lost, [(sys.argv[1], number) for number in range(4)], 0) == list(range(4))
+assert len(list(folder.iterdir())) == 2
+"""
+
+
+def lost(item: tuple[str, int]) -> int:
+    """Return the number; the first try of one of them ends its executor, the Java above the Python workers."""
+    folder, number = item
+    if number == 0:
+        Path(folder, str(os.getpid())).touch()
+    if number == 0 and len(list(Path(folder).iterdir())) == 1:
+        status = Path("/proc", str(os.getppid()), "stat").read_text()
+        os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        time.sleep(600)
+    return number
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Processes are found as on Linux.")
+def test_a_lost_executor_is_replaced(master: str, tmp_path: Path) -> None:
+    """With decommission and adaptive execution."""
+    settings = {
+        "spark.decommission.enabled": "true",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.executor.memory": "512m",
+    }
+    program, marks = tmp_path / "program.py", tmp_path / "marks"
+    program.write_text(_LOSING)
+    marks.mkdir()
+    done = submitted(master, program, str(marks), settings=settings, environment={})
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -93,6 +94,25 @@ def test_a_task_that_cannot_run_is_told_in_a_sentence(
     with ConnectJobs(connect, Storage(str(tmp_path))) as jobs, pytest.raises(EngineError, match=text) as raised:
         SparkEngine(jobs).run(function, [1], 0)
     assert str(raised.value).startswith("[TASKS_FAILED] Spark could not run a task: ")
+
+
+@pytest.mark.filterwarnings("ignore:.RETRIES_EXCEEDED")
+def test_a_server_that_is_away_is_told_in_a_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("grpc")
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession
+
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        session: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{closed.getsockname()[1]}").create()
+        # In place of ten minutes.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=1, initial_backoff=1)])
+        with (
+            ConnectJobs(session, Storage(str(tmp_path))) as jobs,
+            pytest.raises(EngineError, match=r"^\[TASKS_FAILED\] Spark could not run a task: .*Connection refused$"),
+        ):
+            SparkEngine(jobs).run(len, ["a"], 0)
+        session.client.close()
 
 
 @pytest.mark.thorough

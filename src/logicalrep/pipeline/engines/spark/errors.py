@@ -48,5 +48,9 @@ def _reason(error: Exception) -> str:
     own = list(takewhile(lambda line: not line.startswith(("at org.apache.spark", "SQLSTATE: ")), lines))
     if not own:
         return type(error).__name__
+    # So is an error of Spark Connect's transport written.
+    for line in own:
+        if line.startswith("details = "):
+            return line.removeprefix("details = ").strip('"')
     has_traceback = any("Traceback (most recent call last)" in line for line in own)
     return own[-1] if has_traceback or len(own) < len(lines) else own[0]
