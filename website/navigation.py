@@ -28,6 +28,7 @@ SECTIONS: dict[str, list[str]] = {
         "errors.md",
         "metrics.md",
         "types.md",
+        "formats.md",
         "destination.md",
         "python-api.md",
         "pgwire.md",

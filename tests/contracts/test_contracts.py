@@ -54,7 +54,7 @@ FOREIGN = {
     "postgres": {"psycopg", "pyarrow"},
     "observe": {"prometheus_client", "rich"},
     "spark": {"deltalake", "numpy", "prometheus_client", "psycopg", "pyarrow", "pyspark"},
-    "pipeline": {"deltalake", "numpy", "obstore", "psycopg", "pyarrow", "pyroaring", "pyspark", "yaml"},
+    "pipeline": {"deltalake", "numpy", "obstore", "psycopg", "pyarrow", "pyiceberg", "pyroaring", "pyspark", "yaml"},
     "reader": {"duckdb", "pandas", "polars", "pyarrow", "pyspark"},
     "metrics": set(),
     "cli": set(),

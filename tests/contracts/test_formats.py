@@ -31,11 +31,16 @@ def test_only_the_format_needs_delta_rs() -> None:
     }
 
 
+def test_only_one_module_outside_of_icebergs_names_it() -> None:
+    there = _modules_with(r"(?m)^ *(from|import) pyiceberg|formats\.iceberg|IcebergTable")
+    assert {name for name in there if not name.startswith("pipeline/formats/iceberg/")} == {OPENING}
+
+
 def test_storage_knows_no_format() -> None:
     there = _modules_with(r"pipeline\.formats|deltalake|delta-rs")
     assert {name for name in there if name.startswith("pipeline/storage/")} == set()
 
 
 def test_what_formats_share_knows_none_of_them() -> None:
-    assert "pipeline/formats/stored_table.py" not in _modules_with("Delta")
-    assert "pipeline/formats/merging.py" not in _modules_with("Delta")
+    assert "pipeline/formats/stored_table.py" not in _modules_with("Delta|Iceberg")
+    assert "pipeline/formats/removed_files.py" not in _modules_with("Delta|Iceberg")

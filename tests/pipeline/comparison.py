@@ -1,4 +1,4 @@
-"""The rows of a server's tables and of their Delta tables, compared without any code of the project."""
+"""The rows of a server's tables and of their copies, compared without any code of the project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from tests.pipeline.reading import read_delta
+from tests.pipeline.reading import read_table
 
 
 def find_differences(
@@ -45,7 +45,7 @@ def find_differences(
                 there = delta_rows(uri, storage_options)
             else:
                 columns = connection.execute(_COLUMNS, (schema, name)).fetchall()
-                rows = read_delta(uri, storage_options).filter(there_now)
+                rows = read_table(uri, storage_options).filter(there_now)
                 there = counted(rows.select([column for (column,) in columns]))
             missing, surplus = source - there, there - source
             if missing or surplus:
@@ -72,8 +72,8 @@ def query_rows(connection: psycopg.Connection[Any], query: sql.SQL | sql.Compose
 
 
 def delta_rows(uri: str, storage_options: dict[str, str] | None = None) -> Counter[tuple[Any, ...]]:
-    """Return the rows of a Delta table with their counts."""
-    return counted(read_delta(uri, storage_options))
+    """Return the rows of a table at a destination with their counts."""
+    return counted(read_table(uri, storage_options))
 
 
 def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:

@@ -57,6 +57,7 @@ WRONG: dict[str, list[Any]] = {
     "append": [0],
     "write_mode": ["copy"],
     "origin": ["all"],
+    "format": ["hudi"],
     "engine": ["cluster"],
     "load_sessions": [0, 1.5, -1, "many"],
     "load_rate": [-0.1],

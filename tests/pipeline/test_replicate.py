@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -48,13 +49,15 @@ INSERT INTO orders SELECT i, i % 1000, i / 7.0, now(), repeat('x', i % 50) FROM 
 INSERT INTO audit SELECT '2020-01-01', 'same' FROM generate_series(1, 10);
 """
 TABLES = ["public.customer", "public.orders", "public.audit"]
+FORMAT = os.environ.get("FORMAT", "delta")
+"""The format of tables whose test names none."""
 
 
 def settings(
     db: Database, storage: Path | str, *, table_settings: TableSettings | None = None, **options: Any
 ) -> ReplicateSettings:
     shared = {} if table_settings is None else shared_options(table_settings)
-    return ReplicateSettings(db.dsn, str(storage), **shared, **options)
+    return ReplicateSettings(db.dsn, str(storage), **{**shared, "format": FORMAT, **options})
 
 
 def replicate_once(db: Database, storage: Path | str, **options: Any) -> None:

@@ -123,6 +123,11 @@ class ReplicateOptions:
         "for another mode.",
         is_by_table=True,
     )
+    format: Literal["delta", "iceberg"] = option(
+        kinds.choice("delta", "iceberg"),
+        "The format of all tables of the destination: Delta, or Iceberg, format version 2, in its folder without a "
+        "catalog, which needs the extra `iceberg`. A destination has one format.",
+    )
     origin: Literal["any", "none"] = option(
         kinds.choice("any", "none"),
         "`none` leaves out changes that were replayed from another server, as in two-way replication (PostgreSQL 16); "

@@ -25,7 +25,7 @@ from logicalrep.pipeline.engines.engine import Engine, EngineEndedError
 from logicalrep.pipeline.engines.start import refuse_missing, start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.errors import Ended
-from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.opening import refuse_missing_format, table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import Loading
@@ -83,6 +83,7 @@ def replicate(call: ReplicateCall) -> None:
         PublicationNeededError: the publication has to be changed by somebody else since; the text has the statements.
         StateError: the destination belongs to another server, database, slot or publication.
         SlotError: the slot is lost, or another process reads it.
+        FormatError: the library of the format is not installed.
         EngineError: the engine's libraries are not installed, or its processes end again and again.
         ConnectError: the server was away for too long.
         StorageError: the destination cannot be written.
@@ -132,6 +133,7 @@ def _replicate(
     storage = Storage(settings.to, settings.storage_options or {})
     if engine is None:
         refuse_missing(settings.engine)
+    refuse_missing_format(settings.format)
     if settings.once:
         refuse_paused(storage)
     with ExitStack() as stack:
@@ -197,7 +199,7 @@ def follow(
         context = RunContext(
             settings=settings,
             storage=storage,
-            tables=table_format(storage),
+            tables=table_format(storage, identity.table_format),
             identity=identity,
             observer=observer,
             engine=TimedEngine(engine, observed.engine_time),

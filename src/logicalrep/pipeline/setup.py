@@ -238,4 +238,5 @@ def _claim_identity(connection: Connection, settings: ReplicateSettings, storage
         publication=settings.publication,
         system_identifier=system,
         database=database,
+        table_format=settings.format,
     )

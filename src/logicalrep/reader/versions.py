@@ -13,7 +13,7 @@ from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.state.past_states import first_time, read_state
-from logicalrep.pipeline.state.state import State, TableState
+from logicalrep.pipeline.state.state import Identity, State, TableState
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.reader.errors import ReadError
 from logicalrep.reader.table_version import TableVersion
@@ -96,7 +96,7 @@ def at(
         >>> yesterday = at("lake", "2026-11-25T18:00+01:00")
         >>> yesterday["public.orders"].duckdb().aggregate("sum(price)")
     """
-    storage, wanted = _storage(destination, storage_options), _time(time)
+    storage, wanted = _open_storage(destination, storage_options), _time(time)
     state = read_state(storage, wanted)
     if state is None:
         first = first_time(storage)
@@ -151,7 +151,7 @@ def read(
     """
     if at is not None:
         return _at(destination, at, storage_options=storage_options)[table]
-    storage = _storage(destination, storage_options)
+    storage = _open_storage(destination, storage_options)
     read_identity(storage)
     state = State.read(storage)
     versions = {
@@ -196,8 +196,16 @@ def _found(name: str, there: list[str], storage: Storage) -> str:
     return known
 
 
-def _storage(destination: str | os.PathLike[str], options: Mapping[str, str] | None) -> Storage:
-    return Storage(str(Path(destination)) if isinstance(destination, os.PathLike) else destination, dict(options or {}))
+def _open_storage(destination: str | os.PathLike[str], options: Mapping[str, str] | None) -> Storage:
+    uri = str(Path(destination)) if isinstance(destination, os.PathLike) else destination
+    storage = Storage(uri, dict(options or {}))
+    identity = Identity.read(storage)
+    if identity is not None and identity.table_format != "delta":
+        raise ReadError(
+            f"the tables of {storage.uri} are in the format {identity.table_format}: read them by a library of it",
+            code="FORMAT_NOT_READ",
+        )
+    return storage
 
 
 def _time(wanted: datetime | str) -> datetime:

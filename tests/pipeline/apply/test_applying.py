@@ -79,6 +79,11 @@ class PicklingTasks:
 
 def rows_at(storage: Storage) -> Counter[Row]:
     """Read the table with another program, and return its rows as PostgreSQL's texts."""
+    return texts_of(read_delta(storage.uri_of("public/t"), storage.storage_options))
+
+
+def texts_of(rows: pa.Table) -> Counter[Row]:
+    """Return rows as PostgreSQL's texts."""
 
     def text(value: Any) -> str | None:
         if value is None or isinstance(value, str):
@@ -87,8 +92,7 @@ def rows_at(storage: Storage) -> Counter[Row]:
             return {"nan": "NaN", "inf": "Infinity", "-0.0": "-0"}.get(repr(value), repr(value))
         return str(value)
 
-    columns = read_delta(storage.uri_of("public/t"), storage.storage_options).to_pydict().values()
-    return Counter(tuple(map(text, row)) for row in zip(*columns, strict=True))
+    return Counter(tuple(map(text, row)) for row in zip(*rows.to_pydict().values(), strict=True))
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
@@ -17,6 +16,7 @@ from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import delta_rows, find_differences
+from tests.pipeline.reading import read_properties, read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -189,7 +189,7 @@ def test_another_publication_of_a_table_loads_it_again(db18: Database, tmp_path:
 
 def load_of(storage: Path, table: str) -> str:
     """Return the name of the load that a table's rows began with."""
-    return DeltaTable(str(storage / table)).metadata().configuration["logicalrep.load"]
+    return read_properties(str(storage / table))["logicalrep.load"]
 
 
 FOLLOWED = {
@@ -291,8 +291,8 @@ def kept_differences(
     for copy in copies if kept.append and counts_versions else ():
         loaded = pc.field("_valid_from_ordinal") >= 0
         uri = str(storage / copy.replace(".", "/"))
-        versions = DeltaTable(f"{uri}~history").to_pyarrow_table()
-        changes = Counter(DeltaTable(f"{uri}~changes").to_pyarrow_table()["_change_type"].to_pylist())
+        versions = read_table(f"{uri}~history")
+        changes = Counter(read_table(f"{uri}~changes")["_change_type"].to_pylist())
         begun, ended = versions.filter(loaded).num_rows, versions.filter(~pc.field("_is_current")).num_rows
         expected = changes["insert"] + changes["update_postimage"], changes["delete"] + changes["update_postimage"]
         if (begun, ended) != expected:

@@ -19,7 +19,7 @@ from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
-from tests.pipeline.reading import read_delta
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 
@@ -28,7 +28,7 @@ BIG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 500) AS i)"
 
 
 def rows(storage: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    found = read_delta(str(storage / "public" / table)).to_pylist()
+    found = read_table(str(storage / "public" / table)).to_pylist()
     return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
 
 

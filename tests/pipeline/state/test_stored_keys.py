@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from deltalake import DeltaTable
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.cli.verify import verdict_json
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles
+from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.formats.stored_table import application_id
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
@@ -28,7 +29,7 @@ from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import Evidence, Skipped, TableSpec, TypePart
 from logicalrep.pipeline.state.past_states import keep_past, read_state
 from logicalrep.pipeline.state.requests import pause, request_resync, request_skip, take_requests
-from logicalrep.pipeline.state.state import Identity, State, States, TableState
+from logicalrep.pipeline.state.state import Identity, State, StateError, States, TableState
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict
@@ -58,11 +59,12 @@ STORED_TABLE_STATE = """{
 SETTINGS = TableSettings(
     unrepresentable="text", deletes="soft", history=True, append=False, key=("id",), masked={"a": "nulled"},
     left_out=("b",), mask_key="check", origin="none", write_mode="merge-on-read",
+    format="iceberg",
 )  # fmt: skip
 STORED_SETTINGS = """{
   "unrepresentable": "text", "deletes": "soft", "history": true, "append": false, "key": ["id"],
   "masked": {"a": "nulled"}, "left_out": ["b"], "mask_key": "check", "origin": "none",
-  "write_mode": "merge-on-read"
+  "write_mode": "merge-on-read", "format": "iceberg"
 }"""
 TABLE = TableSpec(
     relation=TableDescription(
@@ -103,7 +105,8 @@ STORED_TABLE = """{
 }""".replace("SETTINGS", STORED_SETTINGS)
 FILES = {
     "_logicalrep/place.json": """{
-      "slot": "s", "publication": "p", "system_identifier": 1, "database": "d", "format": 1
+      "slot": "s", "publication": "p", "system_identifier": 1, "database": "d", "format": 1,
+      "table_format": "iceberg"
     }""",
     "_logicalrep/states/00000000000000000002.json": """{
       "format": 2, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
@@ -135,7 +138,15 @@ FILES = {
 
 def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
-    Identity.claim(storage, slot="s", publication="p", system_identifier=1, database="d")
+    identity: dict[str, Any] = {"slot": "s", "publication": "p", "system_identifier": 1, "database": "d"}
+    Identity.claim(storage, **identity, table_format="iceberg")
+    with pytest.raises(StateError, match="in the format iceberg, not delta"):
+        Identity.claim(storage, **identity)
+    # Earlier versions read what a destination with Delta tables has.
+    Identity.claim(Storage(str(tmp_path / "delta")), **identity)
+    place = json.loads((tmp_path / "delta/_logicalrep/place.json").read_text())
+    assert place == {**identity, "format": 1}
+    shutil.rmtree(tmp_path / "delta")
     before = State(
         Lsn(32), "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00", {"public.t": TABLE_STATE},
         "2026-01-02T00:00:00+00:00",
@@ -177,7 +188,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     contents["_logicalrep/paused.json"]["since"] = "2026-01-01T00:00:00+00:00"
     assert contents == {path: json.loads(text) for path, text in FILES.items()}
 
-    assert Identity.read(storage) == Identity("s", "p", 1, "d")
+    assert Identity.read(storage) == Identity("s", "p", 1, "d", table_format="iceberg")
     assert State.read(storage) == state
     assert read_state(storage, datetime(2026, 1, 2, 12, tzinfo=UTC)) == before
     assert StoredSettings.read(storage) == settings

@@ -1,7 +1,8 @@
 """A stored table's rows in later columns, without another load.
 
 A column that old rows have NULL in, and one that is dropped, need no new files: readers take NULL for a column that a
-file does not have, and leave out one that the table does not have. Other changes write the files anew.
+file does not have, and leave out one that the table does not have. Where files know columns by field ids, a renamed one
+needs none either. Other changes write the files anew.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
 
 def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
     new = set(evolution.table.names) - evolution.sources.keys()
+    if before.settings.has_field_ids:
+        fields = [(evolution.table.schema.field(name), source) for name, source in evolution.sources.items()]
+        has_other_types = any(field.type != before.schema.field(source).type for field, source in fields)
+        return bool(defaults) or has_other_types or _names_changes_anew(before, evolution.table)
     return (
         bool(defaults)
         or not new.isdisjoint({*before.left, *before.names})
@@ -65,8 +70,20 @@ def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str,
     )
 
 
+def _names_changes_anew(before: TableSpec, after: TableSpec) -> bool:
+    """Return whether these are changes, whose rows name columns that are called otherwise now."""
+    later = dict(zip(after.attnums, after.relation.names, strict=True))
+    names = zip(before.attnums, before.relation.names, strict=True)
+    return after.form == "changes" and any(later.get(number, name) != name for number, name in names)
+
+
 def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
-    """Return the files whose statistics lack a column, with statistics that have it."""
+    """Return the files whose statistics lack a column, with statistics that have it.
+
+    Where columns have field ids, a missing bound is none to readers.
+    """
+    if stored.table.settings.has_field_ids:
+        return []
     wanted = statistics_columns(evolution.table.stored)
     new_columns = set(evolution.table.names) - evolution.sources.keys()
     restated = []

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from logicalrep.pipeline.formats.delta.delta_log import DeltaTables
+from importlib.util import find_spec
+
 from logicalrep.pipeline.formats.stored_table import TableFormat
+from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep_runtime.errors import LogicalRepError
 
 
-def table_format(storage: Storage) -> TableFormat:
-    """Return the tables of a destination in the format that they have."""
+class FormatError(LogicalRepError, RuntimeError):
+    """A format of tables whose library is not installed."""
+
+    code = "FORMAT_MISSING"
+
+
+def refuse_missing_format(name: FormatName) -> None:
+    """Raise FormatError if a format's library is not installed; to be called before anything is made."""
+    if name == "iceberg" and find_spec("pyiceberg") is None:
+        raise FormatError(
+            "pyiceberg is not installed, which --format iceberg needs: run pip install 'logicalrep[iceberg]'"
+        )
+
+
+def table_format(storage: Storage, name: FormatName = "delta") -> TableFormat:
+    """Return the tables of a destination in a format. Raises FormatError if its library is not installed."""
+    # Each format has a large library, of which a run needs one.
+    if name == "iceberg":
+        refuse_missing_format(name)
+        from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
+
+        return IcebergTables(storage)
+    from logicalrep.pipeline.formats.delta.delta_log import DeltaTables
+
     return DeltaTables(storage)

@@ -27,6 +27,12 @@ class ForeignTableError(LogicalRepError, RuntimeError):
     code = "DESTINATION_DIFFERS"
 
 
+class LogDamagedError(LogicalRepError, RuntimeError):
+    """A table whose log or metadata cannot be read, so that nothing can be committed to it."""
+
+    code = "TABLE_LOG_DAMAGED"
+
+
 def application_id(system_identifier: int, timeline: int, load: str) -> str:
     """Return the application id of a table's commits: LSNs of another server or load never count as its own."""
     return f"logicalrep/{system_identifier}/{timeline}/{load}"

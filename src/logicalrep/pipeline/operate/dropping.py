@@ -9,6 +9,7 @@ from psycopg import sql
 
 from logicalrep.pipeline.catalog.publication_plan import is_ours
 from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.history.companion import COMPANIONS
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.spec.names import companion_folder
@@ -53,10 +54,11 @@ def drop(settings: ConnectionSettings, storage: Storage, *, deletes_tables: bool
             except psycopg.errors.InsufficientPrivilege:
                 text = statement.as_string(connection)
                 done.append(f"the publication {identity.publication} stays: let its owner run {text}")
-    deleted = _tables(storage, state.tables) if deletes_tables else {}
+    tables = table_format(storage, identity.table_format)
+    deleted = _tables(tables, state.tables) if deletes_tables else {}
     for folder, what in deleted.items():
         paths = storage.list(folder)
-        if not _is_ours(storage, folder):
+        if not _is_ours(tables, folder):
             # The state alone names it: another program's files may lie there.
             paths = [path for path in paths if DATA_FILE.fullmatch(path.removeprefix(f"{folder}/"))]
         for path in paths:
@@ -72,15 +74,15 @@ def drop(settings: ConnectionSettings, storage: Storage, *, deletes_tables: bool
     return done
 
 
-def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str | None]:
+def _tables(stored: TableFormat, tables: Mapping[str, TableState]) -> dict[str, str | None]:
     """Return the folders of tables, and of others that the destination got before, each with what it is to people.
 
     The others are of earlier names, or are not replicated any more. Companion tables have no text.
     """
     found: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
-    there = table_format(storage).find_folders()
+    there = stored.find_folders()
     for folder in sorted(there - found.keys()):
-        if _is_ours(storage, folder):
+        if _is_ours(stored, folder):
             found[folder] = f"the folder {folder}, of an earlier table"
     return found | {
         companion: None
@@ -90,9 +92,9 @@ def _tables(storage: Storage, tables: Mapping[str, TableState]) -> dict[str, str
     }
 
 
-def _is_ours(storage: Storage, folder: str) -> bool:
+def _is_ours(tables: TableFormat, folder: str) -> bool:
     """Return whether a stored table is one of this package, and not of another program."""
     try:
-        return table_format(storage).open(folder) is not None
+        return tables.open(folder) is not None
     except LogicalRepError:
         return False

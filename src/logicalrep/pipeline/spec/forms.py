@@ -7,6 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from logicalrep.pipeline.spec.field_ids import with_ids
 from logicalrep_runtime.errors import LogicalRepError
 
 Form = Literal["rows", "marked", "history", "changes"]
@@ -53,13 +54,14 @@ class CompanionDamagedError(LogicalRepError, RuntimeError):
     code = "HISTORY_DAMAGED"
 
 
-def with_more(schema: pa.Schema, form: Form, table: object) -> pa.Schema:
-    """Return the columns of a form of a table.
+def with_more(schema: pa.Schema, form: Form, table: object, *, has_field_ids: bool = False) -> pa.Schema:
+    """Return the columns of a form of a table, with field ids if the table's have some: numbers from 1 on.
 
     Raises ReservedColumnError if the table has a column of that name.
     """
     _refuse(schema.names, form, table)
-    return pa.schema([*schema, *MORE[form]])
+    more = [with_ids(field, number) if has_field_ids else field for number, field in enumerate(MORE[form], 1)]
+    return pa.schema([*schema, *more])
 
 
 def _refuse(names: Sequence[str], form: Form, table: object) -> None:

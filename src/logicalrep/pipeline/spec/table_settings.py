@@ -12,6 +12,7 @@ from logicalrep_runtime.errors import LogicalRepError
 
 Mask = Literal["hashed", "nulled"]
 WriteMode = Literal["copy-on-write", "merge-on-read"]
+FormatName = Literal["delta", "iceberg"]
 
 
 class ProtectedColumnError(LogicalRepError, ValueError):
@@ -83,6 +84,8 @@ class TableSettings:
     """`none` leaves out changes that were replayed from another server; it is the same for all tables."""
     write_mode: WriteMode = "copy-on-write"
     """Whether files with rows that go are written anew, or these rows are marked as deleted beside them."""
+    format: FormatName = "delta"
+    """The format of the stored table; it is the same for all tables."""
 
     def __post_init__(self) -> None:
         if self.append and self.unrepresentable != "error":
@@ -98,6 +101,11 @@ class TableSettings:
         """The columns that are masked or left out."""
         return frozenset((*self.masked, *self.left_out))
 
+    @property
+    def has_field_ids(self) -> bool:
+        """Whether data files know columns by ids, so that no name of a column matters."""
+        return self.format == "iceberg"
+
     def number_type(self, column: str) -> str:
         """Return the type of a column's numbers if they have no bound: `text`, `double` or `decimal(p,s)`."""
         return self.numeric_columns.get(column, self.numeric)
@@ -105,7 +113,7 @@ class TableSettings:
     def to_json(self) -> dict[str, object]:
         """Return the settings as plain values."""
         content = _KEYS.content(self)
-        later = {key: content.pop(key) for key in ("numeric", "numeric_columns", "origin", "write_mode")}
+        later = {key: content.pop(key) for key in ("numeric", "numeric_columns", "origin", "write_mode", "format")}
         # Earlier versions, which read what they wrote, have no such settings.
         return content | {key: value for key, value in later.items() if value != getattr(_DEFAULT, key)}
 
@@ -121,5 +129,6 @@ class TableSettings:
 
 _DEFAULT = TableSettings()
 _KEYS = StoredKeys(
-    "unrepresentable numeric numeric_columns deletes history append key masked left_out mask_key origin write_mode"
+    "unrepresentable numeric numeric_columns deletes history append key masked left_out mask_key origin write_mode "
+    "format"
 )

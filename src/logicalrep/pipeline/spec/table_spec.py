@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Self
 import pyarrow as pa
 
 from logicalrep.arrow.feed.texts import Texts
+from logicalrep.pipeline.spec.field_ids import with_column_ids
 from logicalrep.pipeline.spec.forms import Form, with_more
 from logicalrep.pipeline.spec.names import column_names, text_names
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
@@ -168,7 +169,9 @@ class TableSpec:
     @cached_property
     def schema(self) -> pa.Schema:
         """The stored table's columns, those of the server's table."""
-        return pa.schema([(column.name, column.type) for column in self.written])
+        has_ids = self.settings.has_field_ids
+        fields = ((pa.field(each.name, each.type), *key) for key, each in self.by_number.items())
+        return pa.schema([with_column_ids(*each) if has_ids else each[0] for each in fields])
 
     @property
     def comment(self) -> str | None:
@@ -198,7 +201,7 @@ class TableSpec:
     @cached_property
     def stored(self) -> pa.Schema:
         """All of the stored table's columns. Raises ReservedColumnError if two had the same name."""
-        return with_more(self.schema, self.form, self.relation.table)
+        return with_more(self.schema, self.form, self.relation.table, has_field_ids=self.settings.has_field_ids)
 
     def check(self, numbers: Mapping[str, int]) -> None:
         """Refuse settings that do not fit the columns.

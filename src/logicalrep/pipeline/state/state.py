@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
+from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep_runtime.errors import LogicalRepError
@@ -46,6 +47,8 @@ class Identity:
     """The database cluster's identifier, which another server does not have."""
     database: str
     format: int = FORMAT
+    table_format: FormatName = "delta"
+    """The format of its tables."""
 
     @classmethod
     def read(cls, storage: Storage) -> Self | None:
@@ -54,7 +57,14 @@ class Identity:
 
     @classmethod
     def claim(
-        cls, storage: Storage, *, slot: str | None, publication: str | None, system_identifier: int, database: str
+        cls,
+        storage: Storage,
+        *,
+        slot: str | None,
+        publication: str | None,
+        system_identifier: int,
+        database: str,
+        table_format: FormatName = "delta",
     ) -> Self:
         """Return the identity of a destination; a new destination gets one.
 
@@ -64,25 +74,40 @@ class Identity:
             publication: the wanted publication, likewise.
             system_identifier: the server's.
             database: the database's name.
+            table_format: the format of the tables.
 
         Raises:
-            StateError: the destination replicates another server or database, or with another slot or publication.
+            StateError: the destination replicates another server or database, or with another slot or publication, or
+                in another format.
         """
         found = cls.read(storage)
         if found is None:
             name = _name_for(storage)
-            made = cls(slot or name, publication or name, system_identifier, database)
-            if storage.create(f"{FOLDER}/place.json", to_json(_IDENTITY.content(made))):
+            made = cls(slot or name, publication or name, system_identifier, database, table_format=table_format)
+            if storage.create(f"{FOLDER}/place.json", to_json(made._content)):
                 return made
             found = cls.read(storage)
             assert found is not None
         found.check(system_identifier=system_identifier, database=database, slot=slot, publication=publication)
+        if found.table_format != table_format:
+            raise StateError(
+                f"this destination has tables in the format {found.table_format}, not {table_format}: replicate to "
+                f"another destination, or give --format {found.table_format}"
+            )
         return found
+
+    @property
+    def _content(self) -> dict[str, Any]:
+        content = _IDENTITY.content(self)
+        if self.table_format == "delta":
+            # Earlier versions, which have Delta tables alone, read what they wrote.
+            del content["table_format"]
+        return content
 
     def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> None:
         """Let a destination have the tables of another server from now on."""
         made = replace(self, system_identifier=system_identifier, database=database)
-        storage.write(f"{FOLDER}/place.json", to_json(_IDENTITY.content(made)))
+        storage.write(f"{FOLDER}/place.json", to_json(made._content))
 
     def check(
         self, *, system_identifier: int, database: str, slot: str | None = None, publication: str | None = None
@@ -105,7 +130,7 @@ class Identity:
                 raise StateError(f"this destination is replicated with the {what} {is_there!r}, not {wanted!r}")
 
 
-_IDENTITY = StoredKeys("slot publication system_identifier database format")
+_IDENTITY = StoredKeys("slot publication system_identifier database format table_format")
 
 
 def _name_for(storage: Storage) -> str:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from logicalrep.arrow.slices import sliced
+from logicalrep.pipeline.spec.field_ids import file_schema, names_in_file
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.pages import PagedSource
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_of
@@ -153,9 +154,15 @@ class OpenedFile:
         return np.union1d(self._deleted.astype(np.int64), self.numbers[rows])
 
     def read(self, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-        """Return columns, in the types of the table's schema; NULL in one that the file does not have."""
-        there = set(self._file.schema_arrow.names).intersection(columns)
-        names = [name for name in columns if name in there]
+        """Return columns, in the types of the table's schema; NULL in one that the file does not have.
+
+        Columns with field ids are known by these, others by their names.
+        """
+        try:
+            there = names_in_file(self._file.schema_arrow, schema, columns)
+        except ValueError as error:
+            raise pa.ArrowInvalid(str(error)) from None
+        names = [there[name] for name in columns if name in there]
         table = None
         if self._some is not None and self._source is not None:
             table = self._source.read_rows(names, self.numbers)
@@ -166,7 +173,7 @@ class OpenedFile:
         fields = [schema.field(name) for name in columns]
         return pa.table(
             [
-                table[each.name].cast(each.type) if each.name in there else pa.nulls(self.rows, each.type)
+                table[there[each.name]].cast(each.type) if each.name in there else pa.nulls(self.rows, each.type)
                 for each in fields
             ],
             schema=pa.schema(fields),
@@ -217,7 +224,7 @@ def _write_file(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table
     sink = pa.BufferOutputStream()
     # Files are rewritten often, so that the fastest compression costs least.
     pq.write_table(
-        rows.cast(schema),
+        rows.cast(file_schema(schema)),
         sink,
         compression="snappy",
         dictionary_pagesize_limit=_DICTIONARY,

@@ -8,12 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.pipeline.apply.ending import are_there
-from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
 from logicalrep.pipeline.spec.forms import END
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
-from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
 from logicalrep.pipeline.verify.passing import UnsettledError
 
@@ -24,9 +22,9 @@ _PART = 1 << 16
 class DestinationRows:
     """The last version of a stored table, whenever it is read."""
 
-    def __init__(self, storage: Storage, folder: str) -> None:
-        """Take the table's folder."""
-        self._storage = storage
+    def __init__(self, tables: TableFormat, folder: str) -> None:
+        """Take the destination's tables, and the folder of one."""
+        self._storage, self._tables = tables.storage, tables
         self._folder = folder
         self.table: TableSpec = self._open_table().table
         """The description of the table."""
@@ -70,7 +68,7 @@ class DestinationRows:
         return stored
 
     def _open_table(self) -> StoredTable:
-        stored = table_format(self._storage).open(self._folder)
+        stored = self._tables.open(self._folder)
         if stored is None:
             raise UnsettledError("it is not loaded yet")
         return stored

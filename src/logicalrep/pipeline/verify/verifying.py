@@ -9,6 +9,7 @@ from contextlib import closing
 import psycopg
 
 from logicalrep.pipeline.catalog.definitions import query_description
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.state.state import Identity, State
 from logicalrep.pipeline.storage.storage import Storage
@@ -121,7 +122,7 @@ def _sides(
     connection: Connection, now: Connection, storage: Storage, identity: Identity, name: TableName, folder: str
 ) -> tuple[ServerRows, DestinationRows]:
     publications = (identity.publication,)
-    rows = DestinationRows(storage, folder)
+    rows = DestinationRows(table_format(storage, identity.table_format), folder)
     table = query_description(connection, name, publications, rows.table.settings)
     if table is None:
         raise UnsettledError("the server has no such table any more")

@@ -10,7 +10,8 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, LogDamagedError
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import LogDamagedError
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State

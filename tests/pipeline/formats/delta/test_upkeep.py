@@ -14,7 +14,8 @@ from deltalake import DeltaTable
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.delta import delta_log, removed_files
+from logicalrep.pipeline.formats import removed_files
+from logicalrep.pipeline.formats.delta import delta_log
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.pipeline.storage import data_files

@@ -19,9 +19,10 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta import vectors
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog, LogDamagedError
+from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descriptor
 from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.stored_table import LogDamagedError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation

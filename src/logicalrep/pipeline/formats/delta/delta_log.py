@@ -31,25 +31,25 @@ from logicalrep.pipeline.formats.delta.actions import (
     unknown_features,
 )
 from logicalrep.pipeline.formats.delta.foreign_commits import OthersCommit
-from logicalrep.pipeline.formats.delta.removed_files import RemovedFile, RemovedFiles, commit_path
+from logicalrep.pipeline.formats.delta.removed_files import FilesRemovedByLog, commit_path
 from logicalrep.pipeline.formats.delta.vectors import write_vectors
-from logicalrep.pipeline.formats.stored_table import ForeignTableError, StoredTable, TableFormat, WriterError
+from logicalrep.pipeline.formats.removed_files import RemovedFile
+from logicalrep.pipeline.formats.stored_table import (
+    ForeignTableError,
+    LogDamagedError,
+    StoredTable,
+    TableFormat,
+    WriterError,
+)
 from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError, first_line
-from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
 CHECKPOINT_EVERY = 50
 """The number of commits after which the log gets a checkpoint."""
 _CANNOT_WAIT = 2
 """The multiple of `CHECKPOINT_EVERY` commits after which a checkpoint comes before batches."""
-
-
-class LogDamagedError(LogicalRepError, RuntimeError):
-    """A Delta table whose log cannot be read, so that nothing can be committed to it."""
-
-    code = "TABLE_LOG_DAMAGED"
 
 
 class DeltaLog(StoredTable):
@@ -59,7 +59,7 @@ class DeltaLog(StoredTable):
         """Take the table's folder."""
         self.storage, self.folder = storage, folder
         self.version, self.files, self.load = -1, {}, ""
-        self.removed = RemovedFiles(storage, folder)
+        self.removed = FilesRemovedByLog(storage, folder)
         """The files that are in the last version no more and still there."""
         self.checkpoint = -1
         """The version of the last checkpoint."""

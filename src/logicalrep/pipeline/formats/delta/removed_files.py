@@ -1,28 +1,11 @@
-"""The data files of a table's old versions, which stay for a while for readers."""
+"""The files that the commits of a Delta table's log removed."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from logicalrep.pipeline.formats.delta.descriptors import read_descriptor
-from logicalrep.pipeline.storage.storage import Storage, below
-
-_LIST = "_removed.json"
-"""The file with the list of them in the table's folder: checkpoints of earlier versions had them for an hour only."""
-_LEAST_AGE = 3600.0
-"""The seconds after which a file that is in no version is taken for one of a commit that was never made."""
-_SEARCH_AGAIN = 24 * 3600.0
-"""The seconds between two searches for such files."""
-MOST_RETAINED = 20
-"""Removed files take at most this multiple of those that are in the last version, and `LEAST_RETAINED`."""
-LEAST_RETAINED = 256 << 20
-_MOST_DELETED = 200
-"""The most files that are deleted in one step."""
+from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 
 
 def commit_path(folder: str, version: int) -> str:
@@ -30,119 +13,21 @@ def commit_path(folder: str, version: int) -> str:
     return f"{folder}/_delta_log/{version:020}.json"
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedFile:
-    """A data file that is in the last version no more."""
+class FilesRemovedByLog(RemovedFiles):
+    """The files that are in the last version of a Delta table no more: its log tells them all."""
 
-    at: float
-    """The time at which it was removed, in seconds since 1970."""
-    path: str
-    size: int
-
-
-class RemovedFiles:
-    """The files that are in the last version no more and still there, in the order in which they were removed."""
-
-    def __init__(self, storage: Storage, folder: str) -> None:
-        """Take the table's folder; `recall` finds the files that earlier processes removed."""
-        self._storage = storage
-        self._folder = folder
-        self._files: deque[RemovedFile] = deque()
-        self._paths: set[str] = set()
-        self._recalled = -_SEARCH_AGAIN
-        self._size = 0
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def __iter__(self) -> Iterator[RemovedFile]:
-        return iter(self._files)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the files of earlier processes are known."""
-        return time.monotonic() - self._recalled < _SEARCH_AGAIN
-
-    def add(self, file: RemovedFile) -> None:
-        """Add a file that was removed now."""
-        self._files.append(file)
-        self._paths.add(file.path)
-        self._size += file.size
-
-    def keep(self, paths: Iterable[str]) -> None:
-        """Forget files that are in the last version again."""
-        back = self._paths.intersection(paths)
-        if back:
-            self._files = deque(file for file in self._files if file.path not in back)
-            self._paths -= back
-            self._size = sum(file.size for file in self._files)
-
-    def has_surplus(self, there: int, keep_hours: float) -> bool:
-        """Return whether one is to be deleted, beside files of the last version with so many bytes."""
-        is_old = bool(self._files) and self._files[0].at < time.time() - keep_hours * 3600
-        return is_old or self._size > MOST_RETAINED * there + LEAST_RETAINED
-
-    def delete_surplus(self, there: int, keep_hours: float) -> None:
-        """Delete some of those that are to be deleted, the first ones first. Arguments are those of `has_surplus`."""
-        for _ in range(_MOST_DELETED):
-            if not self.has_surplus(there, keep_hours):
-                break
-            file = self._files[0]
-            self._storage.delete(below(self._folder, file.path))
-            self._files.popleft()
-            self._paths.remove(file.path)
-            self._size -= file.size
-
-    def save(self, version: int) -> None:
-        """Save them, all those of the commits up to a version."""
-        content = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
-        self._storage.write(f"{self._folder}/{_LIST}", json.dumps(content).encode())
-
-    def recall(self, version: int, used: Collection[str], keep_hours: float) -> None:
-        """Find the files that earlier processes removed: those of the list, and of the commits since.
-
-        Files that were written and are in no version are found too, once they are old.
-
-        Args:
-            version: the last version.
-            used: the paths of its files.
-            keep_hours: the hours for which old versions can be read.
-        """
-        listed, found = self._storage.parse(f"{self._folder}/{_LIST}", _parse_list) or (-1, [])
+    def found_since(self, listed: int, version: int) -> list[RemovedFile]:
+        found: list[RemovedFile] = []
         for number in range(listed + 1, version + 1):
-            path = commit_path(self._folder, number)
-            text = self._storage.read(path)
-            with self._storage.parsing(path):
+            path = commit_path(self.folder, number)
+            text = self.storage.read(path)
+            with self.storage.parsing(path):
                 for action in map(json.loads, (text or b"").splitlines()):
                     if remove := action.get("remove"):
                         at = remove["deletionTimestamp"] / 1000
                         found.append(RemovedFile(at, remove["path"], remove["size"]))
                         if vector := remove.get("deletionVector"):
-                            location = read_descriptor(vector, self._storage.uri_of(self._folder)).location
+                            location = read_descriptor(vector, self.storage.uri_of(self.folder)).location
                             if location is not None:
                                 found.append(RemovedFile(at, location.path, location.end))
-        there = {path.removeprefix(f"{self._folder}/"): at for path, at in self._storage.times(self._folder).items()}
-        # A file of which more rows are marked is removed and added, often before it goes.
-        last = {file.path: file for file in found if file.path in there and file.path not in used}
-        found = sorted(last.values(), key=lambda file: file.at)
-        known = self._paths | {file.path for file in found}
-        oldest = time.time() - max(keep_hours * 3600, _LEAST_AGE)
-        orphans = [
-            RemovedFile(at, path, 0)
-            for path, at in there.items()
-            if at < oldest and path not in used and path not in known and _is_data(path)
-        ]
-        files = [*(file for file in orphans + found if file.path not in self._paths), *self._files]
-        self._files = deque(files)
-        self._paths = {file.path for file in files}
-        self._size = sum(file.size for file in files)
-        self._recalled = time.monotonic()
-
-
-def _parse_list(content: Any) -> tuple[int, list[RemovedFile]]:
-    return int(content["version"]), [RemovedFile(*file) for file in content["removed"]]
-
-
-def _is_data(path: str) -> bool:
-    # A file that was being written has a dot before its name.
-    return not path.startswith("_") or path.rpartition("/")[2].startswith(".")
+        return found

@@ -1,0 +1,1 @@
+"""Iceberg tables: their metadata, manifests and position deletes, the commits of other programs, and their upkeep."""

@@ -1,0 +1,89 @@
+"""A data file's statistics as manifests have them: by field ids, in bytes.
+
+Source: "Single-value serialization" in the Iceberg Table Spec.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from logicalrep.pipeline.spec.field_ids import field_id
+from logicalrep.pipeline.storage.statistics import Statistics
+
+_INT, _LONG = struct.Struct("<i"), struct.Struct("<q")
+
+
+def to_bounds(schema: pa.Schema, rows: int, found: Statistics) -> dict[str, Any]:
+    """Return statistics as the arguments of a manifest's data file."""
+    fields = {name: schema.field(name) for name in found.nulls}
+    ids = {name: field_id(field) for name, field in fields.items()}
+    return {
+        "value_counts": {ids[name]: rows for name in fields},
+        "null_value_counts": {ids[name]: nulls for name, nulls in found.nulls.items()},
+        "lower_bounds": {ids[name]: _bytes(fields[name].type, value) for name, value in found.least.items()},
+        "upper_bounds": {ids[name]: _bytes(fields[name].type, value) for name, value in found.greatest.items()},
+    }
+
+
+def from_bounds(
+    schema: pa.Schema,
+    least: Mapping[int, bytes] | None,
+    greatest: Mapping[int, bytes] | None,
+    nulls: Mapping[int, int] | None,
+    *,
+    is_own: bool,
+) -> Statistics:
+    """Return the statistics of a file in a table's schema.
+
+    Args:
+        schema: the table's schema.
+        least: the lower bounds.
+        greatest: the upper bounds.
+        nulls: the numbers of nulls.
+        is_own: whether the file is of this package: bounds of other programs may be cut texts.
+    """
+    fields = {field_id(field): field for field in schema if _has_bounds(field.type)}
+    if not is_own:
+        fields = {key: field for key, field in fields.items() if pa.types.is_integer(field.type)}
+
+    def values(of: Mapping[int, bytes] | None) -> dict[str, Any]:
+        return {fields[key].name: _value(fields[key].type, data) for key, data in (of or {}).items() if key in fields}
+
+    return Statistics(
+        values(least),
+        values(greatest),
+        {fields[key].name: count for key, count in (nulls or {}).items() if key in fields},
+    )
+
+
+def _has_bounds(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or _is_long(type_) or _is_int(type_))
+
+
+def _is_long(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(type_) or pa.types.is_timestamp(type_))
+
+
+def _is_int(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_date32(type_))
+
+
+def _bytes(type_: pa.DataType, value: object) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if not isinstance(value, int):
+        value = pa.scalar(value, type_).cast(pa.int64() if _is_long(type_) else pa.int32()).as_py()
+    return (_LONG if _is_long(type_) else _INT).pack(value)
+
+
+def _value(type_: pa.DataType, data: bytes) -> object:
+    if pa.types.is_string(type_):
+        return data.decode()
+    number = (_LONG if len(data) == _LONG.size else _INT).unpack(data)[0]
+    if pa.types.is_integer(type_):
+        return number
+    return pa.scalar(number, pa.int64() if _is_long(type_) else pa.int32()).cast(type_).as_py()

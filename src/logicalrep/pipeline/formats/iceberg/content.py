@@ -1,0 +1,120 @@
+"""The content of a version of an Iceberg table: its metadata, its manifests, and the files that these list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyiceberg.manifest import DataFile as ManifestDataFile
+from pyiceberg.table.metadata import TableMetadata
+
+from logicalrep.pipeline.formats.iceberg.bounds import from_bounds
+from logicalrep.pipeline.formats.iceberg.manifests import (
+    Manifest,
+    ManifestWriter,
+    manifest_data_file,
+    read_manifests,
+)
+from logicalrep.pipeline.formats.iceberg.memory_files import location, path_of
+from logicalrep.pipeline.formats.iceberg.position_deletes import read_deletes, write_deletes
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile, is_own_name
+from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
+from logicalrep.pipeline.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class Content:
+    """The files of a version; paths are those within the table's folder."""
+
+    manifests: list[Manifest] = field(default_factory=list)
+    files: dict[str, DataFile] = field(default_factory=dict)
+    """The data files, with the rows that are there no more as their vectors."""
+    sources: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The files of deletes that tell these rows, by the paths of the data files."""
+
+    @classmethod
+    def read(cls, storage: Storage, folder: str, metadata: TableMetadata, table: TableSpec) -> Content:
+        """Return the content that the last snapshot of a table's metadata lists.
+
+        Raises:
+            ValueError: it has what is not understood, or files outside of the table's folder.
+            DamagedError: a file is not there.
+            StorageError: one cannot be read now.
+        """
+        return cls.of(storage, folder, read_manifests(storage, metadata.current_snapshot()), table)
+
+    @classmethod
+    def of(cls, storage: Storage, folder: str, manifests: list[Manifest], table: TableSpec) -> Content:
+        """Return the content that manifests list, in the columns of a description; raises what `read` does."""
+        entries = [each for manifest in manifests if not manifest.is_of_deletes for each in manifest.entries]
+        of_deletes = [each for manifest in manifests if manifest.is_of_deletes for each in manifest.entries]
+        by_path = {path_of(storage, entry.data_file.file_path): entry for entry in entries}
+        deleted = read_deletes(storage, of_deletes, by_path)
+        files, sources, start = {}, {}, f"{folder}/"
+        for path, entry in by_path.items():
+            if not path.startswith(start):
+                raise ValueError(f"{path} is outside of the table's folder")
+            name, found = path.removeprefix(start), deleted.get(path)
+            vector = None if found is None else DeletionVector.of(found.rows)
+            files[name] = _data_file(name, entry.data_file, table, vector)
+            if found is not None:
+                sources[name] = frozenset(each.removeprefix(start) for each in found.sources)
+        return cls(manifests, files, sources)
+
+    def sizes(self, storage: Storage, folder: str, metadata: TableMetadata | None) -> dict[str, int]:
+        """Return the sizes of all files that a version with this metadata needs."""
+        start = f"{folder}/"
+        found = {path: file.size for path, file in self.files.items()}
+        for manifest in self.manifests:
+            found[path_of(storage, manifest.file.manifest_path).removeprefix(start)] = manifest.file.manifest_length
+            for entry in manifest.entries if manifest.is_of_deletes else ():
+                file = entry.data_file
+                found[path_of(storage, file.file_path).removeprefix(start)] = file.file_size_in_bytes
+        snapshot = None if metadata is None else metadata.current_snapshot()
+        if snapshot is not None:
+            found[path_of(storage, snapshot.manifest_list).removeprefix(start)] = 0
+        return found
+
+    def changed(
+        self,
+        writer: ManifestWriter,
+        folder: str,
+        table: TableSpec,
+        added: Sequence[DataFile],
+        removed: Sequence[DataFile],
+    ) -> Content:
+        """Return the content once files come and go; the new manifests, and rows that go, are written.
+
+        A file that is added under a path that is there has other rows that are there no more, or other bounds, which
+        stay as they are.
+        """
+        storage = writer.storage
+        gone = {file.path for file in removed} - {file.path for file in added}
+        files = {path: file for path, file in self.files.items() if path not in gone}
+        new = [file for file in added if file.path not in self.files]
+        marked = [file for file in added if file.vector is not None and not file.is_same(self.files.get(file.path))]
+        files |= {file.path: file for file in added}
+        sources = {path: of for path, of in self.sources.items() if path in files and files[path].vector is not None}
+        deletes = [write_deletes(storage, folder, marked)] if marked else []
+        for each in deletes:
+            source = frozenset((path_of(storage, each.file_path).removeprefix(f"{folder}/"),))
+            sources |= {file.path: source for file in marked}
+        needed = {location(storage, f"{folder}/{path}") for of in sources.values() for path in of}
+        data = [each for each in self.manifests if not each.is_of_deletes]
+        of_deletes = [each for each in self.manifests if each.is_of_deletes]
+        surplus = {entry.data_file.file_path for each in of_deletes for entry in each.entries} - needed
+        described = [manifest_data_file(storage, folder, table, file) for file in new]
+        names = {location(storage, f"{folder}/{path}") for path in gone}
+        manifests = [
+            *writer.changed(data, described, names, of_deletes=False),
+            *writer.changed(of_deletes, deletes, surplus, of_deletes=True),
+        ]
+        return Content(manifests, files, sources)
+
+
+def _data_file(path: str, file: ManifestDataFile, table: TableSpec, vector: DeletionVector | None) -> DataFile:
+    statistics = from_bounds(
+        table.stored, file.lower_bounds, file.upper_bounds, file.null_value_counts, is_own=is_own_name(path)
+    )
+    return DataFile(path, file.file_size_in_bytes, file.record_count, statistics, vector)

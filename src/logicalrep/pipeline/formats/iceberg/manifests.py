@@ -1,0 +1,163 @@
+"""Manifests: the files of an Iceberg table that list its data files, and those of deletes.
+
+A commit writes anew the manifests of which files go, with the entries that stay, and leaves the others as they are.
+Small ones are merged before they are many, so that a table is opened by few reads, and no commit writes all entries.
+Source: "Manifests" in the Iceberg Table Spec.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pyiceberg.manifest import DataFile as ManifestDataFile
+from pyiceberg.manifest import (
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestListWriterV2,
+    ManifestWriterV2,
+)
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import Record
+
+from logicalrep.pipeline.formats.iceberg.bounds import to_bounds
+from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles, location
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.storage import Storage
+
+MOST_ENTRIES = 1000
+"""The most entries of a manifest that others are merged with."""
+MOST_MANIFESTS = 8
+"""The number of small manifests of a kind from which on they are merged."""
+_CODEC: Literal["deflate"] = "deflate"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest, and its entries of files that are there."""
+
+    file: ManifestFile
+    entries: tuple[ManifestEntry, ...]
+
+    @property
+    def is_of_deletes(self) -> bool:
+        """Whether it lists files of deletes."""
+        return bool(self.file.content == ManifestContent.DELETES)
+
+
+def read_manifests(storage: Storage, snapshot: Snapshot | None) -> list[Manifest]:
+    """Return the manifests of a snapshot. Raises DamagedError if one is gone, StorageError if it cannot be read."""
+    if snapshot is None:
+        return []
+    files = StorageFiles(storage)
+    return [Manifest(file, tuple(file.fetch_manifest_entry(files))) for file in snapshot.manifests(files)]
+
+
+def manifest_data_file(storage: Storage, folder: str, table: TableSpec, file: DataFile) -> ManifestDataFile:
+    """Return a data file as manifests have it."""
+    return ManifestDataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=location(storage, f"{folder}/{file.path}"),
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=file.rows,
+        file_size_in_bytes=file.size,
+        spec_id=0,
+        **to_bounds(table.stored, file.rows, file.statistics),
+    )
+
+
+class _DeleteManifestWriter(ManifestWriterV2):
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "content": "deletes"}
+
+
+@dataclass(frozen=True)
+class ManifestWriter:
+    """Writes the manifests of a new snapshot, durable once it returns."""
+
+    storage: Storage
+    folder: str
+    """The folder of the metadata."""
+    schema: Schema
+    snapshot_id: int
+    sequence_number: int
+
+    def changed(
+        self, before: Sequence[Manifest], added: Sequence[ManifestDataFile], gone: Collection[str], *, of_deletes: bool
+    ) -> list[Manifest]:
+        """Return the manifests of one kind once files come and go; they are written as far as they are not there yet.
+
+        Args:
+            before: the manifests of this kind.
+            added: the new files.
+            gone: what the metadata calls the files that go.
+            of_deletes: the kind.
+        """
+        touched = [each for each in before if any(entry.data_file.file_path in gone for entry in each.entries)]
+        stay = [each for each in before if each not in touched]
+        if not touched and not added:
+            return stay
+        small = [each for each in stay if len(each.entries) < MOST_ENTRIES]
+        if len(small) >= MOST_MANIFESTS:
+            touched, stay = [*touched, *small], [each for each in stay if each not in small]
+        entries = [self._next_entry(entry, gone) for manifest in touched for entry in manifest.entries]
+        entries += [
+            ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self.snapshot_id, data_file=file)
+            for file in added
+        ]
+        parts = (entries[start : start + MOST_ENTRIES] for start in range(0, len(entries), MOST_ENTRIES))
+        return [*stay, *(self._write(part, of_deletes) for part in parts)]
+
+    def _next_entry(self, entry: ManifestEntry, gone: Collection[str]) -> ManifestEntry:
+        is_gone = entry.data_file.file_path in gone
+        return ManifestEntry.from_args(
+            status=ManifestEntryStatus.DELETED if is_gone else ManifestEntryStatus.EXISTING,
+            snapshot_id=self.snapshot_id if is_gone else entry.snapshot_id,
+            sequence_number=entry.sequence_number,
+            file_sequence_number=entry.file_sequence_number,
+            data_file=entry.data_file,
+        )
+
+    def _write(self, entries: Sequence[ManifestEntry], of_deletes: bool) -> Manifest:
+        path = f"{self.folder}/{uuid.uuid4()}-m.avro"
+        written, kind = (
+            FileToMemory(location(self.storage, path)),
+            _DeleteManifestWriter if of_deletes else ManifestWriterV2,
+        )
+        with kind(UNPARTITIONED_PARTITION_SPEC, self.schema, written, self.snapshot_id, _CODEC) as writer:
+            for entry in entries:
+                writer.add_entry(entry)
+        self.storage.write(path, written.data)
+        there = [entry for entry in entries if entry.status != ManifestEntryStatus.DELETED]
+        for entry in there:
+            if entry.status == ManifestEntryStatus.ADDED:
+                # They take the number of the commit, which readers take from the manifest.
+                entry.sequence_number = entry.file_sequence_number = self.sequence_number
+        file = writer.to_manifest_file()
+        file.sequence_number = self.sequence_number
+        file.min_sequence_number = min((entry.sequence_number or 0 for entry in there), default=self.sequence_number)
+        return Manifest(file, tuple(there))
+
+    def write_list(self, manifests: Sequence[Manifest], parent: int | None) -> str:
+        """Write the list of a snapshot's manifests; return its path."""
+        path = f"{self.folder}/snap-{self.snapshot_id}-{uuid.uuid4()}.avro"
+        written = FileToMemory(location(self.storage, path))
+        with ManifestListWriterV2(written, self.snapshot_id, parent, self.sequence_number, _CODEC) as writer:
+            if manifests:
+                writer.add_manifests([each.file for each in manifests])
+        self.storage.write(path, written.data)
+        return path

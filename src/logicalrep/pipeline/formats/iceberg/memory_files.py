@@ -1,0 +1,94 @@
+"""Files of a destination as pyiceberg reads and writes them: whole, in memory."""
+
+from __future__ import annotations
+
+import io
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
+
+
+def location(storage: Storage, path: str) -> str:
+    """Return what metadata calls a path of a destination: its plain URI, or the path on the disk."""
+    return f"{storage.uri}/{path}"
+
+
+def path_of(storage: Storage, uri: str) -> str:
+    """Return the path at a destination of what metadata names. Raises ValueError if it is elsewhere."""
+    plain = uri.removeprefix("file://") if storage.is_local else uri
+    if not plain.startswith(f"{storage.uri}/"):
+        raise ValueError(f"{uri} is not at {storage.uri}, so that the destination was moved, or another program's")
+    return below(plain.removeprefix(f"{storage.uri}/"))
+
+
+class FileToMemory(OutputFile):
+    """A file that is written to memory; `data` has its bytes once it is closed."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri)
+        self.data = b""
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def exists(self) -> bool:
+        return False
+
+    def to_input_file(self) -> InputFile:
+        return _FileInMemory(self.location, self.data)
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        return _StreamToMemory(self)
+
+
+class _StreamToMemory(io.BytesIO):
+    def __init__(self, file: FileToMemory) -> None:
+        super().__init__()
+        self._file = file
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.data = self.getvalue()
+        super().close()
+
+
+class _FileInMemory(InputFile):
+    def __init__(self, uri: str, data: bytes) -> None:
+        super().__init__(uri)
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:
+        return io.BytesIO(self._data)
+
+
+class StorageFiles(FileIO):
+    """The files of a destination, for reading.
+
+    Raises:
+        DamagedError: a file is not there.
+        StorageError: it cannot be read now.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        super().__init__()
+        self._storage = storage
+
+    def new_input(self, location: str) -> InputFile:
+        path = path_of(self._storage, location)
+        data = self._storage.read(path)
+        if data is None:
+            raise DamagedError(f"{self._storage.uri_of(path)} is not there")
+        return _FileInMemory(location, data)
+
+    def new_output(self, location: str) -> OutputFile:
+        return FileToMemory(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        raise NotImplementedError

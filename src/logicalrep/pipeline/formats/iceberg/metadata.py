@@ -1,0 +1,176 @@
+"""The metadata of an Iceberg table: its versions in a folder, its schema and its snapshots.
+
+A version is one file `metadata/v<number>.metadata.json`, which must not exist yet. `metadata/version-hint.text` has the
+last number, or that of one before it: whoever opens the table looks whether there is a next one.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from pyiceberg.io.pyarrow import pyarrow_to_schema
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot, Summary
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AddSnapshotUpdate,
+    RemoveSnapshotsUpdate,
+    SetCurrentSchemaUpdate,
+    SetSnapshotRefUpdate,
+    TableUpdate,
+)
+
+from logicalrep.pipeline.formats.iceberg.memory_files import location
+from logicalrep.pipeline.spec.field_ids import file_schema
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.storage import Storage
+
+TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
+"""The properties with the table's description, the load that its rows began with, and why it is stopped."""
+WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalrep.applied"
+"""The process that wrote the last version of ours, its number, and the LSNs of its application ids as JSON."""
+MOST_SNAPSHOTS = 100
+"""The most snapshots that a table has: of more, every second one of the older half goes."""
+_FILE = re.compile(r"v(\d+)\.metadata\.json")
+
+
+def metadata_path(folder: str, version: int) -> str:
+    """Return the path of a version of a table's metadata."""
+    return f"{folder}/metadata/v{version}.metadata.json"
+
+
+def hint_path(folder: str) -> str:
+    """Return the path of the file with the number of the last version."""
+    return f"{folder}/metadata/version-hint.text"
+
+
+def read_version(storage: Storage, folder: str, version: int) -> TableMetadata | None:
+    """Return a version of a table's metadata; None if it is not there. Raises MalformedFileError if it is damaged."""
+    path = metadata_path(folder, version)
+    data = storage.read(path)
+    if data is None:
+        return None
+    with storage.parsing(path):
+        return TableMetadataUtil.parse_raw(data.decode())
+
+
+def find_version(storage: Storage, folder: str) -> int | None:
+    """Return the number of the last version of a table's metadata; None if there is none."""
+    hint = (storage.read(hint_path(folder)) or b"").decode(errors="replace").strip()
+    found = int(hint) if hint.isdecimal() else None
+    if found is None or storage.read(metadata_path(folder, found)) is None:
+        names = (path.rpartition("/")[2] for path in storage.list(f"{folder}/metadata"))
+        found = max((int(match[1]) for name in names if (match := _FILE.fullmatch(name))), default=None)
+    while found is not None and storage.read(metadata_path(folder, found + 1)) is not None:
+        found += 1
+    return found
+
+
+def find_folders(storage: Storage) -> set[str]:
+    """Return the folders of all tables of a destination."""
+    found = (path.rpartition("/metadata/") for path in storage.list(""))
+    return {folder for folder, _, name in found if folder and _FILE.fullmatch(name)}
+
+
+def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:
+    """Return the schema of a table, with the field ids of its files."""
+    fields = pyarrow_to_schema(file_schema(table.stored)).fields
+    comments = table.column_comments
+    described = (field.model_copy(update={"doc": comments.get(field.name)}) for field in fields)
+    return Schema(*described, schema_id=schema_id)
+
+
+def new_metadata(storage: Storage, folder: str, table: TableSpec) -> TableMetadata:
+    """Return the metadata of a new table, of no version yet."""
+    schema = iceberg_schema(table, 0)
+    values: dict[str, Any] = {
+        "location": location(storage, folder),
+        "schemas": [schema],
+        "last-column-id": schema.highest_field_id,
+        "current-schema-id": 0,
+        "partition-specs": [UNPARTITIONED_PARTITION_SPEC],
+        "default-spec-id": 0,
+        "last-partition-id": UNPARTITIONED_PARTITION_SPEC.last_assigned_field_id,
+        "sort-orders": [UNSORTED_SORT_ORDER],
+        "default-sort-order-id": 0,
+    }
+    return TableMetadataV2(**values)
+
+
+def schema_updates(metadata: TableMetadata, table: TableSpec) -> list[TableUpdate]:
+    """Return what gives a table the schema of a description; nothing if it has it."""
+    wanted = iceberg_schema(table, 0)
+    if metadata.schema().fields == wanted.fields:
+        return []
+    for schema in metadata.schemas:
+        if schema.fields == wanted.fields:
+            return [_current(schema.schema_id)]
+    number = max(schema.schema_id for schema in metadata.schemas) + 1
+    return [AddSchemaUpdate(schema=iceberg_schema(table, number)), _current(number)]
+
+
+def _current(schema_id: int) -> TableUpdate:
+    values: dict[str, Any] = {"schema-id": schema_id}
+    return SetCurrentSchemaUpdate(**values)
+
+
+def snapshot_updates(
+    storage: Storage, before: TableMetadata, schema_id: int, snapshot_id: int, manifest_list: str, summary: Summary
+) -> list[TableUpdate]:
+    """Return what makes a new snapshot the last one, later than those before it.
+
+    Args:
+        storage: the destination.
+        before: the metadata as it is.
+        schema_id: the schema that its rows have.
+        snapshot_id: the snapshot's own id.
+        manifest_list: the path of the list of its manifests.
+        summary: its summary.
+    """
+    values: dict[str, Any] = {
+        "snapshot-id": snapshot_id,
+        "parent-snapshot-id": before.current_snapshot_id,
+        "sequence-number": next_sequence_number(before),
+        "timestamp-ms": max(time.time_ns() // 1_000_000, before.last_updated_ms + 1),
+        "manifest-list": location(storage, manifest_list),
+        "summary": summary,
+        "schema-id": schema_id,
+    }
+    last: dict[str, Any] = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
+    return [AddSnapshotUpdate(snapshot=Snapshot(**values)), SetSnapshotRefUpdate(**last)]
+
+
+def next_sequence_number(metadata: TableMetadata) -> int:
+    """Return the sequence number of the next snapshot."""
+    assert isinstance(metadata, TableMetadataV2)
+    return metadata.last_sequence_number + 1
+
+
+def expiry(snapshot_ids: Sequence[int]) -> list[TableUpdate]:
+    """Return what removes snapshots."""
+    values: dict[str, Any] = {"snapshot-ids": [*snapshot_ids]}
+    return [RemoveSnapshotsUpdate(**values)] if snapshot_ids else []
+
+
+def superseded(metadata: TableMetadata, before_ms: float) -> list[int]:
+    """Return the snapshots that another one followed up to a time, in milliseconds since 1970."""
+    found = _in_order(metadata)
+    return [each.snapshot_id for each, later in pairwise(found) if later.timestamp_ms <= before_ms]
+
+
+def surplus_snapshots(metadata: TableMetadata) -> list[int]:
+    """Return the snapshots that go as there are too many."""
+    found = _in_order(metadata)
+    return [] if len(found) < MOST_SNAPSHOTS else [each.snapshot_id for each in found[: len(found) // 2][1::2]]
+
+
+def _in_order(metadata: TableMetadata) -> Sequence[Snapshot]:
+    return sorted(metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)

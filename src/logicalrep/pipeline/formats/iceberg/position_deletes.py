@@ -1,0 +1,107 @@
+"""Position deletes: files with the rows of data files that are there no more, by path and number.
+
+Source: "Position Delete Files" in the Iceberg Table Spec.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyiceberg.manifest import DataFile as ManifestDataFile
+from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry
+from pyiceberg.typedef import Record
+
+from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, location, path_of
+from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.storage import Storage
+
+_PATH, _POSITION = 2147483546, 2147483545
+"""The ids of the two columns."""
+_SCHEMA = pa.schema(
+    [
+        pa.field("file_path", pa.string(), False, {b"PARQUET:field_id": str(_PATH).encode()}),
+        pa.field("pos", pa.int64(), False, {b"PARQUET:field_id": str(_POSITION).encode()}),
+    ]
+)
+
+
+def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile]) -> ManifestDataFile:
+    """Write the rows of data files that are there no more into one file, durable afterwards."""
+    rows = {location(storage, f"{folder}/{file.path}"): _numbers(storage, folder, file) for file in files}
+    names = sorted(rows)
+    paths = pa.array(names).take(pa.array(np.repeat(np.arange(len(names)), [len(rows[uri]) for uri in names])))
+    positions = np.concatenate([rows[uri] for uri in names])
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table([paths, positions], schema=_SCHEMA), sink, compression="zstd")
+    data = sink.getvalue().to_pybytes()
+    path = f"{folder}/deletes-{uuid.uuid4().hex}.parquet"
+    storage.write(path, data)
+    return ManifestDataFile.from_args(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=location(storage, path),
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=len(positions),
+        file_size_in_bytes=len(data),
+        lower_bounds={_PATH: names[0].encode()},
+        upper_bounds={_PATH: names[-1].encode()},
+        spec_id=0,
+    )
+
+
+def _numbers(storage: Storage, folder: str, file: DataFile) -> NDArray[np.int64]:
+    assert file.vector is not None
+    return file.vector.read(storage, folder).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """The rows of a data file that are there no more."""
+
+    rows: NDArray[np.int64]
+    sources: frozenset[str]
+    """The paths of the files of deletes that tell all of them."""
+
+
+def read_deletes(
+    storage: Storage, entries: Sequence[ManifestEntry], data: Mapping[str, ManifestEntry]
+) -> dict[str, Deleted]:
+    """Return the rows that are there no more, by the paths of data files.
+
+    Args:
+        storage: the destination.
+        entries: the entries of files of deletes.
+        data: the entries of the data files, by their paths at the destination.
+
+    Raises:
+        ValueError: a file of deletes is none that is understood.
+        DamagedError: one is not there.
+        StorageError: one cannot be read now.
+    """
+    found: dict[str, Deleted] = {}
+    for entry in sorted(entries, key=lambda entry: entry.sequence_number or 0):
+        file = entry.data_file
+        if file.content != DataFileContent.POSITION_DELETES or file.file_format != FileFormat.PARQUET:
+            raise ValueError(f"it has deletes of another kind, {file.content!r} in {file.file_format}")
+        source = path_of(storage, file.file_path)
+        with StorageFiles(storage).new_input(file.file_path).open() as opened:
+            rows = pq.read_table(opened, columns=["file_path", "pos"]).combine_chunks()
+        for uri in pc.unique(rows["file_path"]).to_pylist():
+            path = path_of(storage, uri)
+            target = data.get(path)
+            if target is None or (target.sequence_number or 0) > (entry.sequence_number or 0):
+                continue
+            these = rows.filter(pc.equal(rows["file_path"], uri))["pos"].to_numpy()
+            before = found.get(path, Deleted(np.zeros(0, np.int64), frozenset()))
+            together = np.union1d(before.rows, these)
+            # The last file of ours has all that those before it have.
+            has_all = len(together) == len(np.unique(these))
+            found[path] = Deleted(together, frozenset((source,)) if has_all else before.sources | {source})
+    return found

@@ -1,0 +1,237 @@
+"""Tables of one destination as Iceberg tables: commits, marked rows, and what other readers see."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import Counter
+from pathlib import Path
+
+import polars
+import pyarrow as pa
+import pytest
+from pyiceberg.table import StaticTable
+from pyiceberg.table.snapshots import Snapshot
+
+from logicalrep.arrow.changes.change_batch import ChangeBatch
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.iceberg import iceberg_table, manifests, metadata
+from logicalrep.pipeline.formats.iceberg.iceberg_table import IcebergTable
+from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
+from logicalrep.pipeline.formats.stored_table import WriterError
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import APP, KEYS, MODES, PicklingTasks, WriteMode, mark_in_small_files, texts_of
+from tests.pipeline.changes import change_batch, relation
+from tests.pipeline.histories import NAMES, OID, History, Row, table
+from tests.pipeline.reading import newest_metadata, read_iceberg
+
+
+def new_table(
+    storage: Storage, key: tuple[str, ...] | None = ("id",), mode: WriteMode = "copy-on-write", load: str = "x"
+) -> IcebergTable:
+    spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
+    before = IcebergTable.open(storage, "public/t")
+    return IcebergTable.replace(
+        storage, "public/t", spec, [], APP, Lsn(999), load=load, keep_hours=24, before=before
+    )  # fmt: skip
+
+
+def rows_at(storage: Storage) -> Counter[Row]:
+    return texts_of(read_iceberg(storage.uri_of("public/t")))
+
+
+def polars_rows(storage: Storage) -> pa.Table:
+    return polars.scan_iceberg(newest_metadata(storage.uri_of("public/t"))).collect().to_arrow()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.filterwarnings("ignore:Iceberg scan planning")
+def test_batches_are_applied_as_they_are_to_a_delta_table(
+    tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark_in_small_files(monkeypatch)
+    monkeypatch.setattr(manifests, "MOST_MANIFESTS", 2)
+    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 5)
+    storage, chance = Storage(str(tmp_path)), random.Random(3)
+    stored, history = new_table(storage, key, mode), History(key, chance)
+    kept: list[list[ChangeBatch]] = []
+    has_vectors = False
+    for _ in range(12):
+        for _ in range(chance.randrange(1, 60)):
+            history.step()
+        kept.append(history.take())
+        again = [batch for batches in kept[-chance.randrange(1, 4) :] for batch in batches]
+        apply(stored, again, Lsn(history.lsn - 1), APP, PicklingTasks())
+        assert rows_at(storage) == history.truth()
+        if chance.random() < 0.3:
+            reopened = IcebergTable.open(storage, "public/t")
+            assert reopened is not None
+            assert (reopened.version, reopened.table) == (stored.version, stored.table)
+            assert reopened.files == stored.files
+            assert reopened.applied(APP) == stored.applied(APP)
+            stored = reopened
+        has_vectors |= any(file.vector is not None for file in stored.files.values())
+    assert has_vectors == (mode == "merge-on-read")
+    assert texts_of(polars_rows(storage)) == history.truth()
+
+
+def insert(stored: IcebergTable, lsn: int, ids: range, *, texts: str = "x") -> None:
+    """Insert rows in a commit of its own."""
+    rows = [(each, {"id": str(each), "b": texts, "v": None, "big": "big"}) for each in ids]
+    changes = [{"op": "insert", "after": row, "commit_lsn": lsn} for _, row in rows]
+    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Lsn(lsn), APP, SequentialEngine())
+
+
+def delete(stored: IcebergTable, lsn: int, ids: range) -> None:
+    changes = [{"op": "delete", "before": {"id": str(each)}, "commit_lsn": lsn} for each in ids]
+    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Lsn(lsn), APP, SequentialEngine())
+
+
+def ids_at(storage: Storage) -> list[int]:
+    return sorted(read_iceberg(storage.uri_of("public/t"))["id"].to_pylist())
+
+
+def reopened(storage: Storage) -> IcebergTable:
+    found = IcebergTable.open(storage, "public/t")
+    assert found is not None
+    return found
+
+
+def test_a_commit_whose_answer_was_lost_is_found_and_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage(str(tmp_path))
+    stored = new_table(storage)
+    create = Storage.create
+
+    def lose_answer(self: Storage, path: str, data: bytes) -> bool:
+        create(self, path, data)
+        raise StorageError("the answer is lost")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(Storage, "create", lose_answer)
+        with pytest.raises(StorageError, match="the answer is lost"):
+            insert(stored, 1000, range(3))
+    with pytest.raises(StorageError, match="the answer to an earlier commit was lost"):
+        insert(stored, 1000, range(3))
+    insert(stored, 1000, range(3))
+    assert ids_at(storage) == [0, 1, 2]
+    assert stored.applied(APP) == reopened(storage).applied(APP) == Lsn(1000)
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    stored = new_table(storage)
+    other = reopened(storage)
+    insert(stored, 1000, range(3))
+    with pytest.raises(WriterError):
+        insert(other, 1000, range(3))
+    assert ids_at(storage) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("hint", ["1", "2", "99", "", "no number", None])
+def test_the_hint_of_the_last_version_is_only_a_hint(tmp_path: Path, hint: str | None) -> None:
+    storage = Storage(str(tmp_path))
+    stored = new_table(storage)
+    insert(stored, 1000, range(3))
+    insert(stored, 1001, range(3, 5))
+    path = tmp_path / "public/t/metadata/version-hint.text"
+    assert path.read_text() == str(stored.version) == "3"
+    path.unlink()
+    if hint is not None:
+        path.write_text(hint)
+    assert reopened(storage).version == 3
+    insert(reopened(storage), 1002, range(5, 6))
+    assert path.read_text() == "4"
+    assert ids_at(storage) == list(range(6))
+
+
+def test_another_program_merges_files_and_its_change_of_rows_is_told(tmp_path: Path) -> None:
+    storage, folder = Storage(str(tmp_path)), tmp_path / "public/t"
+    stored = new_table(storage)
+    insert(stored, 1000, range(3))
+    for operation, changes in (("replace", None), ("delete", "delete of another program has changed its rows")):
+        there = json.loads(Path(newest_metadata(str(folder))).read_text())
+        last = next(each for each in there["snapshots"] if each["snapshot-id"] == there["current-snapshot-id"])
+        number = stored.version + 1
+        made = last | {"snapshot-id": number, "parent-snapshot-id": last["snapshot-id"]}
+        made |= {"sequence-number": last["sequence-number"] + 1, "summary": {"operation": operation}}
+        there |= {"snapshots": [*there["snapshots"], made], "current-snapshot-id": number}
+        there |= {
+            "last-sequence-number": made["sequence-number"],
+            "refs": {"main": {"snapshot-id": number, "type": "branch"}},
+        }
+        (folder / f"metadata/v{number}.metadata.json").write_text(json.dumps(there))
+        assert reopened(storage).changed_by_others(number - 1) == changes
+        with pytest.raises(StorageError if changes is None else DamagedError, match=changes or "with the same rows"):
+            insert(stored, 1000 + number, range(3, 5))
+        assert stored.version == number
+        insert(stored, 1000 + number, range(number, number + 1))
+    assert reopened(storage).changed_by_others(1) is None
+
+
+def test_marked_rows_are_positions_in_one_small_file_of_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark_in_small_files(monkeypatch)
+    storage = Storage(str(tmp_path))
+    stored = new_table(storage, mode="merge-on-read")
+    insert(stored, 1000, range(100))
+    (data,) = stored.files
+    for number in range(3):
+        delete(stored, 1001 + number, range(10 * number, 10 * number + 5))
+    assert data in stored.files
+    assert stored.files[data].rows_there == 85
+    (manifest,) = (each for each in read_manifests(storage, snapshot_of(tmp_path)) if each.is_of_deletes)
+    # Those of earlier commits are in the last one too.
+    (entry,) = manifest.entries
+    assert entry.data_file.record_count == 15
+    assert reopened(storage).files == stored.files
+    assert len(ids_at(storage)) == 85
+
+
+def snapshot_of(path: Path) -> Snapshot:
+    found = StaticTable.from_metadata(newest_metadata(str(path / "public/t"))).current_snapshot()
+    assert found is not None
+    return found
+
+
+def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 20)
+    storage = Storage(str(tmp_path))
+    stored = new_table(storage)
+    for number in range(60):
+        insert(stored, 1000 + number, range(number, number + 1))
+        if number % 10 == 9:
+            stored.maintain(1000)
+    assert len(snapshots(tmp_path)) <= 20
+    # Every snapshot that is there can be read.
+    for snapshot_id in snapshots(tmp_path):
+        StaticTable.from_metadata(newest_metadata(str(tmp_path / "public/t"))).scan(snapshot_id=snapshot_id).to_arrow()
+    assert len(list((tmp_path / "public/t/metadata").glob("v*.metadata.json"))) <= 2 * iceberg_table.KEPT_VERSIONS
+    # A commit that a kill has left half.
+    orphan = tmp_path / "public/t/part-00000000000000000000000000000000.parquet"
+    orphan.write_bytes(b"half")
+    os.utime(orphan, (0, 0))
+    again = reopened(storage)
+    assert again.is_upkeep_due(0)
+    again.maintain(0)
+    while again.is_upkeep_due(0):
+        again.maintain(0)
+    assert not orphan.exists()
+    assert len(snapshots(tmp_path)) == 1
+    needed = set(again.files) | {"_removed.json", "metadata/version-hint.text"}
+    there = {path.relative_to(tmp_path / "public/t").as_posix() for path in (tmp_path / "public/t").rglob("*.*")}
+    assert {path for path in there - needed if not path.startswith("metadata/")} == set()
+    assert ids_at(storage) == list(range(60))
+    version = again.version
+    again.maintain(0)
+    assert again.version == version
+
+
+def snapshots(path: Path) -> list[int]:
+    found = StaticTable.from_metadata(newest_metadata(str(path / "public/t"))).metadata
+    return [each.snapshot_id for each in found.snapshots]
