@@ -1,15 +1,17 @@
 """The speed of `logicalrep replicate` beside what bounds it: `python -m bench.tables [PART …] [--scale ROWS]`.
 
-The parts, all of them by default:
+The parts, all of them by default but `upkeep`, which takes an hour:
 
 - load: the first load, beside COPY into nothing and beside writing the same rows to a Delta table from memory.
 - backlog: changes of three tables, beside receiving the same changes and dropping them.
+- spread: as many changes as a table has rows, spread over all of it, by copying files and by marking rows.
 - latency: the seconds from a commit until its rows are visible, at 2,000 changes a second, for inserts and for updates
   spread over a small and a large table.
 - small: the same for ten tables of 100,000 rows.
 - batches: transactions of 1,000 to 1,000,000 updates of a large table.
 - tables: the same rows and changes in 1, 20 and 200 tables.
 - amplification: random updates of tables of 1 and 10 times the scale, by copying files and by marking rows.
+- upkeep: an hour of random updates while rows are marked: bytes written, files, and a reader's seconds in its parts.
 - first: three tables of 1,000 rows where no loop was compiled yet, then again, and a run with nothing to do.
 - workers: a first load and updates by one worker of a cluster and by two, into an object store on loopback.
 
@@ -29,7 +31,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.tables import amplification, backlog, first, growth, latency, load, workers
+from bench.tables import amplification, backlog, first, growth, latency, load, upkeep, workers
 from bench.tables.setting import Setting
 from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -38,11 +40,13 @@ _JSON = Path(__file__).parents[2] / "build" / "bench-tables.json"
 _PARTS = {
     "load": load.measure,
     "backlog": backlog.measure,
+    "spread": backlog.of_one_table,
     "latency": latency.measure,
     "small": latency.of_small_tables,
     "batches": growth.of_batches,
     "tables": growth.of_tables,
     "amplification": amplification.measure,
+    "upkeep": upkeep.measure,
     "first": first.measure,
     "workers": workers.measure,
 }
@@ -56,19 +60,20 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(_PARTS))
     parser.add_argument("--scale", type=int, default=1_000_000, help="the rows of the large tables")
     parser.add_argument("--seconds", type=float, default=30, help="the seconds of each measurement of latency")
+    parser.add_argument("--minutes", type=float, default=60, help="the minutes of the part `upkeep`")
     options = parser.parse_args()
     if unknown := set(options.parts) - _PARTS.keys():
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(_PARTS)}")
     figures: list[dict[str, Any]] = [{"processors": os.cpu_count(), "load at the start": os.getloadavg()[0]}]
     began = time.monotonic()
-    for name in options.parts or _PARTS:
+    for name in options.parts or [name for name in _PARTS if name != "upkeep"]:
         folder = Path(tempfile.mkdtemp(prefix="logicalrep-bench-"))
         try:
             with (
                 LocalServer(find_installation(18), fsync="off", max_wal_size="4GB", shared_buffers="256MB") as server,
                 connect_writer(server.dsn) as connection,
             ):
-                setting = Setting(server, connection, folder, options.scale, options.seconds)
+                setting = Setting(server, connection, folder, options.scale, options.seconds, options.minutes)
                 for figure in _PARTS[name](setting):
                     print(json.dumps(figure), flush=True)
                     figures.append(figure)

@@ -20,6 +20,8 @@ from logicalrep_runtime.scalars import Lsn
 
 _NAMES = ("one", "two", "three")
 _ORIGIN = Lsn(0)
+_OF_A_TRANSACTION = 1000
+"""The changes of a transaction that are spread over a table."""
 
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -44,6 +46,42 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         **ran.used.figures(changes, "changes"),
         "MB written": round((bytes_written(storage) - before) / 1e6, 1),
     }
+
+
+def of_one_table(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure as many changes as a table has rows, spread over all of it: how often it is committed to, and written."""
+    for mode in ("copy-on-write", "merge-on-read"):
+        setting.connection.execute("DROP TABLE IF EXISTS spread")
+        setting.make("spread", setting.scale)
+        storage = setting.folder / mode
+        setting.once(storage, "--write-mode", mode)
+        changes = _spread(setting)
+        log, before = storage / "public/spread/_delta_log", bytes_written(storage)
+        commits = len(list(log.glob("*.json")))
+        ran = setting.once(storage, "--write-mode", mode)
+        yield {
+            "measured": f"a backlog of {changes:,} changes spread over {setting.scale:,} rows, {mode}",
+            "commits": len(list(log.glob("*.json"))) - commits,
+            "MB of data files in the log": round((bytes_written(storage) - before) / 1e6, 1),
+            "seconds": round(ran.seconds, 1),
+            **ran.used.figures(changes, "changes"),
+        }
+
+
+def _spread(setting: Setting) -> int:
+    """Make transactions of 600 updates, 200 deletes and 200 inserts; return the number of changes."""
+    changes = 0
+    for number in range(setting.scale // _OF_A_TRANSACTION):
+        # A prime step spreads the rows of each transaction over the table, and no row is deleted twice.
+        rows = f"1 + (i * 7919 + {number}::bigint * 1000) * 104729 % {setting.scale}"
+        with setting.connection.transaction():
+            for statement in (
+                f"UPDATE spread SET abalance = {number} WHERE aid IN (SELECT {rows} FROM generate_series(0, 599) AS i)",
+                f"DELETE FROM spread WHERE aid IN (SELECT {rows} FROM generate_series(600, 799) AS i)",
+                f"INSERT INTO spread SELECT {10**8 + number * 1000} + i, 1, 1, '' FROM generate_series(1, 200) AS i",
+            ):
+                changes += setting.connection.execute(statement).rowcount
+    return changes
 
 
 def _change(setting: Setting, name: str) -> int:
@@ -101,4 +139,4 @@ def _spark_seconds() -> float:
     return time.monotonic() - began
 
 
-__all__ = ["measure"]
+__all__ = ["measure", "of_one_table"]

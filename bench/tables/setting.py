@@ -48,19 +48,21 @@ class Setting:
     """The rows of large tables."""
     seconds: float
     """The seconds of a measurement of latency."""
+    minutes: float
+    """The minutes of the measurement of upkeep."""
 
     def make(self, name: str, rows: int) -> None:
         """Make a table like pgbench's accounts."""
         self.connection.execute(_TABLE.format(name))
         self.connection.execute(_ROWS.format(name, rows))
 
-    def once(self, storage: Path, **environment: str) -> Ran:
-        """Run the command with --once; `environment` has variables that differ from those of this process."""
+    def once(self, storage: Path, *more: str, **environment: str) -> Ran:
+        """Run the command with --once and more options; `environment` has variables that differ from those here."""
         log = self.folder / f"{storage.name}.once.log"
         began = time.monotonic()
         with log.open("wb") as output:
             process = subprocess.Popen(
-                self._command(storage, "--once"), stdout=output, stderr=output, env={**os.environ, **environment}
+                self._command(storage, "--once", *more), stdout=output, stderr=output, env={**os.environ, **environment}
             )
             with Usage(process.pid, self.server_pid) as usage:
                 code = process.wait()
@@ -70,10 +72,10 @@ class Setting:
         return Ran(time.monotonic() - began, usage.used, said)
 
     @contextmanager
-    def following(self, storage: Path) -> Iterator[Usage]:
-        """Let the command follow as fast as it goes; it is up to date at first."""
+    def following(self, storage: Path, *more: str) -> Iterator[Usage]:
+        """Let the command follow as fast as it goes, with more options; it is up to date at first."""
         with (self.folder / f"{storage.name}.log").open("ab") as output:
-            process = subprocess.Popen(self._command(storage, "--every", "0"), stdout=output, stderr=output)
+            process = subprocess.Popen(self._command(storage, "--every", "0", *more), stdout=output, stderr=output)
         try:
             self.wait(storage)
             _wait_until_idle(process.pid)

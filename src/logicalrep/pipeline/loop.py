@@ -22,6 +22,9 @@ from logicalrep_runtime.scalars import Lsn
 _MOST_WAITING = 64 << 20
 """The bytes of changes that may wait for the catalog while more are taken."""
 
+_LONGEST_GATHERING = 60.0
+"""The most seconds in which a backlog is gathered for one batch."""
+
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
     """Tables that are stopped; the others are up to date."""
@@ -51,12 +54,14 @@ class Loop:
         self._checkpoints = Checkpoints(context, states)
         self._pause_check = PauseCheck(context, catalog.describe_retained)
         self._taken = self._checkpoints.lsn
-        self._batch_at = 0.0
+        self._began, self._batch_at = time.monotonic(), 0.0
+        self._backlog_end = Lsn(0)
         self._knows_tables = False
 
     def run(self) -> None:
         """Run until `stop` is set, or all is up to date."""
-        target = self._query_target() if self._settings.once else None
+        self._backlog_end = self._query_target()
+        target = self._backlog_end if self._settings.once else None
         while not self._stop.is_set():
             self._catalog.refuse_synchronous()
             self._context.engine.check()
@@ -103,14 +108,24 @@ class Loop:
             return Changes((), self._taken) if is_much else self._receiver.take()
         has_changes = self._receiver.wait(0.1)
         # A load may wait for the changes that are there to be taken, or acknowledged.
-        at_once = at_once or self._receiver.is_to_begin_again or self._tables.waits_for_changes
+        is_waited_for = self._receiver.is_to_begin_again or self._tables.waits_for_changes
+        at_once = at_once or is_waited_for
         if not has_changes:
             return self._receiver.take() if at_once or self._checkpoints.is_due else None
+        if self._gathers and not is_waited_for:
+            self._stop.wait(0.05)
+            return None
         pause = self._batch_at + self._settings.every - time.monotonic()
         if pause <= 0 or at_once or self._receiver.is_full:
             return self._receiver.take()
         self._stop.wait(min(pause, 0.1))
         return None
+
+    @property
+    def _gathers(self) -> bool:
+        """Whether a batch waits for more of the backlog from before the start: each batch may write whole tables."""
+        is_late = time.monotonic() > max(self._batch_at, self._began) + _LONGEST_GATHERING
+        return self._receiver.is_behind(self._backlog_end) and not (self._receiver.is_full or is_late)
 
     def _apply(self, changes: Changes) -> tuple[int, int]:
         """Write each table's changes, side by side; return the numbers of changes and of tables."""

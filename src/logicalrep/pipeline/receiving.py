@@ -22,6 +22,8 @@ from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
 _NONE = Lsn(0)
+MORE_HELD = 4
+"""So many times the bytes that are held in memory are held in all, and so are of a batch, before a transaction ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Changes:
 class ChangeReceiver(SlotReceiver):
     """A receiver that runs ahead of the batches, until it has as much as it may hold.
 
-    A single transaction may be larger than that: the excess is held in a temporary file.
+    What is more than it may have in memory is held in temporary files; a single transaction may be larger than all.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class ChangeReceiver(SlotReceiver):
             settings: the server.
             slot: the slot's name.
             options: the options of the slot's session.
-            most_bytes: the bytes to hold.
+            most_bytes: the bytes to hold in memory; files hold more, so that it is `MORE_HELD` times as many in all.
             acknowledged: every commit before this LSN is stored safely, and is not sent again.
             waiting: how a server is waited for that is away, or just for how many seconds.
             traffic: the counts of an earlier receiver, which are continued.
@@ -103,7 +105,15 @@ class ChangeReceiver(SlotReceiver):
     @property
     def is_full(self) -> bool:
         """Whether nothing more is received until what there is has been taken."""
-        return self._whole.size + self._open.size >= self._most_bytes
+        return self._size >= MORE_HELD * self._most_bytes
+
+    @property
+    def _size(self) -> int:
+        return self._whole.size + self._open.size
+
+    def is_behind(self, lsn: Lsn) -> bool:
+        """Return whether commits before an LSN are still to be received."""
+        return self._position < lsn
 
     def take(self) -> Changes:
         """Return what has been received, and hold it no more."""
@@ -131,7 +141,7 @@ class ChangeReceiver(SlotReceiver):
     def _take(self, transactions: WholeTransactions) -> None:
         for changes in self.traffic.time_decoding(self._decoder.changes(transactions)):
             with self._changed:
-                self._open.add(changes, in_memory=not self.is_full)
+                self._open.add(changes, in_memory=self._size < self._most_bytes)
             self.replication.report_in_time()
         self._finish()
 

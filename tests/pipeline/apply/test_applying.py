@@ -247,11 +247,17 @@ def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("seed", "most_effect"), [(0, 96 << 20), (1, 3000)])
 def test_a_large_batch_is_applied_in_parts_and_one_commit(
-    tmp_path: Path, key: tuple[str, ...] | None, seed: int, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    key: tuple[str, ...] | None,
+    seed: int,
+    most_effect: int,
+    mode: WriteMode,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mark_in_small_files(monkeypatch)
+    monkeypatch.setattr(applying, "MOST_EFFECT", most_effect)
     storage = Storage(str(tmp_path))
     log = new_log(storage, key, mode=mode)
     history = History(key, random.Random(seed))
@@ -264,7 +270,7 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
         assert len(parts) > 2
         assert joined([batch for part in parts for batch in part]) == changes[0]
         version = log.version
-        apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, changes, Lsn(history.lsn - 1), APP, PicklingTasks())
         assert log.version == version + 1
         assert rows_at(storage) == history.truth()
     # Files between the parts are in no version, and gone.

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from logicalrep.arrow.feed.texts import TextError
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.change_rows import change_rows
+from logicalrep.pipeline.apply.combining import combined
 from logicalrep.pipeline.apply.ending import Ending, may_be_there, reduced_to
 from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
@@ -43,6 +44,10 @@ _PAGE = 64 << 10
 """About the bytes that are read for a row that an index has found."""
 MOST_BYTES = 48 << 20
 """The most bytes of changes that a task reduces at once, unless one row has more."""
+SMALLER_TO_COMBINE = 3
+"""So much smaller are parts whose effects are combined: they cost no writing, and Java has each several times."""
+MOST_EFFECT = 48 << 20
+"""The most bytes of the effect of several such parts: a table may be written anew for each effect."""
 SMALL_FILE = 2 << 20
 """The most bytes of a file that is written anew for new rows to be in it."""
 
@@ -89,11 +94,13 @@ def apply(
         # It would not be noticed if the index lacked one.
         index = None
     files, counts = dict(stored.files), Counter[str]()
-    for part in _apart(in_parts(later, MOST_BYTES), stored.table.form):
+    most_bytes = MOST_BYTES if _writes_each_part(stored.table) else MOST_BYTES // SMALLER_TO_COMBINE
+    for part in _effects(stored.table, _apart(in_parts(later, most_bytes), stored.table.form), engine):
         # A part finds the files of those before it, which are in no version of the table.
         table, there = (stored.storage, stored.folder, stored.table), tuple(files.values())
-        task = ApplyTask(*table, there, part, may_lack_rows, has_index=index is not None)
-        done = _apply_part(task, engine, index)
+        batches, effect = ([], part) if isinstance(part, Reduced) else (part, None)
+        task = ApplyTask(*table, there, batches, may_lack_rows, has_index=index is not None)
+        done = _apply_part(task, engine, index, effect)
         counts.update(done.unfit)
         before, gone = files, {file.path for file in done.removed}
         files = {path: file for path, file in before.items() if path not in gone}
@@ -142,10 +149,60 @@ def _apart(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[Chan
             yield others
 
 
-def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None) -> Rewritten:
-    if work.table.form in END and work.changes[0].ops[0] == TRUNCATE:
+def _effects(
+    table: TableSpec, parts: Iterator[list[ChangeBatch]], engine: Engine
+) -> Iterator[list[ChangeBatch] | Reduced]:
+    """Yield the effects of parts, those of many parts as one; or the parts, if there is one, or rows that end stay."""
+    part, later = next(parts), next(parts, None)
+    if later is None or _writes_each_part(table):
+        yield part
+        if later is not None:
+            yield later
+        yield from parts
+        return
+    held: list[Reduced] = []
+    for each in chain([part, later], parts):
+        effect = engine.run_together(_reduce, _Reduction(table, each), sum(batch.nbytes for batch in each))
+        if held and sum(before.nbytes for before in held) + effect.nbytes > MOST_EFFECT:
+            together = combined(table, [*held, effect])
+            if together.nbytes <= MOST_EFFECT:
+                held = [together]
+                continue
+            yield combined(table, held)
+            held = []
+        held.append(effect)
+    yield combined(table, held)
+
+
+def _writes_each_part(table: TableSpec) -> bool:
+    """Return whether each part of changes is written: the rows that end stay, or all changes."""
+    return table.form in END or table.form == "changes"
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    table: TableSpec
+    changes: Sequence[ChangeBatch]
+
+
+def _reduce(work: _Reduction) -> Reduced:
+    try:
+        events, form = events_of(work.table, work.changes), work.table.form
+        effect = reduced(events) if form not in END else reduced_to(form, events, work.table.stored)
+    except SchemaMismatchError as error:
+        raise OtherShape(error.description) from None
+    return replace(effect, unfit=events.unfit)
+
+
+def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None, effect: Reduced | None) -> Rewritten:
+    """Apply the changes of a part, or the effect of several."""
+    done: Rewritten | Reduced
+    if effect is not None:
+        done = effect
+    elif work.table.form in END and work.changes[0].ops[0] == TRUNCATE:
         return _end_all_rows(work, engine)
-    done = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))
+    else:
+        done = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))
     if not isinstance(done, Reduced):
         return done
     if index is not None:
@@ -188,12 +245,7 @@ def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
     """Reduce the changes, and apply them too if that is little work."""
     if work.table.form == "changes":
         return Rewritten(_change_files(work), [], 0)
-    try:
-        events, form = events_of(work.table, work.changes), work.table.form
-        effect = reduced(events) if form not in END else reduced_to(form, events, work.table.stored)
-        effect = replace(effect, unfit=events.unfit)
-    except SchemaMismatchError as error:
-        raise OtherShape(error.description) from None
+    effect = _reduce(_Reduction(work.table, work.changes))
     files = _candidates(work, effect)
     is_for_others = bool(files) if work.has_index else _work_on(work, effect, files, {}) > BYTES_OF_A_TASK
     if is_for_others and work.table.key is not None and not effect.replaces_all:
@@ -225,10 +277,11 @@ def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, found: M
     files = [file for file in _candidates(work, effect) if len(found.get(file.path, "unknown"))]
     files.sort(key=lambda file: -file.size)
     size = _work_on(work, effect, files, found)
-    if size <= BYTES_OF_A_TASK:
+    if max(size, effect.nbytes) <= BYTES_OF_A_TASK:
         item = _rewriting(work, effect, Here(effect), files, files, writes_new=True, found=found)
         return _together(engine.run(rewrite, [item], size))
-    count = -(-size // BYTES_OF_A_PART)
+    # Of equal rows without a key it is known only how many are gone, of all files.
+    count = max(-(-size // BYTES_OF_A_PART), 1) if work.table.key is not None else 1
     parts = [files[number::count] for number in range(count)]
     # Large rows stay in this process.
     runner = SequentialEngine() if effect.rows.nbytes > MOST_SENT else engine
@@ -237,7 +290,7 @@ def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, found: M
             _rewriting(work, effect, shared, part, files, writes_new=not number, found=found)
             for number, part in enumerate(parts)
         ]
-        done = runner.run(rewrite, items, size)
+        done = runner.run(rewrite, items, max(size, effect.nbytes))
     rows = [each.rows for each in done if each.rows is not None]
     if rows:
         together = write_versions(work.storage, work.folder, work.table, pa.concat_tables(rows))

@@ -51,13 +51,15 @@ class Positions:
 
 
 @dataclass(frozen=True)
-class Events:
-    """Changes in the order in which they were made, those after the last truncate."""
+class RowEvents:
+    """Changes of rows, each of which takes a row away, puts one, or both; those after the last truncate."""
 
     has_key: bool
     """Whether rows have a key; without one, equal rows are counted."""
     is_truncated: bool
     """Whether a truncate came before them."""
+    turns: _Ints
+    """The turn of each change, in ascending order; those of one turn take all their rows before they put any."""
     old_of: _Ints
     """The index in `old_keys` of the row that each change takes away; -1 if it takes none."""
     new_of: _Ints
@@ -68,6 +70,15 @@ class Events:
     """The new rows in the stored table's columns; null where a value was not sent."""
     unsent: Mapping[str, _Bools]
     """For each column with values that were not sent, which of the new rows lack it."""
+
+    def __len__(self) -> int:
+        return len(self.old_of)
+
+
+@dataclass(frozen=True)
+class Events(RowEvents):
+    """Changes in the order in which they were made, each at a moment of its own."""
+
     is_delete: _Bools
     """True for each change that deletes a row."""
     old_rows: pa.Table
@@ -76,9 +87,6 @@ class Events:
     """The position of each change."""
     unfit: Counter[str]
     """The number of values that their column's type cannot hold, by the names of columns."""
-
-    def __len__(self) -> int:
-        return len(self.old_of)
 
 
 class TypedChanges:
@@ -149,6 +157,7 @@ def events_of(table: TableSpec, batches: Sequence[ChangeBatch]) -> Events:
     return Events(
         has_key=table.key is not None,
         is_truncated=is_truncated,
+        turns=np.arange(len(takes)),
         old_of=_indices(takes),
         new_of=_indices(puts),
         old_keys=row_keys(table, old_rows),

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.pipeline.apply.events import Events
+from logicalrep.pipeline.apply.events import RowEvents
 from logicalrep.pipeline.errors import NeedsResync
 
 _Ints = NDArray[np.int64]
@@ -58,12 +58,17 @@ class Reduced:
     """The number of values of the changes that their column's type cannot hold, by the names of columns."""
 
     @property
+    def nbytes(self) -> int:
+        """About its bytes."""
+        return int(self.rows.nbytes) + int(self.gone.nbytes) + 8 * (len(self.gone) + len(self.origins))
+
+    @property
     def expected(self) -> int:
         """The number of rows that must be found."""
         return int(self.gone_counts[~self.is_marked].sum() if self.are_marked else self.gone_counts.sum())
 
 
-def reduced(events: Events) -> Reduced:
+def reduced(events: RowEvents) -> Reduced:
     """Return the effect of changes that are in the order in which they were made, on a table of the rows alone.
 
     Raises NeedsResync for changes that cannot have been made one after another.
@@ -71,7 +76,7 @@ def reduced(events: Events) -> Reduced:
     return _by_key(events) if events.has_key else by_count(events)
 
 
-def by_count(events: Events) -> Reduced:
+def by_count(events: RowEvents) -> Reduced:
     """Reduce the changes of rows without a key: of equal rows it is known only how many more or fewer there are.
 
     Raises NeedsResync if a value was not sent: without it, rows cannot be told apart.
@@ -116,7 +121,7 @@ class Chains:
     """For each change the number, among the rows from before, of the row that its own row stems from; -1 for none."""
 
 
-def chains_of(events: Events) -> Chains:
+def chains_of(events: RowEvents) -> Chains:
     """Return the rows of each key one after another; of rows without a key, which may be equal, the last is taken.
 
     Raises NeedsResync for changes that cannot have been made one after another.
@@ -124,20 +129,20 @@ def chains_of(events: Events) -> Chains:
     ids, keys = _numbered([events.old_keys, events.new_keys])
     takes, puts = np.flatnonzero(events.old_of >= 0), np.flatnonzero(events.new_of >= 0)
     # A change takes before it puts.
+    change = np.concatenate((takes, puts))
     value = np.concatenate((ids[events.old_of[takes]], ids[len(events.old_keys) + events.new_of[puts]]))
-    moment = np.concatenate((2 * takes, 2 * puts + 1))
+    moment = np.concatenate((2 * events.turns[takes], 2 * events.turns[puts] + 1))
     level = np.zeros(len(value), np.int64)
     if not events.has_key:
         level = _levels(value, moment)
     order = np.lexsort((moment, level, value))
-    value, level, moment = value[order], level[order], moment[order]
+    value, level, moment, change = value[order], level[order], moment[order], change[order]
     is_put = moment % 2 == 1
     is_first = (np.diff(value, prepend=-1) != 0) | (np.diff(level, prepend=0) != 0)
     is_last = np.append(is_first[1:], True)[: len(value)]
     wrong = ~is_first & (is_put == np.roll(is_put, 1))
     if wrong.any():
         raise NeedsResync("its changes do not follow from one another: two rows have the same key at the same time")
-    change = moment // 2
     put_by, taken_by = np.full(len(events), -1, np.int64), np.full(len(events), -1, np.int64)
     took = np.flatnonzero(~is_put)
     put_by[change[took]] = np.where(is_first[took], -1, change[took - 1])
@@ -178,14 +183,14 @@ def _levels(value: _Ints, moment: _Ints) -> _Ints:
     return level
 
 
-def _by_key(events: Events) -> Reduced:
+def _by_key(events: RowEvents) -> Reduced:
     chains = chains_of(events)
     ends = np.flatnonzero((events.new_of >= 0) & (chains.taken_by < 0))
     rows, origins, holes = filled(events, chains, ends)
     return Reduced(events.is_truncated, chains.gone, chains.gone_counts, rows, origins, holes)
 
 
-def filled(events: Events, chains: Chains, ends: _Ints) -> tuple[pa.Table, _Ints, dict[str, NDArray[np.bool_]]]:
+def filled(events: RowEvents, chains: Chains, ends: _Ints) -> tuple[pa.Table, _Ints, dict[str, NDArray[np.bool_]]]:
     """Return the rows that changes put, with the values that earlier changes have; their origins and holes."""
     columns, holes = {}, {}
     origins = chains.origins[ends]

@@ -1,0 +1,85 @@
+"""The effects of changes one after another, as the one effect that they have together.
+
+An effect is changes that happen at one moment: each row that is gone is taken, then each row that is there afterwards
+is put, one that stems from a gone row by the change that takes it. So effects are reduced as changes are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.pipeline.apply.events import RowEvents
+from logicalrep.pipeline.apply.reduction import Reduced, reduced
+from logicalrep.pipeline.spec.row_keys import row_keys
+from logicalrep.pipeline.spec.table_spec import TableSpec
+
+_Ints = NDArray[np.int64]
+
+
+def combined(table: TableSpec, effects: Sequence[Reduced]) -> Reduced:
+    """Return the effect of a table's changes, from the effects of their parts one after another.
+
+    Example:
+        >>> combined(table, [first, second]).expected
+        3
+
+    Raises NeedsResync for effects that cannot follow one another.
+    """
+    truncated = [number for number, effect in enumerate(effects) if effect.replaces_all]
+    effects = effects[truncated[-1] if truncated else 0 :]
+    if len(effects) == 1:
+        return effects[0]
+    parts = [_changes_of(effect) for effect in effects]
+    together = reduced(
+        RowEvents(
+            has_key=table.key is not None,
+            is_truncated=bool(truncated),
+            turns=np.repeat(np.arange(len(parts)), [len(old_of) for old_of, _ in parts]),
+            old_of=_one_after_another([old_of for old_of, _ in parts], [_count(effect) for effect in effects]),
+            new_of=_one_after_another([new_of for _, new_of in parts], [each.rows.num_rows for each in effects]),
+            old_keys=pa.concat_arrays([_gone_keys(effect) for effect in effects]),
+            new_keys=pa.concat_arrays([row_keys(table, effect.rows) for effect in effects]),
+            new_rows=pa.concat_tables([effect.rows for effect in effects]),
+            unsent=_holes(effects),
+        )
+    )
+    return replace(together, unfit=sum((Counter(effect.unfit) for effect in effects), Counter()))
+
+
+def _changes_of(effect: Reduced) -> tuple[_Ints, _Ints]:
+    """Return for each change of an effect the numbers of the row that it takes, and of the one that it puts; or -1."""
+    rows = effect.rows.num_rows
+    # Of rows without a key none stems from another one.
+    deleted = np.setdiff1d(np.arange(_count(effect)), effect.origins)
+    old_of = np.concatenate((effect.origins, deleted))
+    return old_of, np.concatenate((np.arange(rows), np.full(len(deleted), -1)))
+
+
+def _count(effect: Reduced) -> int:
+    return int(effect.gone_counts.sum())
+
+
+def _gone_keys(effect: Reduced) -> pa.Array:
+    """Return the key of each row that is gone."""
+    return effect.gone.take(pa.array(np.repeat(np.arange(len(effect.gone)), effect.gone_counts)))
+
+
+def _one_after_another(parts: Sequence[_Ints], counts: Sequence[int]) -> _Ints:
+    """Return the numbers of parts, each part's behind all of those before it; -1 stays."""
+    firsts = np.cumsum([0, *counts])
+    return np.concatenate([np.where(part < 0, part, part + first) for part, first in zip(parts, firsts, strict=False)])
+
+
+def _holes(effects: Sequence[Reduced]) -> dict[str, NDArray[np.bool_]]:
+    """Return for each column with values to be taken from a row before, which of all rows take them."""
+    names = dict.fromkeys(name for effect in effects for name in effect.holes)
+    return {
+        name: np.concatenate([effect.holes.get(name, np.zeros(effect.rows.num_rows, bool)) for effect in effects])
+        for name in names
+    }
