@@ -12,6 +12,8 @@ SECTIONS: dict[str, list[str]] = {
         "dba.md",
         "examples.md",
         "spark.md",
+        "spark-modes.md",
+        "clusters.md",
         "library.md",
         "arrow.md",
         "structs.md",
