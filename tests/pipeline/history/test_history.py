@@ -13,7 +13,8 @@ from logicalrep.pipeline.history import matching
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import read_known_settings, resync
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
@@ -33,19 +34,23 @@ def rows(storage: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
 def test_all_three_through_changes_a_kill_and_a_resync(
-    db18: Database, tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+    db18: Database, tmp_path: Path, mode: WriteMode, format_: FormatName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark_in_small_files(monkeypatch)
-    wanted = replace(ALL, write_mode=mode)
+    wanted = replace(ALL, write_mode=mode, format=format_)
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text, big text)",
         "ALTER TABLE t ALTER big SET STORAGE EXTERNAL",
         f"INSERT INTO t SELECT i, 'first', {BIG} FROM generate_series(1, 4) AS i",
         "CREATE TABLE reserved (id int PRIMARY KEY, _deleted text)",
     )
-    tables = {"tables": (TableName("public", "t"),), "table_settings": wanted}
+    tables = {"tables": (TableName("public", "t"),), "table_settings": wanted, "format": format_}
     replicate_once(db18, tmp_path, **tables)
+    other = "delta" if format_ == "iceberg" else "iceberg"
+    with pytest.raises(StateError, match=f"in the format {format_}, not {other}"):
+        replicate_once(db18, tmp_path, **{**tables, "format": other})
     db18.execute(
         "UPDATE t SET v = 'second' WHERE id = 1",
         "UPDATE t SET v = 'third' WHERE id = 1",
