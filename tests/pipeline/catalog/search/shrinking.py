@@ -69,7 +69,10 @@ def _transactions(history: History) -> list[tuple[int, int, int]]:
 
 def _without(history: History, places: set[tuple[int, int]], number: int) -> History:
     def rest(phase: int, statements: Sequence[Statement]) -> tuple[Statement, ...]:
-        return tuple(each for at, each in enumerate(statements) if (phase, at) not in places)
+        left = [each for at, each in enumerate(statements) if (phase, at) not in places]
+        ended = {each.text.split()[-1] for each in left if " PREPARED " in each.text}
+        # A load would wait for the end of one that stays prepared.
+        return tuple(each for each in left if not each.text.startswith("PREPARE ") or each.text.split()[-1] in ended)
 
     phases = tuple(rest(phase, statements) for phase, statements in enumerate(history.phases))
     return replace(history, name=f"{history.name}_{number}", phases=phases)
