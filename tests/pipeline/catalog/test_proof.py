@@ -219,6 +219,18 @@ def test_another_key_is_not_proven_where_messages_do_not_tell_it() -> None:
     assert proven(before, table.described(**full), [message])[0][1].key == ("id",)
 
 
+def test_a_key_that_is_gone_is_not_proven_unless_it_was_not_sent() -> None:
+    table = server("id", "a")
+    before = table.described().table
+    now = table.described(key=None)
+    message = replace(table.relation(), replica_identity="i", key=("id", "a"))
+    for earlier in (before, now.table):
+        with pytest.raises(NeedsResync, match="key changed"):
+            proven(earlier, now, [message])
+        assert proven(earlier, now, [replace(message, key=())])[0][1].key is None
+        assert proven(earlier, replace(now, has_unsent_key=True), [message])[0][1].key is None
+
+
 def test_a_table_with_masks_is_proven_as_it_was_or_not_at_all() -> None:
     table = server("id", "a", "b")
     masks = {"settings": TableSettings(masked={"a": "nulled"}), "protected": ((2, "a"),)}

@@ -176,6 +176,8 @@ class CatalogTable:
     """The texts that rows older than a column have in it, by column and partition; a missing column means NULL."""
     original_labels: frozenset[tuple[int, int]] = frozenset()
     """The labels that the types of its columns were made with, by the type's OID and their own."""
+    has_unsent_key: bool = False
+    """Whether a column of its replica identity is not sent, as it is generated, or outside of the column list."""
 
 
 @contextmanager
@@ -293,7 +295,8 @@ def query_catalog_tables(
         )  # fmt: skip
         of_types = {part.type_id for part in parts[oid]}
         labels = frozenset((type_id, label) for type_id, label in original if type_id in of_types)
-        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid], labels)
+        has_unsent_key = bool(key) and not is_published
+        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid], labels, has_unsent_key)
     return found
 
 

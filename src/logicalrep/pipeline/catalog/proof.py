@@ -151,7 +151,7 @@ def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> 
     numbers = reading(before, now, relation)
     if numbers is None:
         raise NeedsResync("how its columns changed cannot be told from the catalog any more")
-    key = key_of(before, after, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True)))
+    key = key_of(before, now, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True)))
     names = {number: name for number, (name, *_) in zip(numbers, relation.columns, strict=True)}
     if key is not None and not names.keys() >= set(key):
         raise NeedsResync("its key changed, and cannot be told from the catalog any more")
@@ -284,10 +284,11 @@ def _unwritten(before: TableSpec, after: TableSpec) -> set[int]:
 
 
 def key_of(
-    before: TableSpec, after: TableSpec, relation: SentRelation, numbers: dict[str, int]
+    before: TableSpec, now: CatalogTable, relation: SentRelation, numbers: dict[str, int]
 ) -> tuple[int, ...] | None:
     """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if that is not proven."""
-    keys = [numbers_of_key(table) for table in (before, after)]
+    tables = before, now.table
+    keys = [numbers_of_key(table) for table in tables]
     if relation.replica_identity == ReplicaIdentity.FULL.value:
         # The message has all columns as the key, and does not tell which of them identify a row.
         if keys[0] != keys[1]:
@@ -297,9 +298,11 @@ def key_of(
     for key in keys:
         if key is not None and set(key) == sent:
             return key
-    for table, key in zip((before, after), keys, strict=True):
-        if key is None and not table.has_whole_old:
-            return None
+    # An index that told rows apart may have been dropped since.
+    if not sent or now.has_unsent_key:
+        for table, key in zip(tables, keys, strict=True):
+            if key is None and not table.has_whole_old:
+                return None
     raise NeedsResync("its key changed, and cannot be told from the catalog any more")
 
 
