@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from logicalrep.pipeline.config.config import Config
@@ -73,4 +73,5 @@ class ReplicateSettings(ReplicateOptions):
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""
         entry = self.by_table.entries.get(table)
-        return self.table_settings if entry is None else entry.settings
+        # A destination has one format, whatever settings are given to a table.
+        return self.table_settings if entry is None else replace(entry.settings, format=self.format)
