@@ -195,8 +195,12 @@ class ReplicateOptions:
         for name, known in OPTIONS.items():
             if known.read is not kinds.text:
                 object.__setattr__(self, name, read_value(known, getattr(self, name), name))
-        if self.shared_folder and "://" in self.to.removeprefix("file://"):
+        is_store = "://" in self.to.removeprefix("file://")
+        if self.shared_folder and is_store:
             raise OptionError("option 'shared_folder' is for a folder, and the destination is an object store")
+        if self.format == "iceberg" and (is_store or self.index_size):
+            what = "the destination is an object store" if is_store else "there is an 'index_size'"
+            raise OptionError(f"option 'format' is 'iceberg', and {what}: both together are not tested yet")
         if both := sorted({*self.tables} & {*self.exclude_tables}):
             raise OptionError(f"options 'tables' and 'exclude_tables' both name {', '.join(both)}: leave it out of one")
 
