@@ -22,7 +22,7 @@ def run(missing: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(("command", "missing"), [("replicate", "psycopg"), ("verify", "deltalake")])
+@pytest.mark.parametrize(("command", "missing"), [("replicate", "psycopg"), ("verify", "pyarrow")])
 def test_a_missing_library_is_one_sentence(command: str, missing: str) -> None:
     done = run(missing, command, *SERVER_AND_PLACE)
     assert done.returncode == 1

@@ -22,7 +22,14 @@ _SOURCES = [
     ROOT / "generated" / "logicalrep_protocol",
 ]
 # They are raised and caught within one package, or are what Python itself asks for.
-_INTERNAL = {"LogicalRepError", "MalformedError", "NotProvenYetError", "UnsupportedError", "_UnknownError"}
+_INTERNAL = {
+    "IndexTooLargeError",
+    "LogicalRepError",
+    "MalformedError",
+    "NotProvenYetError",
+    "UnsupportedError",
+    "_UnknownError",
+}
 
 
 def _files() -> Iterator[Path]:

@@ -92,12 +92,11 @@ def check_executors(spark: SparkSession, extra: Extra = "spark") -> None:
         answered.set()
         remove_tag(_TAG)
     if found:
-        is_there = all(" has logicalrep " in each for each in found)
-        raise ExecutorError(
-            f"{'; '.join(sorted(found))}: install {f'logicalrep {installed_version()}' if is_there else 'logicalrep'} "
-            f"with its extra '{extra}' for the Python of all executors, or name one that has it in PYSPARK_PYTHON",
-            code="PACKAGE_DIFFERS" if is_there else "PACKAGE_MISSING",
-        )
+        what = "; ".join(sorted(found))
+        rest = f"with its extra '{extra}' for the Python of all executors, or name one that has it in PYSPARK_PYTHON"
+        if all(" has logicalrep " in each for each in found):
+            raise ExecutorError(f"{what}: install logicalrep {installed_version()} {rest}", code="PACKAGE_DIFFERS")
+        raise ExecutorError(f"{what}: install logicalrep {rest}", code="PACKAGE_MISSING")
 
 
 def installed_version() -> str:
