@@ -23,6 +23,7 @@ _SOURCES = [
 ]
 # They are raised and caught within one package, or are what Python itself asks for.
 _INTERNAL = {
+    "IndexDamagedError",
     "IndexTooLargeError",
     "LogicalRepError",
     "MalformedError",

@@ -9,7 +9,7 @@ import pytest
 
 from logicalrep.pipeline.index.key_index import KeyIndex, Rows
 from logicalrep.pipeline.storage.data_files import DataFile
-from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
+from tests.pipeline.apply.test_applying import WriteMode, mark_in_small_files
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.index.small_indexes import index_small_tables
 from tests.pipeline.test_write_modes import replicated
@@ -53,7 +53,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["merge-on-read", pytest.param("copy-on-write", marks=pytest.mark.thorough)])
 def test_rows_are_found_whatever_happens_to_the_table(
     db18: Database, tmp_path: Path, mode: WriteMode, found: list[int]
 ) -> None:
