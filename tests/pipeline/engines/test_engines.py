@@ -42,7 +42,13 @@ from tests.waiting import eventually
 __all__ = ["shop"]
 
 
-@pytest.fixture(params=["local", *(pytest.param(name, marks=pytest.mark.spark) for name in ("spark", "connect"))])
+@pytest.fixture(
+    params=[
+        "local",
+        pytest.param("spark", marks=pytest.mark.spark),
+        pytest.param("connect", marks=[pytest.mark.spark, pytest.mark.thorough]),
+    ]
+)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     if request.param == "spark":
         yield SparkEngine(ClassicJobs(request.getfixturevalue("spark")))
