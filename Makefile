@@ -184,10 +184,11 @@ lock: $(TOOLS_READY) ## Write .ci/lock.txt anew: the newest versions of all that
 	  --all-extras pyproject.toml -o .ci/lock.txt
 
 workflows: $(TOOLS_READY) ## Check the files of .github/
-	@command -v go >/dev/null || echo "Go is not installed: actionlint is left out, and the forms alone are checked"
-	if command -v go >/dev/null; then \
+	@if command -v go >/dev/null; then \
 	  GOBIN=$(abspath build/tools) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 && \
 	  build/tools/actionlint -shellcheck= -pyflakes=; \
+	else \
+	  echo "Go is not installed: actionlint is left out, and the forms alone are checked"; \
 	fi
 	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(TOOLS)/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml

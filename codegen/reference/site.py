@@ -64,7 +64,7 @@ def _write_picture(protocols: Iterable[Protocol], name: str, file: str) -> int:
 def site(protocols: Iterable[Protocol], home: Sequence[tuple[str, str]] = ()) -> dict[Path, str]:
     """Every file of the site by its path; the same text for the same spec.
 
-    As part of a larger site it leads to that one's sections: pairs of an address and a name.
+    It leads to the sections of a larger site that it is a part of: pairs of an address and a name.
     """
     protocols = tuple(protocols)
     environment = _environment(protocols)
