@@ -21,7 +21,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
 from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
 from logicalrep.pipeline.spec.table_settings import TableSettings, WriteMode
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -121,8 +121,9 @@ def _table(storage: Storage, columns: dict[str, tuple[int, int]], rows: int, mod
     numbers = tuple(range(1, len(columns) + 1))
     settings = TableSettings(write_mode=mode)
     spec = TableSpec(described, TypeCatalog(), ("id",), numbers, ((1, 1),), settings=settings)
-    stored = table_format(storage).replace("public/t", spec, [], _APP, Lsn(1), load="bench", keep_hours=24, before=None
-    )  # fmt: skip
+    stored = table_format(storage).replace(
+        "public/t", NewTable(spec, [], _APP, Lsn(1), load="bench", keep_hours=24), None
+    )
     files = []
     for first in range(0, rows, _FILE_ROWS):
         ids = np.arange(first, min(first + _FILE_ROWS, rows))

@@ -17,6 +17,7 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.actions import stats
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import NewTable
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
@@ -70,7 +71,7 @@ def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) ->
 
 
 def made(storage: Storage, table: TableSpec) -> DeltaLog:
-    return DeltaLog.replace(storage, "public/t", table, [], APP, Lsn(1), load="x", keep_hours=24, before=None)
+    return DeltaLog.replace(storage, "public/t", NewTable(table, [], APP, Lsn(1), load="x", keep_hours=24), None)
 
 
 def rows(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | None) -> list[ChangeBatch]:

@@ -21,7 +21,7 @@ from logicalrep.pipeline.apply.reshaping import reshape
 from logicalrep.pipeline.catalog.evolution import Evolution
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
@@ -36,8 +36,7 @@ FOLDER = "of a [shop]/1{2}*"
 
 def new_table(storage: Storage, mode: WriteMode) -> StoredTable:
     spec = table(("id",), TableSettings(write_mode=mode))
-    return table_format(storage).replace(FOLDER, spec, [], APP, Lsn(1), load="x", keep_hours=24, before=None
-    )  # fmt: skip
+    return table_format(storage).replace(FOLDER, NewTable(spec, [], APP, Lsn(1), load="x", keep_hours=24), None)
 
 
 def change(stored: StoredTable, lsn: int, op: str, ids: range, text: str | None = None) -> None:

@@ -24,7 +24,7 @@ from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
 from logicalrep.pipeline.catalog.proof import ATTACHED, latest, proven, reason_to_load, with_partitions_of
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
-from logicalrep.pipeline.formats.stored_table import ForeignTableError, StoredTable, application_id
+from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, StoredTable, application_id
 from logicalrep.pipeline.history.companion import (
     Companion,
     add_marked_files,
@@ -359,18 +359,8 @@ class TableWriter:
         earlier = None if table.stored is None else table.stored.table
         loaded = self._patience.run(partial(add_marked_files, loaded, table.stored, self._engine))
         table.companions = companions
-        table.stored = self._patience.run(
-            lambda: self._tables.replace(
-                table.folder,
-                loaded.table,
-                loaded.files,
-                application,
-                lsn,
-                load=loaded.load,
-                keep_hours=self._keep_hours,
-                before=table.stored,
-            )
-        )
+        made = NewTable(loaded.table, loaded.files, application, lsn, loaded.load, self._keep_hours)
+        table.stored = self._patience.run(lambda: self._tables.replace(table.folder, made, table.stored))
         table.load, table.application = loaded.load, application
         table.unfit.clear()
         self._count_unfit(table, loaded.unfit)

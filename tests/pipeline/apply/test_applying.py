@@ -21,7 +21,7 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import Here, SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.stored_table import WriterError
+from logicalrep.pipeline.formats.stored_table import NewTable, WriterError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
@@ -51,13 +51,8 @@ def new_log(
     return DeltaLog.replace(
         storage,
         folder,
-        table(key, TableSettings(write_mode=mode)),
-        [],
-        APP,
-        Lsn(999),
-        load="x",
-        keep_hours=24,
-        before=DeltaLog.open(storage, folder),
+        NewTable(table(key, TableSettings(write_mode=mode)), [], APP, Lsn(999), load="x", keep_hours=24),
+        DeltaLog.open(storage, folder),
     )
 
 
@@ -238,7 +233,7 @@ def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: 
     rows = pa.table({"id": [1], "b": ["new"], "v": [None], "big": [None]}, schema=log.table.schema)
     files = write_rows(storage, "public/t", rows.schema, rows)
     replaced = DeltaLog.replace(
-        storage, "public/t", log.table, files, "logicalrep/1/1/y", Lsn(5000), load="y", keep_hours=24, before=log
+        storage, "public/t", NewTable(log.table, files, "logicalrep/1/1/y", Lsn(5000), load="y", keep_hours=24), log
     )
     assert rows_at(storage) == Counter([("1", "new", None, None)])
     assert replaced.applied("logicalrep/1/1/y") == 5000

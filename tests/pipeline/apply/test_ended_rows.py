@@ -16,7 +16,7 @@ from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage import data_files
@@ -31,8 +31,9 @@ KEYS = [("id",), ("b", "id"), None]
 
 
 def new_log(storage: Storage, description: TableSpec) -> StoredTable:
-    return table_format(storage).replace("public/t", description, [], APP, Lsn(999), load="x", keep_hours=24, before=None
-    )  # fmt: skip
+    return table_format(storage).replace(
+        "public/t", NewTable(description, [], APP, Lsn(999), load="x", keep_hours=24), None
+    )
 
 
 def moment(lsn: int) -> datetime:

@@ -14,6 +14,7 @@ from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.stored_table import NewTable
 from logicalrep.pipeline.history import companion
 from logicalrep.pipeline.history.companion import replaced_companion
 from logicalrep.pipeline.load.loading import LoadedTable
@@ -32,7 +33,9 @@ def test_the_changes_before_a_load_are_all_added_though_the_destination_was_away
     storage, history = Storage(str(tmp_path)), History(("id",), random.Random(1))
     spec = replace(table(("id",)), settings=TableSettings(append=True))
     of_changes = replace(spec, companion="changes")
-    table_format(storage).replace("public/t~changes", of_changes, [], APP, Lsn(1), load="x", keep_hours=24, before=None)
+    table_format(storage).replace(
+        "public/t~changes", NewTable(of_changes, [], APP, Lsn(1), load="x", keep_hours=24), None
+    )
     parts = []
     for _ in range(3):
         history.insert()

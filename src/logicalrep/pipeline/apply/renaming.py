@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
+from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, TableFormat
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
 from logicalrep.transactions.table_names import TableName
@@ -55,6 +55,4 @@ def move(
         storage.copy(f"{copied.stored.folder}/{path}", f"{folder}/{path}")
     table = replace(copied.table, relation=replace(copied.table.relation, schema=name.schema, name=name.name))
     before = tables.open(folder)
-    return tables.replace(
-        folder, table, copied.files, application, lsn, load=load, keep_hours=keep_hours, before=before
-    )
+    return tables.replace(folder, NewTable(table, copied.files, application, lsn, load, keep_hours), before)

@@ -6,6 +6,7 @@ The other rooms of the pipeline have these words alone. `opening` makes the form
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from logicalrep.pipeline.spec.table_spec import Skipped, TableSpec
@@ -36,6 +37,24 @@ class LogDamagedError(LogicalRepError, RuntimeError):
 def application_id(system_identifier: int, timeline: int, load: str) -> str:
     """Return the application id of a table's commits: LSNs of another server or load never count as its own."""
     return f"logicalrep/{system_identifier}/{timeline}/{load}"
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """What a stored table is made of, in the commit that begins a load."""
+
+    table: TableSpec
+    """The description of the table."""
+    files: Sequence[DataFile]
+    """Its files."""
+    application: str
+    """The application id of its commits."""
+    lsn: Lsn
+    """The files have all commits up to this LSN."""
+    load: str
+    """The load that its rows begin with."""
+    keep_hours: float
+    """The hours for which old versions can be read."""
 
 
 class StoredTable(Protocol):
@@ -153,31 +172,15 @@ class TableFormat(Protocol):
             StorageError: it cannot be read now.
         """
 
-    def replace(
-        self,
-        folder: str,
-        table: TableSpec,
-        files: Sequence[DataFile],
-        application: str,
-        lsn: Lsn,
-        *,
-        load: str,
-        keep_hours: float,
-        before: StoredTable | None,
-    ) -> StoredTable:
-        """Make a table of these files, or replace all rows, columns and properties of the one before, in one commit.
+    def replace(self, folder: str, made: NewTable, before: StoredTable | None) -> StoredTable:
+        """Make a table of its files, or replace all rows, columns and properties of the one before, in one commit.
 
         Files of the one before may be among them. A table that has the load already is returned as it is: the earlier
         try had succeeded, though its answer was lost. Raises what a commit raises.
 
         Args:
             folder: the table's folder.
-            table: the description of the table.
-            files: its files.
-            application: the application id of its commits.
-            lsn: the files have all commits up to this LSN.
-            load: the load that its rows begin with.
-            keep_hours: the hours for which old versions can be read.
+            made: what the table is made of.
             before: the table that is in the folder; None if there is none.
         """
 

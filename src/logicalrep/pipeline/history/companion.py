@@ -16,7 +16,7 @@ from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.catalog.proof import has_same_columns
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
+from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, TableFormat
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.load.loading import LoadedTable
@@ -122,7 +122,7 @@ def replaced_companion(
     except DamagedError as error:
         raise damaged(own, error) from None
     lsn = Lsn(loaded.position - 1)
-    return tables.replace(own, table, files, application, lsn, load=loaded.load, keep_hours=keep_hours, before=before)
+    return tables.replace(own, NewTable(table, files, application, lsn, loaded.load, keep_hours), before)
 
 
 def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str, engine: Engine) -> None:

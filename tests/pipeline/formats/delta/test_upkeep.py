@@ -17,6 +17,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats import removed_files
 from logicalrep.pipeline.formats.delta import delta_log
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import NewTable
 from logicalrep.pipeline.receiving import ChangeReceiver
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
@@ -123,7 +124,7 @@ def test_merging_comes_to_rest(
         return pa.table(arrays, schema=made.stored)
 
     first = [file for number in range(files) for file in write_rows(storage, "public/t", made.stored, part(number))]
-    log = DeltaLog.replace(storage, "public/t", made, first, APP, Lsn(9), load="x", keep_hours=24, before=None)
+    log = DeltaLog.replace(storage, "public/t", NewTable(made, first, APP, Lsn(9), load="x", keep_hours=24), None)
     there = sum(file.size for file in first)
     steps = 0
     while merge_next(log, SequentialEngine()):
@@ -238,6 +239,6 @@ def test_the_files_of_a_load_that_is_replaced_are_remembered(tmp_path: Path) -> 
     make_commits(storage, log, History(("id",), random.Random(1)), 3)
     before = len(log.removed) + len(log.files)
     new = DeltaLog.replace(
-        storage, "public/t", log.table, [], "logicalrep/1/1/y", Lsn(9000), load="y", keep_hours=24, before=log
+        storage, "public/t", NewTable(log.table, [], "logicalrep/1/1/y", Lsn(9000), load="y", keep_hours=24), log
     )
     assert len(new.removed) == before

@@ -22,7 +22,7 @@ from logicalrep.pipeline.formats.delta import vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descriptor
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import LogDamagedError
+from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
@@ -81,7 +81,7 @@ def new_log(storage: Storage, rows: int = ROWS) -> DeltaLog:
     halves = (loaded.slice(0, rows // 2), loaded.slice(rows // 2))
     files = [file for half in halves for file in write_rows(storage, "public/t", half.schema, half)]
     return DeltaLog.replace(
-        storage, "public/t", spec, files, APP, Lsn(999), load="x", keep_hours=24, before=None
+        storage, "public/t", NewTable(spec, files, APP, Lsn(999), load="x", keep_hours=24), None
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.iceberg import iceberg_table, manifests, metadata
 from logicalrep.pipeline.formats.iceberg.iceberg_table import IcebergTable
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
-from logicalrep.pipeline.formats.stored_table import WriterError
+from logicalrep.pipeline.formats.stored_table import NewTable, WriterError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
@@ -36,7 +36,7 @@ def new_table(
     spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
     before = IcebergTable.open(storage, "public/t")
     return IcebergTable.replace(
-        storage, "public/t", spec, [], APP, Lsn(999), load=load, keep_hours=24, before=before
+        storage, "public/t", NewTable(spec, [], APP, Lsn(999), load=load, keep_hours=24), before
     )  # fmt: skip
 
 

@@ -37,6 +37,7 @@ from logicalrep.pipeline.formats.removed_files import RemovedFile
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
     LogDamagedError,
+    NewTable,
     StoredTable,
     TableFormat,
     WriterError,
@@ -109,39 +110,28 @@ class DeltaLog(StoredTable):
         self._applied.clear()
 
     @classmethod
-    def replace(
-        cls,
-        storage: Storage,
-        folder: str,
-        table: TableSpec,
-        files: Sequence[DataFile],
-        application: str,
-        lsn: Lsn,
-        *,
-        load: str,
-        keep_hours: float,
-        before: StoredTable | None,
-    ) -> Self:
+    def replace(cls, storage: Storage, folder: str, made: NewTable, before: StoredTable | None) -> Self:
         """Do what `DeltaTables.replace` does."""
         assert before is None or isinstance(before, cls)
         there = cls.open(storage, folder)
-        if there is not None and there.load == load:
+        if there is not None and there.load == made.load:
             return there  # The earlier try had succeeded, though its answer was lost.
         if there is not None and before is not None and there.version > before.version:
             # All of its rows go, whatever another program has done to them.
             before._follow_others(before.version + 1)
         log = cls(storage, folder)
-        log.table, log.load = table, load
+        log.table, log.load = made.table, made.load
         id_: object = uuid.uuid4()
         if before is not None:
             log.version, log.removed, log.checkpoint = before.version, before.removed, before.checkpoint
             id_ = before._open_last_version().metadata().id
-        properties = {LOAD: load, **retention_properties(keep_hours)}
+        properties = {LOAD: made.load, **retention_properties(made.keep_hours)}
         old = [] if before is None else list(before.files.values())
         log.files = {file.path: file for file in old}
-        stays = log.files.keys() & {file.path for file in files}
-        files, old = ([file for file in each if file.path not in stays] for each in (files, old))
-        log._write(files, old, application, lsn, [protocol(table), metadata(table, id_, properties, _now())])
+        stays = log.files.keys() & {file.path for file in made.files}
+        files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
+        first = [protocol(made.table), metadata(made.table, id_, properties, _now())]
+        log._write(files, old, made.application, made.lsn, first)
         return log
 
     def applied(self, application: str) -> Lsn | None:
@@ -362,21 +352,8 @@ class DeltaTables(TableFormat):
     def open(self, folder: str, version: int | None = None) -> StoredTable | None:
         return DeltaLog.open(self.storage, folder, version)
 
-    def replace(
-        self,
-        folder: str,
-        table: TableSpec,
-        files: Sequence[DataFile],
-        application: str,
-        lsn: Lsn,
-        *,
-        load: str,
-        keep_hours: float,
-        before: StoredTable | None,
-    ) -> StoredTable:
-        return DeltaLog.replace(
-            self.storage, folder, table, files, application, lsn, load=load, keep_hours=keep_hours, before=before
-        )
+    def replace(self, folder: str, made: NewTable, before: StoredTable | None) -> StoredTable:
+        return DeltaLog.replace(self.storage, folder, made, before)
 
     def find_folders(self) -> set[str]:
         return {path.partition("/_delta_log/")[0] for path in self.storage.list("") if "/_delta_log/" in path}

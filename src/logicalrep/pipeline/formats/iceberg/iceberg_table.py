@@ -47,6 +47,7 @@ from logicalrep.pipeline.formats.removed_files import RemovedFile
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
     LogDamagedError,
+    NewTable,
     StoredTable,
     WriterError,
 )
@@ -113,40 +114,28 @@ class IcebergTable(StoredTable):
         self._set(metadata, content)
 
     @classmethod
-    def replace(
-        cls,
-        storage: Storage,
-        folder: str,
-        table: TableSpec,
-        files: Sequence[DataFile],
-        application: str,
-        lsn: Lsn,
-        *,
-        load: str,
-        keep_hours: float,
-        before: StoredTable | None,
-    ) -> Self:
+    def replace(cls, storage: Storage, folder: str, made: NewTable, before: StoredTable | None) -> Self:
         """Do what `IcebergTables.replace` does."""
         assert before is None or isinstance(before, cls)
         there = cls.open(storage, folder)
-        if there is not None and there.load == load:
+        if there is not None and there.load == made.load:
             return there  # The earlier try had succeeded, though its answer was lost.
         if there is not None and before is not None and there.version > before.version:
             # All of its rows go, whatever another program has done to them.
             before._follow_others(before.version + 1)
-        made = cls(storage, folder)
-        made.table, made.load, made._keep_hours = table, load, keep_hours
+        new = cls(storage, folder)
+        new.table, new.load, new._keep_hours = made.table, made.load, made.keep_hours
         if before is not None:
-            made.version, made.removed, made.files = before.version, before.removed, before.files
-            made._metadata, made._content = before._metadata, before._content
-            made._hinted, made._saved = before._hinted, before._saved
-            made.removed.expire = made._expire
-        old = list(made.files.values())
-        stays = made.files.keys() & {file.path for file in files}
-        files, old = ([file for file in each if file.path not in stays] for each in (files, old))
-        properties = {LOAD: load, **_FIXED, **_retention(keep_hours)}
-        made._write(files, old, (application, lsn), table=table, properties=properties, has_snapshot=True)
-        return made
+            new.version, new.removed, new.files = before.version, before.removed, before.files
+            new._metadata, new._content = before._metadata, before._content
+            new._hinted, new._saved = before._hinted, before._saved
+            new.removed.expire = new._expire
+        old = list(new.files.values())
+        stays = new.files.keys() & {file.path for file in made.files}
+        files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
+        properties, position = {LOAD: made.load, **_FIXED, **_retention(made.keep_hours)}, (made.application, made.lsn)
+        new._write(files, old, position, table=made.table, properties=properties, has_snapshot=True)
+        return new
 
     def applied(self, application: str) -> Lsn | None:
         return Lsn(self._applied[application]) if application in self._applied else None
