@@ -1,4 +1,4 @@
-"""The metrics of replicating: one set of names, which docs/metrics.md explains.
+"""The metrics of replicating: one set of names, which docs/reference/metrics.md explains.
 
 `logicalrep replicate --listen`, and the Spark source with the option `listen`, serve them by themselves. `listener`
 takes them from Spark's progress reports.

@@ -12,7 +12,7 @@ class LogicalRepError(Exception):
     """The base of every error of this project.
 
     Its text begins with its code, as in `[SLOT_LOST] replication slot 'x' is lost …`, since often only the text of an
-    error reaches another process, for example in Spark. `docs/errors.md` lists the codes.
+    error reaches another process, for example in Spark. `docs/reference/errors.md` lists the codes.
     """
 
     code = "LOGICALREP"

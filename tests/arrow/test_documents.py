@@ -1,4 +1,4 @@
-"""docs/arrow.md's examples that need no server, run as they stand."""
+"""docs/how-to/arrow.md's examples that need no server, run as they stand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from tests.documents import example
 
 
 def test_a_capture_in_polars() -> None:
-    command = [sys.executable, "-c", example("docs/arrow.md", "import polars")]
+    command = [sys.executable, "-c", example("docs/how-to/arrow.md", "import polars")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "truncate" in done.stdout

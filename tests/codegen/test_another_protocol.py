@@ -1,4 +1,4 @@
-"""docs/another-protocol.md, followed to the letter; and the generator's own files, which know no protocol."""
+"""docs/how-to/another-protocol.md, followed to the letter; and the generator's own files, which know no protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codegen.spec.reader import load_project
 from tests.conftest import ROOT
 from tests.documents import example
 
-PAGE = (ROOT / "docs" / "another-protocol.md").read_text("utf-8")
+PAGE = (ROOT / "docs/how-to/another-protocol.md").read_text("utf-8")
 FILES = dict(re.findall(r"^`([\w/.]+)`:\n\n```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 
 
@@ -44,17 +44,17 @@ def run(folder: Path, *arguments: str, path: list[Path]) -> str:
 
 
 def test_the_page_works(folder: Path) -> None:
-    program, *arguments = example("docs/another-protocol.md", "python -m codegen").split()
+    program, *arguments = example("docs/how-to/another-protocol.md", "python -m codegen").split()
     assert program == "python"
     assert "wrote build/weather_protocol/v2.py" in run(folder, *arguments, path=[ROOT]).splitlines()
     assert run(folder, "-m", "codegen", "check", *arguments[3:], path=[ROOT]) == ""
-    use = example("docs/another-protocol.md", "Session()")
+    use = example("docs/how-to/another-protocol.md", "Session()")
     # The runtime alone: nothing else of ours is there.
     (folder / "runtime").mkdir()
     (folder / "runtime" / "logicalrep_runtime").symlink_to(ROOT / "src" / "logicalrep_runtime")
     without = "import sys\nfor name in ('logicalrep', 'logicalrep_protocol', 'codegen'): sys.modules[name] = None\n"
     said = run(folder, "-c", without + use, path=[folder / "build", folder, folder / "runtime"])
-    assert said == example("docs/another-protocol.md", "52 16 00")
+    assert said == example("docs/how-to/another-protocol.md", "52 16 00")
 
 
 AGREE = """

@@ -1,4 +1,4 @@
-"""docs/changing-the-protocol.md, followed to the letter in a copy of the project."""
+"""docs/how-to/changing-the-protocol.md, followed to the letter in a copy of the project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 
-PAGE = (ROOT / "docs" / "changing-the-protocol.md").read_text("utf-8")
+PAGE = (ROOT / "docs/how-to/changing-the-protocol.md").read_text("utf-8")
 STEPS = dict(re.findall(r"^## (\d)\. .*?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 

@@ -17,10 +17,10 @@ def _programs() -> dict[str, str]:
     notebook, go on from each other.
     """
     programs = {f"readme_{index}": example for index, example in enumerate(examples("README.md", "python"), 1)}
-    programs |= {f"library_{index}": text for index, text in enumerate(examples("docs/library.md", "python"), 1)}
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    programs |= {f"library_{index}": text for index, text in enumerate(examples("docs/how-to/library.md", "python"), 1)}
+    for page in sorted((ROOT / "docs").rglob("*.md")):
         if page.name not in {"library.md", *_OF_PACKAGES_TO_COME} and (
-            found := examples(f"docs/{page.name}", "python")
+            found := examples(str(page.relative_to(ROOT)), "python")
         ):
             programs[f"docs_{page.stem}"] = "\n".join(found)
     for notebook in (ROOT / "examples").glob("*.ipynb"):

@@ -54,7 +54,7 @@ def _codes(path: Path) -> Iterator[str]:
 
 def test_every_code_is_documented_and_every_documented_code_is_used() -> None:
     assert {code for path in _files() for code in _codes(path)} == set(CODES)
-    assert (ROOT / "docs" / "errors.md").read_text("utf-8") == page()
+    assert (ROOT / "docs/reference/errors.md").read_text("utf-8") == page()
 
 
 def test_every_class_of_errors_has_the_base() -> None:

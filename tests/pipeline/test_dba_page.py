@@ -1,4 +1,4 @@
-"""docs/dba.md's statements, run as they stand, for a role that owns nothing and tables that come later."""
+"""docs/how-to/dba.md's statements, run as they stand, for a role that owns nothing and tables that come later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OfReplicator(Database):
 
 
 def test_tables_of_other_owners_come_by_an_event_trigger_and_all_of_it_goes(db18: Database, tmp_path: Path) -> None:
-    making, ending = examples("docs/dba.md", "sql")
+    making, ending = examples("docs/how-to/dba.md", "sql")
     db18.execute(
         "CREATE TABLE before (id int PRIMARY KEY)",
         "CREATE ROLE replicator LOGIN REPLICATION",

@@ -1,4 +1,4 @@
-"""docs/replicate.md's examples, run one after another as they stand."""
+"""docs/how-to/replicate.md's examples, run one after another as they stand."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def test_the_tables_are_read_as_the_page_says(db18: Database, tmp_path: Path, mo
     for statement in SHOP.strip().split(";\n"):
         db18.execute(statement.rstrip(";\n"))
     db18.execute("ALTER TABLE customer ADD balance numeric")
-    (config,) = examples("docs/replicate.md", "yaml")
+    (config,) = examples("docs/how-to/replicate.md", "yaml")
     (tmp_path / "shop.yaml").write_text(config)
     replicate_once(db18, tmp_path / "lake", config=read_config(tmp_path / "shop.yaml", TableSettings()))
-    replicate, *reading = examples("docs/replicate.md", "python")
+    replicate, *reading = examples("docs/how-to/replicate.md", "python")
     assert "logicalrep.replicate(" in replicate
     program = "\n".join(reading)
     done = subprocess.run(

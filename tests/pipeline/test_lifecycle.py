@@ -121,8 +121,8 @@ def test_another_process_tells_the_phase_from_what_is_stored(phase: Phase) -> No
 
 
 def test_the_page_shows_the_transitions_of_now() -> None:
-    page = (ROOT / "docs" / "lifecycle.md").read_text("utf-8")
-    assert page == lifecycle.page(), "run python -m logicalrep.pipeline.lifecycle docs/lifecycle.md"
+    page = (ROOT / "docs/explanation/lifecycle.md").read_text("utf-8")
+    assert page == lifecycle.page(), "run python -m logicalrep.pipeline.lifecycle docs/explanation/lifecycle.md"
     drawn = set(re.findall(r"(?m)^    ([A-Z_]+) --> ([A-Z_]+): \w", page))
     assert drawn == {(a.name, b.name) for a, b in TRANSITIONS if b is not Phase.LEFT}
 

@@ -376,7 +376,9 @@ def test_a_port_in_use_is_one_error(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_the_page_of_metrics_is_current() -> None:
-    assert (ROOT / "docs" / "metrics.md").read_text("utf-8") == metrics_page(), "run `make docs/metrics.md`"
+    assert (ROOT / "docs/reference/metrics.md").read_text("utf-8") == metrics_page(), (
+        "run `make docs/reference/metrics.md`"
+    )
 
 
 def _rules() -> dict[str, str]:

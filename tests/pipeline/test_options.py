@@ -21,7 +21,9 @@ from tests.conftest import ROOT
 
 
 def test_the_page_is_the_table() -> None:
-    assert (ROOT / "docs" / "replicate-options.md").read_text("utf-8") == page(), "run `make docs/replicate-options.md`"
+    assert (ROOT / "docs/reference/replicate-options.md").read_text("utf-8") == page(), (
+        "run `make docs/reference/replicate-options.md`"
+    )
 
 
 def test_each_option_is_an_argument_of_python_and_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ def prepare(db: Database, slot: str) -> None:
 
 def test_changes_of_a_running_server(db18: Database, tmp_path: Path) -> None:
     prepare(db18, "changes")
-    program = example("docs/library.md", "in changes:")
+    program = example("docs/how-to/library.md", "in changes:")
     assert DSN in program
     shown = tmp_path / "shown"
     with shown.open("wb") as out:
@@ -47,8 +47,8 @@ def test_changes_of_a_running_server(db18: Database, tmp_path: Path) -> None:
 
 def test_a_slot_into_duckdb(db18: Database, tmp_path: Path) -> None:
     prepare(db18, "lake")
-    program = example("docs/arrow.md", "import duckdb")
-    assert example("docs/library.md", "import duckdb") == program
+    program = example("docs/how-to/arrow.md", "import duckdb")
+    assert example("docs/how-to/library.md", "import duckdb") == program
     command = [sys.executable, "-c", program.replace(DSN, db18.dsn)]
     for _ in range(2):
         subprocess.run(command, cwd=tmp_path, check=True)
@@ -63,7 +63,7 @@ def test_a_capture_by_psql(db18: Database, tmp_path: Path) -> None:
     if not psql.is_file():
         pytest.skip("there is no psql")
     prepare(db18, "spark")
-    command = example("docs/library.md", "psql -XAtq")
+    command = example("docs/how-to/library.md", "psql -XAtq")
     assert "psql -XAtq -d shop" in command
     command = command.replace("psql -XAtq -d shop", f"psql -XAtq -d '{db18.dsn}'")
     path = {"PATH": f"{psql.parent}{os.pathsep}{os.environ['PATH']}"}

@@ -342,7 +342,7 @@ def test_a_message_that_is_too_long_is_refused_before_it_is_kept() -> None:
 
 
 def test_the_page_on_it_works() -> None:
-    page = (ROOT / "docs" / "pgwire.md").read_text("utf-8")
+    page = (ROOT / "docs/reference/pgwire.md").read_text("utf-8")
     (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     exec(example, {})
 

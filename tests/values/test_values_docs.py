@@ -1,4 +1,4 @@
-"""docs/types.md contains the current table of types."""
+"""docs/reference/types.md contains the current table of types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "types.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs/reference/types.md"
 
 
 def test_the_page_has_the_table_of_types() -> None:
@@ -14,7 +14,7 @@ def test_the_page_has_the_table_of_types() -> None:
     from logicalrep.values import docs
 
     text = PAGE.read_text("utf-8")
-    assert text == docs.page(text), "run: python -m logicalrep.values.docs docs/types.md"
+    assert text == docs.page(text), "run: python -m logicalrep.values.docs docs/reference/types.md"
 
 
 def test_a_page_without_marks_is_an_error() -> None:

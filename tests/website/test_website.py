@@ -104,7 +104,15 @@ def test_no_page_is_wider_than_a_window(site: Path, tmp_path: Path) -> None:
     width = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     with running(tmp_path) as browser:
         wide: dict[str, Any] = {}
-        for name in ("index", "tutorial", "types", "errors", "python-api", "architecture", "decisions/index"):
+        for name in (
+            "index",
+            "tutorial",
+            "reference/types",
+            "reference/errors",
+            "python-api",
+            "explanation/architecture",
+            "decisions/index",
+        ):
             show(browser, (site / f"{name}.html").as_uri(), 400)
             if browser.execute_script(width) > 0:
                 wide[name] = browser.execute_script(width)

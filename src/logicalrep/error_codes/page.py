@@ -1,4 +1,4 @@
-"""The page of all errors: `python -m logicalrep.error_codes.page docs/errors.md` writes it."""
+"""The page of all errors: `python -m logicalrep.error_codes.page docs/reference/errors.md` writes it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class TableFigures:
     state: str
     """`following`, `loading` or `stopped`."""
     phase: str | None = None
-    """The phase of its life, such as `copying`, as docs/lifecycle.md has them; None if that is unknown."""
+    """The phase of its life, such as `copying`, as docs/explanation/lifecycle.md has them; None if that is unknown."""
     version: int | None = None
     """The Delta table's version."""
     rows: int | None = None

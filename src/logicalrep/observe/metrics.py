@@ -271,13 +271,14 @@ _PAGE = """# Metrics
 One set of names, for Prometheus, from three sources:
 
 * `logicalrep replicate --listen HOST:PORT` serves them at `/metrics`;
-* the Spark source with the option `listen` does so in the driver, for its query: see [spark.md](spark.md#monitoring);
+* the Spark source with the option `listen` does so in the driver, for its query: see
+  [spark.md](../how-to/spark.md#monitoring);
 * `logicalrep.metrics.listener()` takes them from Spark's progress reports, for all queries of a session; the lag, the
   retained WAL and the mode from Spark 4.2 on.
 
 Each has the label `slot`, the replication slot. Counters begin at 0 with each start. A figure that is not known yet is
-absent. [examples/alerts.yml](../examples/alerts.yml) has rules for alerts,
-[examples/grafana.json](../examples/grafana.json) is a dashboard.
+absent. [examples/alerts.yml](../../examples/alerts.yml) has rules for alerts,
+[examples/grafana.json](../../examples/grafana.json) is a dashboard.
 
 | metric | kind | unit | more labels | given by | meaning |
 | --- | --- | --- | --- | --- | --- |

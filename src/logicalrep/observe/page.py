@@ -212,10 +212,11 @@ def _problems(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
 
 
 def _help(text: str) -> str:
-    """Return what helps against the errors in a text, by their codes, as docs/errors.md has it."""
+    """Return what helps against the errors in a text, by their codes, as docs/reference/errors.md has it."""
     codes = dict.fromkeys(code for code in _CODE.findall(text) if code in CODES)
     return "".join(
-        f"<br><small>{code}: {_text(CODES[code][1].replace('`', ''))} See docs/errors.md.</small>" for code in codes
+        f"<br><small>{code}: {_text(CODES[code][1].replace('`', ''))} See docs/reference/errors.md.</small>"
+        for code in codes
     )
 
 

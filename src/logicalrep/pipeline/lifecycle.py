@@ -1,7 +1,7 @@
 """The phases of a replicated table's life, and the transitions between them.
 
 Every transition that may happen is in `TRANSITIONS`, and `Life.move` is the only function that makes one: it refuses
-all others. `python -m logicalrep.pipeline.lifecycle docs/lifecycle.md` draws them.
+all others. `python -m logicalrep.pipeline.lifecycle docs/explanation/lifecycle.md` draws them.
 
 The phase itself is not stored. A checkpoint has one of three words for it (`Phase.stored`), and the pending load of a
 table tells the rest, so that another process finds it again.

@@ -5,8 +5,8 @@
     spark = session()      # a local Spark; or register(spark) for an existing session
     changes = spark.readStream.format("logicalrep").options(dsn=..., slot=..., publication=...).load()
 
-docs/options.md lists the options. `snapshot` creates a slot with a snapshot of the rows before its first change, and
-`table` reads a Delta table that `logicalrep replicate` keeps.
+docs/reference/spark-options.md lists the options. `snapshot` creates a slot with a snapshot of the rows before its
+first change, and `table` reads a Delta table that `logicalrep replicate` keeps.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from logicalrep.transactions.logs import warn
 class LogicalRepDataSource(PickledForWorkers, DataSource):
     """A PostgreSQL replication slot as a stream of committed row changes.
 
-    `docs/options.md` lists all options with their defaults. The server is given by `dsn`, or by libpq's parameters
-    (`host`, `user`, `password` ...) and its environment. `table` selects one table in its own columns; without it the
-    source returns the change feed. `mode` is auto, peek or walsender. `spark.read` also takes `path` (capture files or
-    segments), or `snapshot` (the rows that `table` had at the start of the slot); without either, it reads the slot
-    and does not move it.
+    `docs/reference/spark-options.md` lists all options with their defaults. The server is given by `dsn`, or by
+    libpq's parameters (`host`, `user`, `password` ...) and its environment. `table` selects one table in its own
+    columns; without it the source returns the change feed. `mode` is auto, peek or walsender. `spark.read` also takes
+    `path` (capture files or segments), or `snapshot` (the rows that `table` had at the start of the slot); without
+    either, it reads the slot and does not move it.
 
     Raises, when a query starts:
         OptionError: an option is unknown, missing or invalid.

@@ -1,4 +1,4 @@
-"""Writes the table of types into its page: `python -m logicalrep.values.docs docs/types.md`. Needs pyarrow."""
+"""Writes the table of types: `python -m logicalrep.values.docs docs/reference/types.md`. Needs pyarrow."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The table of types: the one place that decides each PostgreSQL type's form in Python, Arrow and Spark.
 
-The loaders, the Arrow and Spark types and `docs/types.md` all come from here.
+The loaders, the Arrow and Spark types and `docs/reference/types.md` all come from here.
 """
 
 from __future__ import annotations

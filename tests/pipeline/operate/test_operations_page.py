@@ -1,4 +1,4 @@
-"""docs/operations.md's commands, run one after another as they stand; and each error has its line there."""
+"""docs/how-to/operations.md's commands, run one after another as they stand; and each error has its line there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_commands_of_the_page(
     monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     lines = [
         shlex.split(line, comments=True)
-        for block in examples("docs/operations.md", "sh")
+        for block in examples("docs/how-to/operations.md", "sh")
         for line in block.splitlines()
     ]
     commands = [[shop.dsn if word == "$DSN" else word for word in line[1:]] for line in lines]
@@ -87,7 +87,7 @@ def test_the_page_says_what_to_do_for_each_error() -> None:
     folders = [ROOT / "src/logicalrep" / folder for folder in ("pipeline", "spark/frames", "postgres")]
     files = [file for folder in folders for file in folder.rglob("*.py")]
     raised = {code for file in files for code in re.findall(r'code ?= ?"([A-Z_]+)"', file.read_text("utf-8"))}
-    page = (ROOT / "docs/operations.md").read_text("utf-8").partition("## Remedies by error")[2]
+    page = (ROOT / "docs/how-to/operations.md").read_text("utf-8").partition("## Remedies by error")[2]
     assert raised - set(re.findall(r"`([A-Z_]+)`", page)) == {
         # These are of `merged` and `changed_rows`.
         *("CHANGES_NOT_TYPED", "COLUMNS_AMBIGUOUS", "COPY_DIFFERS", "KEYS_INVALID", "KEY_NULL", "VALUE_NOT_SENT"),

@@ -173,7 +173,7 @@ class TableState:
     unfit: Mapping[str, int] = field(default_factory=dict)
     """The number of values since its load that their column's type cannot hold, by the names of columns."""
     phase: str | None = field(default=None, compare=False)
-    """Its phase, as docs/lifecycle.md has them; it is not stored, and so None for a state that was read."""
+    """Its phase, as docs/explanation/lifecycle.md has them; it is not stored, and so None for a state that was read."""
 
     @property
     def figures(self) -> TableFigures:

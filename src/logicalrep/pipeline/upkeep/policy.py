@@ -21,7 +21,7 @@ LEAST_ROWS = 64
 MOST_FILES = 2 * STEP
 """The most files that are merged at once."""
 MOST_MARKED = 8
-"""A file is written anew once one row of so many is marked: docs/performance.md has what other bounds cost."""
+"""A file is written anew once one row of so many is marked; docs/explanation/performance.md has the cost of others."""
 
 
 def due_files(table: TableSpec, files: Collection[DataFile]) -> tuple[DataFile, ...]:
