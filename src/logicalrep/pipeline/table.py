@@ -15,7 +15,7 @@ from logicalrep.pipeline.history.companion import Companion
 from logicalrep.pipeline.lifecycle import Life, Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.load.tries import Tries
-from logicalrep.pipeline.spec.table_spec import Skipped
+from logicalrep.pipeline.spec.table_facts import Skipped
 from logicalrep.pipeline.state.state import TableState
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn

@@ -12,8 +12,9 @@ from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.labels import unknown_labels
 from logicalrep.pipeline.catalog.proof import proven, reading, reason_to_load, unproven_partitions
 from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
 from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.spec.table_spec import Evidence, TableSpec, TypePart
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.visibility import Visibility
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import TypeCatalog

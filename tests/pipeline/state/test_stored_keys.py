@@ -25,8 +25,9 @@ from logicalrep.pipeline.formats.stored_table import application_id
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.operate.status import Status
+from logicalrep.pipeline.spec.table_facts import Evidence, Skipped, TypePart
 from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.spec.table_spec import Evidence, Skipped, TableSpec, TypePart
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.state.past_states import keep_past, read_state
 from logicalrep.pipeline.state.requests import pause, request_resync, request_skip, take_requests
 from logicalrep.pipeline.state.state import Identity, State, StateError, States, TableState

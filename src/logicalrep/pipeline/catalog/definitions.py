@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
 from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.spec.table_spec import Evidence, TableSpec, TypePart
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
 from logicalrep.postgres.server import Connection, query_scalar, server_major
 from logicalrep.transactions.relations import TableDescription

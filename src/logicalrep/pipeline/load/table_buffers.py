@@ -17,7 +17,7 @@ from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.run_context import RunContext
-from logicalrep.pipeline.spec.table_spec import Skipped
+from logicalrep.pipeline.spec.table_facts import Skipped
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_writer import NotProvenYetError, TableWriter
 from logicalrep_runtime.scalars import Lsn

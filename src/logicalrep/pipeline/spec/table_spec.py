@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from logicalrep.pipeline.spec.field_ids import with_column_ids
 from logicalrep.pipeline.spec.forms import Form, with_more
 from logicalrep.pipeline.spec.names import column_names, text_names
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
+from logicalrep.pipeline.spec.table_facts import Evidence, Skipped, TypePart
 from logicalrep.pipeline.spec.table_settings import OwnKeyError, ProtectedColumnError, TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import CatalogType, Column, ColumnType, TypeCatalog
@@ -36,53 +37,6 @@ class WrittenColumn:
     """True for a second column, with the texts of the values that the type of the first cannot hold."""
     refuses: bool = False
     """True if a value that its type cannot hold is an error, and not NULL."""
-
-
-class TypePart(NamedTuple):
-    """A label of an enum type, or an attribute of a composite type."""
-
-    type_id: int
-    number: int
-    """The label's own OID, or the attribute's number; 0 for the number of attributes so far, also of dropped ones."""
-    label: str | None
-    """The label's text; None for an attribute, whose name is in no text."""
-    written: int | None = None
-    """The `xmin` of its row in the catalog, or the number of attributes; None in descriptions of earlier versions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Facts of the catalog by which a later description of the table tells what was written since.
-
-    An `xmin` is only ever compared with the same one of before: equal means that nothing wrote the row since.
-    """
-
-    columns: tuple[tuple[int, str, int, int], ...]
-    """The published columns as the server sends them: number, name, type's OID and modifier."""
-    columns_written: tuple[tuple[int, int], ...]
-    """The numbers of these columns with the `xmin` of their rows, as far as it is known."""
-    numbers: int
-    """The numbers of columns that were given so far, also to dropped ones."""
-    published: tuple[str, ...]
-    """The OIDs and the `xmin` of the publications, and of their entries for the table."""
-    written: tuple[tuple[int, str], ...]
-    """For the table and each partition, by OID, a summary of the `xmin` of its columns and their defaults."""
-    links: tuple[tuple[int, int, int], ...]
-    """The partitions at all levels: the OID, that of the table above, and the `xmin` of the link between them."""
-    labelled: tuple[tuple[int, int, int], ...] = ()
-    """The columns with labels: number, enum type's OID, and 0 for a label alone or one of a domain, 1 for labels in
-    arrays and ranges, 2 for those in composite types."""
-
-
-class Skipped(NamedTuple):
-    """A commit whose changes of a table are left out, as somebody asked for it."""
-
-    lsn: str
-    """The commit's LSN, such as `0/1A2B3C8`."""
-    changes: int
-    """The number of its changes of the table."""
-    at: str
-    """The time at which it was skipped, ISO 8601 in UTC."""
 
 
 @dataclass(frozen=True)
@@ -334,7 +288,7 @@ class TableSpec:
                 "left": self.left,
                 "beside": self.companion,
                 "type_parts": self.type_parts,
-                "evidence": self.evidence and _EVIDENCE.content(self.evidence),
+                "evidence": self.evidence and self.evidence.to_json(),
                 "skipped": self.skipped,
                 "comments": self.comments,
             },
@@ -371,21 +325,10 @@ class TableSpec:
             left=tuple(content.get("left", ())),
             companion=content.get("beside"),
             type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),
-            evidence=_evidence(content.get("evidence")),
+            evidence=Evidence.from_json(content["evidence"]) if content.get("evidence") else None,
             skipped=tuple(Skipped(*each) for each in content.get("skipped", ())),
             comments=tuple((number, text) for number, text in content.get("comments", ())),
         )
-
-
-def _evidence(content: Mapping[str, Any] | None) -> Evidence | None:
-    if content is None:
-        return None
-    keys = ("columns", "columns_written", "written", "links", "labelled")
-    pairs = {key: tuple(tuple(item) for item in content.get(key, ())) for key in keys}
-    return Evidence(**_EVIDENCE.arguments({**content, **pairs, "published": tuple(content["published"])}))
-
-
-_EVIDENCE = StoredKeys("columns columns_written numbers published written links labelled")
 
 
 def _type(content: Mapping[str, Any]) -> CatalogType:
