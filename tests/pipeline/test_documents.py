@@ -1,4 +1,4 @@
-"""docs/how-to/replicate.md's examples, run one after another as they stand."""
+"""The examples of the pages about tables, run one after another as they stand."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def test_the_tables_are_read_as_the_page_says(db18: Database, tmp_path: Path, mo
     for statement in SHOP.strip().split(";\n"):
         db18.execute(statement.rstrip(";\n"))
     db18.execute("ALTER TABLE customer ADD balance numeric")
-    (config,) = examples("docs/how-to/replicate.md", "yaml")
+    (config,) = examples("docs/how-to/table-settings.md", "yaml")
     (tmp_path / "shop.yaml").write_text(config)
     replicate_once(db18, tmp_path / "lake", config=read_config(tmp_path / "shop.yaml", TableSettings()))
-    replicate, *reading = examples("docs/how-to/replicate.md", "python")
-    assert "logicalrep.replicate(" in replicate
-    program = "\n".join(reading)
+    program = "\n".join(
+        text for page in ("reading", "history") for text in examples(f"docs/how-to/{page}.md", "python")
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The examples in docs/how-to/spark.md do what the pages say."""
+"""The examples about the Spark source do what their pages say."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
     """The copy has the snapshot's rows, and follows later writes, deletes and truncates."""
     prepare(db18)
     run(db18.connection, 1)
-    making = example("docs/how-to/spark.md", "with snapshot(")
+    making = example("docs/how-to/spark-copies.md", "with snapshot(")
     for name, replacement in ((DSN, db18.dsn), ("public.orders", "public.plain"), ("/tmp/orders", str(tmp_path))):
         assert name in making
         making = making.replace(name, replacement)
@@ -75,7 +75,7 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
         # The truncate removes all rows of the snapshot.
         db18.execute("TRUNCATE plain", "INSERT INTO plain VALUES (-1, 'after')")
         run(db18.connection, 3)
-    applying = example("docs/how-to/spark.md", "def apply(")
+    applying = example("docs/how-to/spark-copies.md", "def apply(")
     for name, replacement in (("/tmp/orders", str(tmp_path)), ("1 minute", "1 second")):
         assert name in applying
         applying = applying.replace(name, replacement)
@@ -106,7 +106,7 @@ def test_a_column_is_added_to_a_copy(spark: Any, db18: Database, tmp_path: Path)
 
     def run_examples(*texts: str) -> None:
         for text in texts:
-            program = example("docs/how-to/spark.md", text)
+            program = example("docs/how-to/spark-copies.md", text)
             for name, replacement in ((DSN, db18.dsn), ("/tmp/orders", str(tmp_path)), ("1 minute", "1 second")):
                 program = program.replace(name, replacement)
             exec(program, variables)
@@ -157,7 +157,7 @@ def test_what_becomes_of_one_partition_is_not_sent(db18: Database) -> None:
 @pytest.mark.thorough
 def test_several_tables_by_one_slot(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
-    applying = example("docs/how-to/spark.md", "typed_table(")
+    applying = example("docs/how-to/spark-copies.md", "typed_table(")
     for name, replacement in (
         ("public.orders", "public.plain"),
         ("public.customers", "public.toasted"),
@@ -215,7 +215,7 @@ def test_an_auto_cdc_flow_takes_a_typed_table(spark: Any, db18: Database, tmp_pa
     if not hasattr(pipelines, "create_auto_cdc_flow"):
         pytest.skip("there is no AUTO CDC")
     db18.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "CREATE PUBLICATION shop FOR ALL TABLES")
-    definition = example("docs/how-to/spark.md", "create_auto_cdc_flow").replace(DSN, db18.dsn)
+    definition = example("docs/how-to/spark-copies.md", "create_auto_cdc_flow").replace(DSN, db18.dsn)
     (tmp_path / "flow.py").write_text(definition)
     specification = tmp_path / "spark-pipeline.yml"
     specification.write_text(

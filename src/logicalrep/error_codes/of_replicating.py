@@ -66,7 +66,7 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
     ),
     "FORMAT_NOT_READ": (
         "`logicalrep.read` and `logicalrep.at` read Delta tables, and the destination has others.",
-        "Read the tables by a library that knows their format, as [formats.md](formats.md) says.",
+        "Read the tables by a library that knows their format, as [the page of formats](formats.md) says.",
     ),
     "HISTORY_DAMAGED": (
         "A data file of a table's history, or of its changes, is not there any more, or is damaged.",

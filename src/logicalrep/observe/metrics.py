@@ -272,7 +272,7 @@ One set of names, for Prometheus, from three sources:
 
 * `logicalrep replicate --listen HOST:PORT` serves them at `/metrics`;
 * the Spark source with the option `listen` does so in the driver, for its query: see
-  [spark.md](../how-to/spark.md#monitoring);
+  [Monitoring](../how-to/spark-monitoring.md);
 * `logicalrep.metrics.listener()` takes them from Spark's progress reports, for all queries of a session; the lag, the
   retained WAL and the mode from Spark 4.2 on.
 

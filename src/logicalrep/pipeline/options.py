@@ -229,8 +229,7 @@ OF_TABLES: Mapping[str, Option] = {name: known for name, known in OPTIONS.items(
 _PAGE = """# Options of `replicate`
 
 `logicalrep replicate` has these options; in Python, `logicalrep.replicate` has arguments of the same names, with `_` in
-place of `-`, and flags are `True` or `False`. A wrong value is `OPTION_INVALID`. [replicate.md](../how-to/replicate.md)
-explains what they do.
+place of `-`, and flags are `True` or `False`. A wrong value is `OPTION_INVALID`.
 
 | option | default | meaning |
 | --- | --- | --- |
@@ -257,7 +256,7 @@ These are of the command line alone:
 ## Settings of a table
 
 A table may have these settings of its own, in the file of `--config` or in the mapping of `config`: see
-[replicate.md](../how-to/replicate.md#settings-by-table). A mistake in them is `CONFIG_INVALID`, with its line.
+[Settings by table](../how-to/table-settings.md). A mistake in them is `CONFIG_INVALID`, with its line.
 
 | setting | default | meaning |
 | --- | --- | --- |

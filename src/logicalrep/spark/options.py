@@ -65,11 +65,11 @@ class SourceOptions:
         "From PostgreSQL 19 on, creating a server's first slot waits for a checkpoint.",
     )
     failover: bool = option(
-        kinds.flag, "Create the slot so that standbys keep it too (PostgreSQL 17), see [spark.md](../how-to/spark.md)."
+        kinds.flag, "Create the slot so that [standbys keep it too](../how-to/spark.md#failover) (PostgreSQL 17)."
     )
     mode: Literal["auto", "peek", "walsender"] = option(
         kinds.choice("auto", "peek", "walsender"),
-        "`auto`, `peek` or `walsender`, see [spark-modes.md](../explanation/spark-modes.md).",
+        "`auto`, `peek` or `walsender`, see [the modes](../explanation/spark-modes.md).",
     )
     decoding_sessions: int = option(
         kinds.count(2, 1, 16),
@@ -125,8 +125,9 @@ class SourceOptions:
     )
     two_phase: bool = option(
         kinds.flag,
-        "Not with `mode = peek` (PostgreSQL 15): create the slot with two_phase, see [spark.md](../how-to/spark.md). "
-        "An existing slot without it gets it permanently.",
+        "Not with `mode = peek` (PostgreSQL 15): create the slot with two_phase, for [prepared "
+        "transactions](../explanation/spark-guarantees.md#prepared-transactions). An existing slot without it "
+        "gets it permanently.",
     )
     max_changes: int | None = option(
         kinds.count(None, 1),
@@ -144,7 +145,7 @@ class SourceOptions:
     )
     max_wal: int | None = option(
         kinds.count(None, _WAL_PAGE),
-        "The same limit in bytes of the server's WAL, whatever is written to it: see [spark.md](../how-to/spark.md).",
+        "The same limit in bytes of the server's WAL, whatever is written to it.",
         default="`256m`; with Spark 4.0 and 4.1 none",
         name="max_wal_per_batch",
     )
@@ -199,13 +200,13 @@ class SourceOptions:
         kinds.address,
         "Streams only: serve the query's [metrics](metrics.md) for Prometheus at `http://HOST:PORT/metrics`, from the "
         "driver. A port alone is one of 127.0.0.1, and 0 any free one, which the log names. See "
-        "[spark.md](../how-to/spark.md#monitoring).",
+        "[Monitoring](../how-to/spark-monitoring.md).",
         default="none",
     )
     snapshot: Snapshot | None = option(
         _snapshot,
         "`spark.read` with `table` only: read the table's rows at the start of the slot, see "
-        "[spark.md](../how-to/spark.md).",
+        "[copies of tables](../how-to/spark-copies.md).",
     )
     path: str | None = option(
         kinds.text,
@@ -331,7 +332,7 @@ _OF_LIBPQ = (
 _PAGE = """# Options of the Spark source
 
 Flags are `true` or `false`; whole numbers may end in `k`, `m` or `g`, for 1024 and its powers.
-[spark.md](../how-to/spark.md) explains the modes, batches and snapshots.
+[The Spark source](../how-to/spark.md) is their page.
 
 | option | default | meaning |
 | --- | --- | --- |

@@ -1,8 +1,7 @@
-"""docs/how-to/operations.md's commands, run one after another as they stand; and each error has its line there."""
+"""The commands of the pages about operating, run one after another as they stand."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 
 from logicalrep.cli.main import main
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from tests.conftest import ROOT
 from tests.documents import examples
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import TABLES, shop
@@ -21,7 +19,7 @@ from tests.waiting import eventually
 __all__ = ["shop"]
 
 
-def test_the_commands_of_the_page(
+def test_the_commands_of_the_pages(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -29,7 +27,8 @@ def test_the_commands_of_the_page(
     monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     lines = [
         shlex.split(line, comments=True)
-        for block in examples("docs/how-to/operations.md", "sh")
+        for page in ("operations", "server-changes", "slots")
+        for block in examples(f"docs/how-to/{page}.md", "sh")
         for line in block.splitlines()
     ]
     commands = [[shop.dsn if word == "$DSN" else word for word in line[1:]] for line in lines]
@@ -81,16 +80,3 @@ def test_the_commands_of_the_page(
     assert shop.value("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()") == 0
     assert shop.value("SELECT count(*) FROM pg_publication") == 0
     assert [path for path in Path("lake").rglob("*") if path.is_file()] == []
-
-
-def test_the_page_says_what_to_do_for_each_error() -> None:
-    folders = [ROOT / "src/logicalrep" / folder for folder in ("pipeline", "spark/frames", "postgres")]
-    files = [file for folder in folders for file in folder.rglob("*.py")]
-    raised = {code for file in files for code in re.findall(r'code ?= ?"([A-Z_]+)"', file.read_text("utf-8"))}
-    page = (ROOT / "docs/how-to/operations.md").read_text("utf-8").partition("## Remedies by error")[2]
-    assert raised - set(re.findall(r"`([A-Z_]+)`", page)) == {
-        # These are of `merged` and `changed_rows`.
-        *("CHANGES_NOT_TYPED", "COLUMNS_AMBIGUOUS", "COPY_DIFFERS", "KEYS_INVALID", "KEY_NULL", "VALUE_NOT_SENT"),
-        # Its servers are those of tests.
-        "SERVER_NOT_STARTED",
-    }

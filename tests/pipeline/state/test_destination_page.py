@@ -1,4 +1,4 @@
-"""docs/reference/destination.md has every file of a destination, and the keys of each, as they are written."""
+"""docs/reference/destination.md and stored-tables.md have every file of a destination, and the keys of each, as they are written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.pipeline.apply.test_applying import new_log
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.state.test_stored_keys import FILES, STORED_SETTINGS, STORED_TABLE, STORED_TABLE_STATE
 
-PAGE = (ROOT / "docs/reference/destination.md").read_text("utf-8")
+PAGE = "".join((ROOT / f"docs/reference/{name}.md").read_text("utf-8") for name in ("destination", "stored-tables"))
 SECTIONS = dict(re.findall(r"(?ms)^##+ (.*?)$(.*?)(?=^##|\Z)", PAGE))
 PARTS = {
     "<folder>": ".+/.+",

@@ -225,7 +225,7 @@ def test_a_query_of_spark_serves_its_metrics_and_a_listener_hears_of_it(
     port, other = free_port(), free_port()
     stream = Stream(spark, db18, tmp_path, mode=mode, listen=port, max_changes_per_batch="2")
     made: dict[str, Any] = {"spark": spark}
-    exec(example("docs/how-to/spark.md", "start_http_server").replace("9401", other), made)
+    exec(example("docs/how-to/spark-monitoring.md", "start_http_server").replace("9401", other), made)
     heard = made["listener"]
     try:
         query = stream.start()

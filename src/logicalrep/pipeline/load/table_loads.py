@@ -141,7 +141,7 @@ class TableLoads:
             self.context.observer.on_warning(
                 f"{table.name} has {size / 1e9:.1f} GB, of which a batch writes the files anew that have changed rows; "
                 "write_mode = merge-on-read marks rows instead, for readers that know Delta's deletion vectors: see "
-                "docs/how-to/replicate.md"
+                "docs/how-to/large-tables.md"
             )
 
     def _take_failed(self, table: Table, result: NotLoaded) -> None:

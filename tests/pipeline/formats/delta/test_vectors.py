@@ -175,7 +175,7 @@ def test_readers_that_cannot_read_them_refuse(log: DeltaLog, tmp_path: Path) -> 
     for read in (reader.to_pyarrow_table, reader.to_pyarrow_dataset, reader.to_pandas, with_pyarrow):
         with pytest.raises(DeltaError, match="deletionVectors"):
             read()
-    # docs/how-to/replicate.md warns of it.
+    # docs/how-to/reading.md warns of it.
     assert reader.count() > ROWS
 
 
