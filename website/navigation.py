@@ -11,6 +11,7 @@ SECTIONS: dict[str, list[str]] = {
         "how-to/operations.md",
         "how-to/monitoring.md",
         "how-to/server-changes.md",
+        "how-to/upgrades.md",
         "how-to/rights.md",
         "how-to/dba.md",
         "examples.md",

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import re
+import threading
+from collections.abc import Iterator
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -11,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.browsers import NEEDS_BROWSER, running, show
+from tests.conftest import ROOT
+from tests.waiting import eventually
 from website import building
 from website.building import build
 from website.diagrams import FOLDER, mark
@@ -40,7 +47,9 @@ class _Addresses(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the built site."""
+    """Return the built site: that of `make docs`, if LOGICALREP_SITE names it."""
+    if built := os.environ.get("LOGICALREP_SITE"):
+        return ROOT / built
     out = tmp_path_factory.mktemp("site")
     assert build(tmp_path_factory.mktemp("pages"), out) == []
     return out
@@ -99,22 +108,39 @@ def test_each_public_name_is_explained() -> None:
     assert {section.split("\n")[0].rpartition(".")[0] for section in sections} == set(MODULES)
 
 
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with running(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
 @NEEDS_BROWSER
-def test_no_page_is_wider_than_a_window(site: Path, tmp_path: Path) -> None:
+def test_no_page_is_wider_than_a_window(site: Path, browser: Any) -> None:
     width = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    with running(tmp_path) as browser:
-        wide: dict[str, Any] = {}
-        for name in (
-            "index",
-            "tutorial",
-            "reference/types",
-            "reference/errors",
-            "python-api",
-            "explanation/architecture",
-            "decisions/index",
-        ):
-            show(browser, (site / f"{name}.html").as_uri(), 400)
-            if browser.execute_script(width) > 0:
-                wide[name] = browser.execute_script(width)
-            assert browser.get_log("browser") == []
+    wide: dict[str, Any] = {}
+    names = ("index", "tutorial", "reference/types", "reference/errors", "python-api", "explanation/architecture")
+    for name in (*names, "decisions/index"):
+        show(browser, (site / f"{name}.html").as_uri(), 400)
+        if browser.execute_script(width) > 0:
+            wide[name] = browser.execute_script(width)
+        assert browser.get_log("browser") == []
     assert wide == {}
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@NEEDS_BROWSER
+def test_the_search_finds_a_page(site: Path, browser: Any) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        show(browser, f"http://127.0.0.1:{server.server_port}/how-to/replicate.html", 1400)
+        (box,) = browser.find_elements("css selector", ".search input")
+        # It is typed before the index is there, and found all the same.
+        box.send_keys("LOADED_TOO_OFTEN")
+        found = "return [...document.querySelectorAll('#properdocs-search-results a')].map(link => link.href)"
+        eventually(lambda: browser.execute_script(found) != [])
+        assert any("/reference/errors.html" in link for link in browser.execute_script(found))
+        server.shutdown()
