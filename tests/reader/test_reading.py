@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 import logicalrep
 from logicalrep.options.kinds import OptionError
-from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.iceberg import iceberg_table, metadata
+from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.state.past_states import keep_past, read_state
 from logicalrep.pipeline.state.state import State, StateError, States, TableState
@@ -48,11 +49,14 @@ def numbers(found: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(map(int, row)) for row in found)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("table_format", "mode"), [("delta", MODES[0]), ("delta", MODES[1]), ("iceberg", "merge-on-read")]
+)
 def test_each_library_has_the_rows_of_now_and_of_a_time(
     db18: Database,
     tmp_path: Path,
     spark: SparkSession,
+    table_format: FormatName,
     mode: WriteMode,
     each_state: None,
     monkeypatch: pytest.MonkeyPatch,
@@ -63,10 +67,10 @@ def test_each_library_has_the_rows_of_now_and_of_a_time(
         f'CREATE TABLE {ODD} (id int PRIMARY KEY, "a `b" int, day date)',
         f"INSERT INTO {ODD} SELECT i, 2 * i, date '2026-01-01' + i % 300 FROM generate_series(1, 3000) AS i",
     )
-    replicate_once(db18, tmp_path, write_mode=mode, history=True)
+    replicate_once(db18, tmp_path, write_mode=mode, history=True, format=table_format)
     before = now(db18)
     db18.execute(f'UPDATE {ODD} SET "a `b" = 0 WHERE id % 100 = 1', f"DELETE FROM {ODD} WHERE id % 100 = 2")
-    replicate_once(db18, tmp_path, write_mode=mode, history=True)
+    replicate_once(db18, tmp_path, write_mode=mode, history=True, format=table_format)
 
     expected = {
         None: [(i, 0 if i % 100 == 1 else 2 * i) for i in range(1, 3001) if i % 100 != 2],
@@ -82,7 +86,7 @@ def test_each_library_has_the_rows_of_now_and_of_a_time(
         relation = table.duckdb(duckdb.connect())
         # A stream that is over would give no rows the second time.
         assert numbers(relation.fetchall()) == numbers(relation.project("*").fetchall()) == rows
-    stored = table_format(Storage(str(tmp_path))).open(logicalrep.read(tmp_path, ODD).folder)
+    stored = logicalrep.read(tmp_path, ODD).tables.open(logicalrep.read(tmp_path, ODD).folder)
     assert stored is not None
     assert any(file.vector is not None for file in stored.files.values()) == (mode == "merge-on-read")
     history = logicalrep.read(tmp_path, f"{ODD}~history")
@@ -107,7 +111,7 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
     )
     replicate_once(db18, tmp_path)
     storage = Storage(str(tmp_path))
-    stored = table_format(storage).open("public/t")
+    stored = logicalrep.read(tmp_path, "t").tables.open("public/t")
     assert stored is not None
     (whole,) = stored.files.values()
     rows = read_rows(storage, "public/t", whole, stored.table.stored, stored.table.stored.names).sort_by("id")
@@ -156,7 +160,19 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
         table.select(["id", "nothing"])
 
 
-def test_tables_as_of_a_time_belong_together(db18: Database, tmp_path: Path, each_state: None) -> None:
+@pytest.fixture(params=["delta", "iceberg"])
+def old_versions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FormatName:
+    """Return a format, whose log or metadata of old versions goes soon."""
+    monkeypatch.setattr(iceberg_table, "KEPT_VERSIONS", 1)
+    monkeypatch.setattr(iceberg_table, "SAVE_EVERY", 2)
+    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 4)
+    found: FormatName = request.param
+    return found
+
+
+def test_tables_as_of_a_time_belong_together(
+    db18: Database, tmp_path: Path, each_state: None, old_versions: FormatName
+) -> None:
     """Each transaction moves a sum from one table to another, and is one line of a third."""
     db18.execute(
         "CREATE TABLE a (id int PRIMARY KEY, sum int)",
@@ -166,7 +182,7 @@ def test_tables_as_of_a_time_belong_together(db18: Database, tmp_path: Path, eac
         "INSERT INTO b SELECT i, 100 FROM generate_series(1, 20) AS i",
     )
     times: list[tuple[datetime, int]] = []
-    with replicate_meanwhile(db18, tmp_path) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, format=old_versions) as caught_up:
         caught_up()
         for number in range(1, 31):
             db18.execute(
@@ -193,6 +209,43 @@ def test_tables_as_of_a_time_belong_together(db18: Database, tmp_path: Path, eac
         assert tables.until is not None
         assert tables.until <= at
     assert len(logicalrep.at(tmp_path, datetime.now(UTC))["moves"].arrow()) == 30
+    is_gone = not (tmp_path / "public/moves/metadata/v1.metadata.json").exists()
+    assert is_gone
+    assert (tmp_path / "public/moves/_versions.json").exists() == (old_versions == "iceberg")
+
+
+def test_old_files_have_the_columns_of_their_version_in_spark_too(
+    db18: Database, tmp_path: Path, spark: SparkSession, each_state: None, old_versions: FormatName
+) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY, x smallint, y int, gone int, m smallint[])")
+    db18.execute("INSERT INTO t SELECT i, i, 10 * i, 0, '{1}' FROM generate_series(1, 3) AS i")
+    times = []
+    with replicate_meanwhile(db18, tmp_path, format=old_versions) as caught_up:
+        for statement in (
+            "SELECT 1",
+            "ALTER TABLE t RENAME x TO z",
+            "ALTER TABLE t RENAME y TO x",
+            "ALTER TABLE t DROP gone",
+            "ALTER TABLE t ADD gone text DEFAULT 'new'",
+            "INSERT INTO t VALUES (4, 40, 4, '{1}', 'own')",
+        ):
+            db18.execute(statement, "UPDATE t SET id = id WHERE id = 1")
+            caught_up()
+            times.append(now(db18))
+    expected: list[dict[str, object]] = [
+        {"id": 2, "x": 2, "y": 20, "gone": 0},
+        {"id": 2, "z": 2, "y": 20, "gone": 0},
+        {"id": 2, "z": 2, "x": 20, "gone": 0},
+        {"id": 2, "z": 2, "x": 20},
+        {"id": 2, "z": 2, "x": 20, "gone": "new"},
+        {"id": 2, "z": 2, "x": 20, "gone": "new"},
+    ]
+    for number, (at, row) in enumerate(zip(times, expected, strict=True)):
+        table = logicalrep.read(tmp_path, "t", at).select(where=[("id", "=", 2)])
+        assert table.arrow().drop_columns(["m"]).to_pylist() == [row], number
+        (found,) = table.spark(spark).collect()
+        assert found.asDict(recursive=True) == {**row, "m": [1]}, number
+    assert dict(table.spark(spark).dtypes)["z"] == "smallint"
 
 
 def test_rows_that_a_load_brought_are_of_the_time_of_the_load(db18: Database, tmp_path: Path, each_state: None) -> None:

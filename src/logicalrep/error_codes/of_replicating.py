@@ -64,10 +64,6 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "The library of the format that the tables are to have is not installed.",
         "Run `pip install '.[iceberg]'` in a clone, or leave `--format` out.",
     ),
-    "FORMAT_NOT_READ": (
-        "`logicalrep.read` and `logicalrep.at` read Delta tables, and the destination has others.",
-        "Read the tables by a library that knows their format, as [the page of formats](formats.md) says.",
-    ),
     "HISTORY_DAMAGED": (
         "A data file of a table's history, or of its changes, is not there any more, or is damaged.",
         "Restore it, or remove the folder that the text names; then run `logicalrep resync` for the table.",

@@ -11,7 +11,6 @@ class ReadError(LogicalRepError, ValueError):
     - TABLE_UNKNOWN: the destination has no such table.
     - TIME_NOT_STORED: it does not tell the versions of its tables of that time, or none was whole then.
     - TABLE_NOT_CURRENT: the table loaded or was stopped then, so that its rows do not belong to those of the others.
-    - FORMAT_NOT_READ: the destination has Iceberg tables, which other libraries read.
     - VERSION_GONE: the files of the version were removed.
     """
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from logicalrep.options.kinds import OptionError
-from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep.reader.conditions import Condition
@@ -45,7 +44,8 @@ class TableVersion:
         >>> orders.select(["id", "price"], where=[("day", ">=", date(2026, 11, 1))]).pandas()
     """
 
-    storage: Storage
+    tables: TableFormat
+    """The destination's tables, in the format that they have."""
     name: str
     """The table, as in SQL; with `~history` or `~changes` for a companion table."""
     folder: str
@@ -58,6 +58,11 @@ class TableVersion:
     """The columns that are read; None for all."""
     where: tuple[Condition, ...] = ()
     """The conditions that all rows meet that are read."""
+
+    @property
+    def storage(self) -> Storage:
+        """The destination."""
+        return self.tables.storage
 
     @property
     def uri(self) -> str:
@@ -134,12 +139,14 @@ class TableVersion:
         """
         from pyspark.sql.functions import col
 
+        from logicalrep.reader.spark_rows import read_spark_rows
         from logicalrep.spark import session as start_session
-        from logicalrep.spark import table
 
-        _ = self._stored
-        path, options = f"{self.storage.uri}/{self.folder}", self.storage.storage_options
-        rows = table(session or start_session(), path, self.version, storage_options=options)
+        stored = self._stored
+        try:
+            rows = read_spark_rows(session or start_session(), stored)
+        except DamagedError as error:
+            raise self._gone(error.description) from None
         for each in self.where:
             values, column = [value.as_py() for value in each.values], col(_quoted(each.column))
             rows = rows.where(column.isin(values) if each.operator == "in" else each.compare(column, values[0]))
@@ -147,7 +154,10 @@ class TableVersion:
 
     @cached_property
     def _stored(self) -> StoredTable:
-        stored = table_format(self.storage).open(self.folder, self.version)
+        try:
+            stored = self.tables.open(self.folder, self.version)
+        except DamagedError as error:
+            raise self._gone(error.description) from None
         if stored is None:
             raise self._gone("its log does not have it")
         return stored

@@ -10,10 +10,12 @@ from datetime import datetime
 from pathlib import Path
 
 from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.state.past_states import first_time, read_state
-from logicalrep.pipeline.state.state import Identity, State, TableState
+from logicalrep.pipeline.state.state import State, TableState
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.reader.errors import ReadError
 from logicalrep.reader.table_version import TableVersion
@@ -90,13 +92,15 @@ def at(
         ReadError: no such versions are kept, or not any more.
         OptionError: the time has no zone, or is none.
         StateError: nothing is replicated to the destination.
+        FormatError: the library of the tables' format is not installed.
         StorageError: the destination cannot be read.
 
     Example:
         >>> yesterday = at("lake", "2026-11-25T18:00+01:00")
         >>> yesterday["public.orders"].duckdb().aggregate("sum(price)")
     """
-    storage, wanted = _open_storage(destination, storage_options), _time(time)
+    tables_there, wanted = _open_tables(destination, storage_options), _time(time)
+    storage = tables_there.storage
     state = read_state(storage, wanted)
     if state is None:
         first = first_time(storage)
@@ -109,7 +113,7 @@ def at(
     tables, behind = {}, {}
     for name, table in state.tables.items():
         if table.state == "following":
-            tables.update(_versions(storage, name, table))
+            tables.update(_versions(tables_there, name, table))
         else:
             why = f"it was stopped: {table.error}" if table.state == "stopped" else "it was being loaded"
             names = [name, *(f"{name}~{companion}" for companion in table.companions)]
@@ -142,6 +146,7 @@ def read(
         TableNameError: the text is no table's name.
         OptionError: the time has no zone, or is none.
         StateError: nothing is replicated to the destination.
+        FormatError: the library of the tables' format is not installed.
         StorageError: the destination cannot be read.
 
     Example:
@@ -151,15 +156,14 @@ def read(
     """
     if at is not None:
         return _at(destination, at, storage_options=storage_options)[table]
-    storage = _open_storage(destination, storage_options)
-    read_identity(storage)
-    state = State.read(storage)
+    tables = _open_tables(destination, storage_options)
+    state = State.read(tables.storage)
     versions = {
         name: version
         for each, known in state.tables.items()
-        for name, version in _versions(storage, each, known).items()
+        for name, version in _versions(tables, each, known).items()
     }
-    name = _found(table, [*{**versions, **state.tables}], storage)
+    name = _found(table, [*{**versions, **state.tables}], tables.storage)
     if name not in versions:
         raise ReadError(f"{name} has no rows yet: its first load is not whole", code="TABLE_NOT_CURRENT")
     return versions[name]
@@ -168,13 +172,13 @@ def read(
 _at = at
 
 
-def _versions(storage: Storage, name: str, table: TableState) -> dict[str, TableVersion]:
+def _versions(tables: TableFormat, name: str, table: TableState) -> dict[str, TableVersion]:
     """Return the versions of a table and of its companion tables; none before its first load."""
     if table.version is None:
         return {}
-    return {name: TableVersion(storage, name, table.folder, table.version, table.lsn)} | {
+    return {name: TableVersion(tables, name, table.folder, table.version, table.lsn)} | {
         f"{name}~{companion}": TableVersion(
-            storage, f"{name}~{companion}", companion_folder(table.folder, companion), version, table.lsn
+            tables, f"{name}~{companion}", companion_folder(table.folder, companion), version, table.lsn
         )
         for companion, version in table.companions.items()
     }
@@ -196,16 +200,10 @@ def _found(name: str, there: list[str], storage: Storage) -> str:
     return known
 
 
-def _open_storage(destination: str | os.PathLike[str], options: Mapping[str, str] | None) -> Storage:
+def _open_tables(destination: str | os.PathLike[str], options: Mapping[str, str] | None) -> TableFormat:
     uri = str(Path(destination)) if isinstance(destination, os.PathLike) else destination
     storage = Storage(uri, dict(options or {}))
-    identity = Identity.read(storage)
-    if identity is not None and identity.table_format != "delta":
-        raise ReadError(
-            f"the tables of {storage.uri} are in the format {identity.table_format}: read them by a library of it",
-            code="FORMAT_NOT_READ",
-        )
-    return storage
+    return table_format(storage, read_identity(storage).table_format)
 
 
 def _time(wanted: datetime | str) -> datetime:

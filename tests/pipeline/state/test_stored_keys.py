@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.cli.verify import verdict_json
 from logicalrep.observe.figures import LoadProgress
+from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions, read_old_version
 from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.formats.stored_table import application_id
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
@@ -133,6 +134,9 @@ FILES = {
     "_logicalrep/paused.json": '{"since": "2026-01-01T00:00:00+00:00"}',
     "_logicalrep/requests/RANDOM.json": '{"skip": ["public", "t", "0/6"]}',
     "public/t/_removed.json": '{"version": 4, "removed": [[1.5, "part-1.parquet", 100]]}',
+    "public/t/_versions.json": """{
+      "versions": [[3, 1.5, "metadata/snap-7-RANDOM.avro", 0]], "tables": [TABLE]
+    }""".replace("TABLE", STORED_TABLE),
 }
 """The files of a destination by their paths; a number or a name that differs each time is RANDOM."""
 
@@ -175,6 +179,18 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     removed = RemovedFiles(storage, "public/t")
     removed.add(RemovedFile(1.5, "part-1.parquet", 100))
     removed.save(4)
+    metadata: dict[str, Any] = {
+        "properties": {"logicalrep.table": TABLE.to_json()}, "last-updated-ms": 1500, "current-snapshot-id": 7,
+        "snapshots": [
+            {"snapshot-id": 7, "manifest-list": f"{tmp_path}/public/t/metadata/snap-7-RANDOM.avro"},
+            {"snapshot-id": 8, "manifest-list": f"{tmp_path}/public/t/metadata/snap-8-RANDOM.avro"},
+        ],
+    }  # fmt: skip
+    storage.write("public/t/metadata/v3.metadata.json", json.dumps(metadata).encode())
+    keep_old_versions(storage, "public/t", [2, 3], 0.0)
+    storage.delete("public/t/metadata/v3.metadata.json")
+    assert read_old_version(storage, "public/t", 3) == ("public/t/metadata/snap-7-RANDOM.avro", TABLE)
+    assert read_old_version(storage, "public/t", 2) is None
 
     found = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*") if path.is_file()}
     copy = found.pop("_logicalrep/state.json")

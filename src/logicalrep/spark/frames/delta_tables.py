@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from pathlib import PurePosixPath
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast, col
 from pyspark.sql.types import StructType
 
-_NAME, _NUMBER = "_logicalrep_file", "_logicalrep_row"
+from logicalrep.spark.frames.data_files import file_name, read_data_files
+
 _FEATURES = {"timestampNtz", "deletionVectors"}
 """The features of the protocol that are read here."""
 
@@ -51,17 +48,7 @@ def table(
     schema = StructType.fromJson(json.loads(log.schema().to_json()))
     marked = _marked_rows(log.deletion_vectors()) if "deletionVectors" in features else {}
     files = pa.table(log.get_add_actions())["path"].to_pylist()
-    whole = [_pattern(f"{path}/{file}") for file in files if PurePosixPath(file).name not in marked]
-    parts = [_pattern(f"{path}/{file}") for file in files if PurePosixPath(file).name in marked]
-    rows = spark.read.schema(schema).parquet(*whole) if whole else spark.createDataFrame([], schema)
-    if not parts:
-        return rows
-    numbered = spark.read.schema(schema).parquet(*parts)
-    numbered = numbered.select("*", col("_metadata.file_name").alias(_NAME), col("_metadata.row_index").alias(_NUMBER))
-    names = [name for name, numbers in marked.items() for _ in range(len(numbers))]
-    gone = spark.createDataFrame(pa.table({_NAME: names, _NUMBER: np.concatenate([*marked.values()])}))
-    there = numbered.join(broadcast(gone), [_NAME, _NUMBER], "left_anti").drop(_NAME, _NUMBER)
-    return rows.unionByName(there) if whole else there
+    return read_data_files(spark, schema, {f"{path}/{file}": marked.get(file_name(file)) for file in files})
 
 
 def _marked_rows(vectors: pa.RecordBatchReader) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
@@ -70,13 +57,8 @@ def _marked_rows(vectors: pa.RecordBatchReader) -> dict[str, np.ndarray[tuple[in
     for batch in pa.RecordBatchReader.from_stream(vectors):
         for uri, is_there in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):
             stays = is_there.values.to_numpy(zero_copy_only=False)
-            found[unquote(PurePosixPath(uri.as_py()).name)] = np.flatnonzero(~stays)
+            found[file_name(uri.as_py())] = np.flatnonzero(~stays)
     return found
-
-
-def _pattern(path: str) -> str:
-    """Return a path as Spark takes it, which would find other files by some characters."""
-    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
 
 
 __all__ = ["table"]

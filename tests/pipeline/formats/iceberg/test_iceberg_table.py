@@ -20,6 +20,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.iceberg import iceberg_table, manifests, metadata
 from logicalrep.pipeline.formats.iceberg.iceberg_table import IcebergTable
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
+from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.stored_table import NewTable, WriterError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
@@ -185,7 +186,11 @@ def test_marked_rows_are_positions_in_one_small_file_of_a_commit(
         delete(stored, 1001 + number, range(10 * number, 10 * number + 5))
     assert data in stored.files
     assert stored.files[data].rows_there == 85
-    (manifest,) = (each for each in read_manifests(storage, snapshot_of(tmp_path)) if each.is_of_deletes)
+    (manifest,) = (
+        each
+        for each in read_manifests(storage, path_of(storage, snapshot_of(tmp_path).manifest_list))
+        if each.is_of_deletes
+    )
     # Those of earlier commits are in the last one too.
     (entry,) = manifest.entries
     assert entry.data_file.record_count == 15
@@ -201,6 +206,7 @@ def snapshot_of(path: Path) -> Snapshot:
 
 def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 20)
+    monkeypatch.setattr(iceberg_table, "SAVE_EVERY", 10)
     storage = Storage(str(tmp_path))
     stored = new_table(storage)
     for number in range(60):
@@ -211,7 +217,8 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: p
     # Every snapshot that is there can be read.
     for snapshot_id in snapshots(tmp_path):
         StaticTable.from_metadata(newest_metadata(str(tmp_path / "public/t"))).scan(snapshot_id=snapshot_id).to_arrow()
-    assert len(list((tmp_path / "public/t/metadata").glob("v*.metadata.json"))) <= 2 * iceberg_table.KEPT_VERSIONS
+    kept = list((tmp_path / "public/t/metadata").glob("v*.metadata.json"))
+    assert len(kept) <= iceberg_table.KEPT_VERSIONS + iceberg_table.SAVE_EVERY + 1
     # A commit that a kill has left half.
     orphan = tmp_path / "public/t/part-00000000000000000000000000000000.parquet"
     orphan.write_bytes(b"half")
@@ -223,7 +230,7 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: p
         again.maintain(0)
     assert not orphan.exists()
     assert len(snapshots(tmp_path)) == 1
-    needed = set(again.files) | {"_removed.json", "metadata/version-hint.text"}
+    needed = set(again.files) | {"_removed.json", "_versions.json", "metadata/version-hint.text"}
     there = {path.relative_to(tmp_path / "public/t").as_posix() for path in (tmp_path / "public/t").rglob("*.*")}
     assert {path for path in there - needed if not path.startswith("metadata/")} == set()
     assert ids_at(storage) == list(range(60))

@@ -34,15 +34,15 @@ class Content:
     """The files of deletes that tell these rows, by the paths of the data files."""
 
     @classmethod
-    def read(cls, storage: Storage, folder: str, metadata: TableMetadata, table: TableSpec) -> Content:
-        """Return the content that the last snapshot of a table's metadata lists.
+    def read(cls, storage: Storage, folder: str, manifest_list: str | None, table: TableSpec) -> Content:
+        """Return the content of the manifests that a file at the destination lists; none for None.
 
         Raises:
             ValueError: it has what is not understood, or files outside of the table's folder.
             DamagedError: a file is not there.
             StorageError: one cannot be read now.
         """
-        return cls.of(storage, folder, read_manifests(storage, metadata.current_snapshot()), table)
+        return cls.of(storage, folder, read_manifests(storage, manifest_list), table)
 
     @classmethod
     def of(cls, storage: Storage, folder: str, manifests: list[Manifest], table: TableSpec) -> Content:

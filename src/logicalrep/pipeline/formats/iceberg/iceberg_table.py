@@ -22,7 +22,7 @@ from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, 
 from logicalrep.pipeline.formats.iceberg.content import Content
 from logicalrep.pipeline.formats.iceberg.foreign_commits import change_between, writer_of
 from logicalrep.pipeline.formats.iceberg.manifests import ManifestWriter
-from logicalrep.pipeline.formats.iceberg.memory_files import location
+from logicalrep.pipeline.formats.iceberg.memory_files import location, path_of
 from logicalrep.pipeline.formats.iceberg.metadata import (
     APPLIED,
     LOAD,
@@ -42,6 +42,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     superseded,
     surplus_snapshots,
 )
+from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version
 from logicalrep.pipeline.formats.iceberg.removed_files import VersionsRemoved
 from logicalrep.pipeline.formats.removed_files import RemovedFile
 from logicalrep.pipeline.formats.stored_table import (
@@ -61,7 +62,6 @@ SAVE_EVERY = 50
 """The number of commits after which the list of removed files is saved."""
 KEPT_VERSIONS = 10
 """The last versions of the metadata that stay; older ones are needed by nobody."""
-_MOST_VERSIONS = 2 * KEPT_VERSIONS
 _FIXED = {"write.metadata.previous-versions-max": str(KEPT_VERSIONS)}
 """The properties that every table has."""
 
@@ -89,6 +89,8 @@ class IcebergTable(StoredTable):
         try:
             version = find_version(storage, folder) if version is None else version
             metadata = None if version is None else read_version(storage, folder, version)
+            if version is not None and metadata is None:
+                return table if table._take_old(version) else None
             if version is None or metadata is None:
                 return None
             table._take(metadata, version)
@@ -110,9 +112,21 @@ class IcebergTable(StoredTable):
         with self.storage.parsing(metadata_path(self.folder, version)):
             self.table, self.load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
             self._applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
-            content = Content.read(self.storage, self.folder, metadata, self.table)
+            snapshot = metadata.current_snapshot()
+            listed = None if snapshot is None else path_of(self.storage, snapshot.manifest_list)
+            content = Content.read(self.storage, self.folder, listed, self.table)
         self.version = version
         self._set(metadata, content)
+
+    def _take_old(self, version: int) -> bool:
+        """Take the rows of a version whose metadata is gone, for reading alone; return whether it is known."""
+        found = read_old_version(self.storage, self.folder, version)
+        if found is None:
+            return False
+        path, self.table = found
+        self.version, self._content = version, Content.read(self.storage, self.folder, path, self.table)
+        self.files = self._content.files
+        return True
 
     @classmethod
     def replace(cls, storage: Storage, folder: str, made: NewTable, before: StoredTable | None) -> Self:
@@ -320,7 +334,7 @@ class IcebergTable(StoredTable):
 
     @property
     def _first_version(self) -> int:
-        return self.version - _MOST_VERSIONS
+        return self.version - KEPT_VERSIONS - SAVE_EVERY
 
     def maintain(self, keep_hours: float) -> None:
         if self._hinted < self.version:
@@ -335,7 +349,8 @@ class IcebergTable(StoredTable):
             # Those of all files that go by their age, in one commit.
             self._expire(time.time() - keep_hours * 3600)
         self.removed.delete_surplus(self._there, keep_hours)
-        self.removed.delete_versions_before(self.version - KEPT_VERSIONS)
+        if self.removed.has_versions_before(self._first_version):
+            self.removed.delete_versions_before(self.version - KEPT_VERSIONS, keep_hours)
 
     def _expire(self, until: float) -> None:
         """Remove the snapshots that need files which were removed up to a time, in seconds since 1970."""

@@ -22,10 +22,10 @@ from pyiceberg.manifest import (
     ManifestFile,
     ManifestListWriterV2,
     ManifestWriterV2,
+    read_manifest_list,
 )
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
-from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
 from logicalrep.pipeline.formats.iceberg.bounds import to_bounds
@@ -54,12 +54,13 @@ class Manifest:
         return bool(self.file.content == ManifestContent.DELETES)
 
 
-def read_manifests(storage: Storage, snapshot: Snapshot | None) -> list[Manifest]:
-    """Return the manifests of a snapshot. Raises DamagedError if one is gone, StorageError if it cannot be read."""
-    if snapshot is None:
+def read_manifests(storage: Storage, manifest_list: str | None) -> list[Manifest]:
+    """Return the manifests that a file lists. Raises DamagedError if one is gone, StorageError if it cannot be read."""
+    if manifest_list is None:
         return []
     files = StorageFiles(storage)
-    return [Manifest(file, tuple(file.fetch_manifest_entry(files))) for file in snapshot.manifests(files)]
+    listed = read_manifest_list(files.new_input(location(storage, manifest_list)))
+    return [Manifest(file, tuple(file.fetch_manifest_entry(files))) for file in listed]
 
 
 def manifest_data_file(storage: Storage, folder: str, table: TableSpec, file: DataFile) -> ManifestDataFile:

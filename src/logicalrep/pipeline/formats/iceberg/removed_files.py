@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection
 
 from logicalrep.pipeline.formats.iceberg.metadata import metadata_path
+from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions
 from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.storage.storage import Storage
 
@@ -42,8 +43,11 @@ class VersionsRemoved(RemovedFiles):
         """Return whether the metadata has versions before one."""
         return self._first is not None and self._first < version
 
-    def delete_versions_before(self, version: int) -> None:
-        """Delete the versions of the metadata before one."""
-        while self._first is not None and self._first < version:
+    def delete_versions_before(self, version: int, keep_hours: float) -> None:
+        """Delete the versions of the metadata before one; what reading them takes stays for the hours."""
+        if self._first is None or self._first >= version:
+            return
+        keep_old_versions(self.storage, self.folder, range(self._first, version), time.time() - keep_hours * 3600)
+        while self._first < version:
             self.storage.delete(metadata_path(self.folder, self._first))
             self._first += 1

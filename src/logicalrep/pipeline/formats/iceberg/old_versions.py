@@ -1,0 +1,93 @@
+"""The versions of an Iceberg table whose metadata is gone, for those who read the past.
+
+The metadata of a version has every snapshot, so that it stays for a few versions alone. One small file tells of all
+others, within the hours for which they are kept, where their rows are, and their description.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from logicalrep.pipeline.formats.iceberg.memory_files import path_of
+from logicalrep.pipeline.formats.iceberg.metadata import TABLE, metadata_path
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.storage import Storage, below
+
+_FILE = "_versions.json"
+
+
+@dataclass(frozen=True)
+class OldVersion:
+    """What reading a version takes."""
+
+    number: int
+    at: float
+    """The time of its commit, in seconds since 1970."""
+    manifest_list: str
+    """The path of the list of its manifests within the table's folder."""
+    table: str
+    """Its description, as JSON."""
+
+    @classmethod
+    def of_metadata(cls, storage: Storage, folder: str, number: int, content: Any) -> Self | None:
+        """Return what a version's metadata tells; None if there are no rows of ours in it."""
+        lists = {each["snapshot-id"]: each["manifest-list"] for each in content.get("snapshots", ())}
+        uri, table = lists.get(content.get("current-snapshot-id")), content["properties"].get(TABLE)
+        if uri is None or table is None:
+            return None
+        path = path_of(storage, uri).removeprefix(f"{folder}/")
+        return cls(number, content["last-updated-ms"] / 1000, path, table)
+
+
+def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, TableSpec] | None:
+    """Return the path at the destination of a version's list of manifests, and its description.
+
+    None if it is not known, or not any more. Raises MalformedFileError if the file is damaged.
+    """
+    for version in _read(storage, folder):
+        if version.number == number:
+            with storage.parsing(f"{folder}/{_FILE}"):
+                return below(folder, version.manifest_list), TableSpec.from_json(version.table)
+    return None
+
+
+def keep_old_versions(storage: Storage, folder: str, numbers: Iterable[int], oldest: float) -> None:
+    """Store what reading some versions takes, before their metadata goes; forget those that are too old.
+
+    Args:
+        storage: the destination.
+        folder: the table's folder.
+        numbers: the versions, as far as they are there.
+        oldest: the time from which on versions can be read, in seconds since 1970.
+    """
+    known = {version.number: version for version in _read(storage, folder)}
+    for number in numbers:
+        content = storage.parse(metadata_path(folder, number), dict[str, Any])
+        if content is not None:
+            with storage.parsing(metadata_path(folder, number)):
+                version = OldVersion.of_metadata(storage, folder, number, content)
+            if version is not None:
+                known[number] = version
+    found = [known[number] for number in sorted(known)]
+    # Of those from before, the last one is how the table was then.
+    first = sum(version.at <= oldest for version in found)
+    storage.write(f"{folder}/{_FILE}", json.dumps(_content(found[max(first - 1, 0) :])).encode())
+
+
+def _content(versions: Sequence[OldVersion]) -> dict[str, Any]:
+    tables = list(dict.fromkeys(version.table for version in versions))
+    numbers = {table: number for number, table in enumerate(tables)}
+    rows = [(each.number, each.at, each.manifest_list, numbers[each.table]) for each in versions]
+    return {"versions": rows, "tables": [json.loads(table) for table in tables]}
+
+
+def _read(storage: Storage, folder: str) -> list[OldVersion]:
+    return storage.parse(f"{folder}/{_FILE}", _parse) or []
+
+
+def _parse(content: Any) -> list[OldVersion]:
+    tables = [json.dumps(table) for table in content["tables"]]
+    return [OldVersion(number, at, path, tables[table]) for number, at, path, table in content["versions"]]

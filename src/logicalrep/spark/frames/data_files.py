@@ -1,0 +1,52 @@
+"""Data files of one table as a DataFrame, without the rows that are marked as gone in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast, col
+from pyspark.sql.types import StructType
+
+_NAME, _NUMBER = "_logicalrep_file", "_logicalrep_row"
+
+
+def read_data_files(
+    spark: SparkSession, schema: StructType, files: Mapping[str, NDArray[np.integer] | None]
+) -> DataFrame:
+    """Return the rows of Parquet files with the same columns.
+
+    Args:
+        spark: a session, also of Spark Connect.
+        schema: the columns, of which a file may lack some.
+        files: by the files' paths or URIs, with the characters of names as they are, the numbers of the rows that are
+            there no more; None if all are there.
+    """
+    whole = [_pattern(path) for path, gone in files.items() if gone is None]
+    marked = {path: gone for path, gone in files.items() if gone is not None}
+    rows = spark.read.schema(schema).parquet(*whole) if whole else spark.createDataFrame([], schema)
+    if not marked:
+        return rows
+    numbered = spark.read.schema(schema).parquet(*map(_pattern, marked))
+    numbered = numbered.select("*", col("_metadata.file_name").alias(_NAME), col("_metadata.row_index").alias(_NUMBER))
+    names = [file_name(path) for path, gone in marked.items() for _ in range(len(gone))]
+    numbers = np.concatenate([*marked.values()]).astype(np.int64)
+    gone_rows = spark.createDataFrame(pa.table({_NAME: names, _NUMBER: numbers}))
+    there = numbered.join(broadcast(gone_rows), [_NAME, _NUMBER], "left_anti").drop(_NAME, _NUMBER)
+    return rows.unionByName(there) if whole else there
+
+
+def file_name(path: str) -> str:
+    """Return the name of a file, which tells it from all others of its table."""
+    return unquote(PurePosixPath(path).name)
+
+
+def _pattern(path: str) -> str:
+    """Return a path as Spark takes it, which would find other files by some characters."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
