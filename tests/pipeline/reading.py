@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import polars
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyiceberg.table import StaticTable
 
+from logicalrep.pipeline.storage.storage import Storage
+
 
 def read_table(uri: str, storage_options: Mapping[str, str] | None = None) -> pa.Table:
     """Return the rows of a table in the format that it has."""
-    return read_iceberg(uri) if Path(uri, "metadata").is_dir() else read_delta(uri, storage_options)
+    read = read_iceberg if _newest(uri, storage_options) is not None else read_delta
+    return read(uri, storage_options)
 
 
 def read_properties(uri: str) -> Mapping[str, str]:
     """Return the properties of a table in the format that it has."""
-    if Path(uri, "metadata").is_dir():
+    if _newest(uri) is not None:
         return StaticTable.from_metadata(newest_metadata(uri)).properties
     return DeltaTable(uri).metadata().configuration
 
@@ -36,12 +39,42 @@ def read_delta(uri: str, storage_options: Mapping[str, str] | None = None, *, ve
     return pa.table(QueryBuilder().register("rows", reader).execute("SELECT * FROM rows").read_all())
 
 
-def read_iceberg(uri: str) -> pa.Table:
-    """Return the rows of an Iceberg table in a folder by pyiceberg; the newest metadata is the last version."""
-    return StaticTable.from_metadata(newest_metadata(uri)).scan().to_arrow()
+def read_iceberg(uri: str, storage_options: Mapping[str, str] | None = None) -> pa.Table:
+    """Return the rows of an Iceberg table without a catalog by pyiceberg; the newest metadata is the last version."""
+    metadata = newest_metadata(uri, storage_options)
+    return StaticTable.from_metadata(metadata, pyiceberg_options(storage_options)).scan().to_arrow()
 
 
-def newest_metadata(uri: str) -> str:
+def pyiceberg_options(storage_options: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the options of an object store as pyiceberg calls them."""
+    return (
+        {name: storage_options[own] for own, name in _OPTIONS.items() if own in storage_options}
+        if storage_options
+        else {}
+    )
+
+
+_OPTIONS = {
+    "aws_endpoint": "s3.endpoint",
+    "aws_access_key_id": "s3.access-key-id",
+    "aws_secret_access_key": "s3.secret-access-key",
+    "aws_region": "s3.region",
+}
+
+
+def newest_metadata(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
     """Return the last version of an Iceberg table's metadata."""
-    found = Path(uri, "metadata").glob("v*.metadata.json")
-    return str(max(found, key=lambda path: int(path.name[1:].partition(".")[0])))
+    found = _newest(uri, storage_options)
+    assert found is not None, uri
+    return found
+
+
+def _newest(uri: str, storage_options: Mapping[str, str] | None = None) -> str | None:
+    # A table's name may have characters that no destination has.
+    root, _, folder = uri.rpartition("/")
+    paths = Storage(root, dict(storage_options or {})).list(f"{folder}/metadata")
+    numbers = [int(match[1]) for path in paths if (match := _METADATA.fullmatch(path.removeprefix(f"{folder}/")))]
+    return f"{uri}/metadata/v{max(numbers)}.metadata.json" if numbers else None
+
+
+_METADATA = re.compile(r"metadata/v(\d+)\.metadata\.json")

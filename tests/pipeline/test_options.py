@@ -96,13 +96,6 @@ def test_a_table_is_not_both_wanted_and_excluded() -> None:
         ReplicateSettings("", "x", tables="a,b", exclude_tables=["public.b", "c"])
 
 
-@pytest.mark.parametrize(("to", "index_size"), [("s3://bucket/lake", None), ("lake", 100)])
-def test_what_is_not_tested_with_iceberg_tables_is_refused(to: str, index_size: float | None) -> None:
-    with pytest.raises(OptionError, match=r"'iceberg', and .* both together are not tested yet"):
-        ReplicateSettings("", to, format="iceberg", index_size=index_size)
-    assert ReplicateSettings("", "file:///lake", format="iceberg").format == "iceberg"
-
-
 def test_every_kind_of_option_has_wrong_values_above() -> None:
     assert OPTIONS.keys() - WRONG.keys() == {
         "publication", "slot", "config", "call_on_stop", "call_on_schema_change"

@@ -198,9 +198,6 @@ class ReplicateOptions:
         is_store = "://" in self.to.removeprefix("file://")
         if self.shared_folder and is_store:
             raise OptionError("option 'shared_folder' is for a folder, and the destination is an object store")
-        if self.format == "iceberg" and (is_store or self.index_size):
-            what = "the destination is an object store" if is_store else "there is an 'index_size'"
-            raise OptionError(f"option 'format' is 'iceberg', and {what}: both together are not tested yet")
         if both := sorted({*self.tables} & {*self.exclude_tables}):
             raise OptionError(f"options 'tables' and 'exclude_tables' both name {', '.join(both)}: leave it out of one")
 

@@ -20,16 +20,17 @@ from logicalrep.pipeline.apply import applying, rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import Here, SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.formats import opening
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.stored_table import NewTable, WriterError
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, WriterError
+from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History, Row, table
 from tests.pipeline.index.small_indexes import index_small_tables, small_indexes
-from tests.pipeline.reading import read_delta
+from tests.pipeline.reading import read_table
 
 APP = "logicalrep/1/1/x"
 KEYS = [("id",), ("b", "id"), None]
@@ -48,12 +49,22 @@ def mark_in_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
 def new_log(
     storage: Storage, key: tuple[str, ...] | None, folder: str = "public/t", mode: WriteMode = "copy-on-write"
 ) -> DeltaLog:
-    return DeltaLog.replace(
-        storage,
-        folder,
-        NewTable(table(key, TableSettings(write_mode=mode)), [], APP, Lsn(999), load="x", keep_hours=24),
-        DeltaLog.open(storage, folder),
-    )
+    log = new_stored(storage, key, folder, mode)
+    assert isinstance(log, DeltaLog)
+    return log
+
+
+def new_stored(
+    storage: Storage,
+    key: tuple[str, ...] | None,
+    folder: str = "public/t",
+    mode: WriteMode = "copy-on-write",
+    table_format: FormatName = "delta",
+) -> StoredTable:
+    """Return a new table in a format."""
+    tables = opening.table_format(storage, table_format)
+    spec = table(key, TableSettings(write_mode=mode, format=table_format))
+    return tables.replace(folder, NewTable(spec, [], APP, Lsn(999), load="x", keep_hours=24), tables.open(folder))
 
 
 class PicklingTasks:
@@ -74,7 +85,7 @@ class PicklingTasks:
 
 def rows_at(storage: Storage) -> Counter[Row]:
     """Read the table with another program, and return its rows as PostgreSQL's texts."""
-    return texts_of(read_delta(storage.uri_of("public/t"), storage.storage_options))
+    return texts_of(read_table(storage.uri_of("public/t"), storage.storage_options))
 
 
 def texts_of(rows: pa.Table) -> Counter[Row]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from logicalrep.pipeline.index.key_index import KeyIndex, Rows
+from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.storage.data_files import DataFile
 from tests.pipeline.apply.test_applying import WriteMode, mark_in_small_files
 from tests.pipeline.comparison import find_differences
@@ -47,21 +48,42 @@ CHANGES = [
     "UPDATE t SET v = 'wider' WHERE number % 100 = 6",
     "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (w, number)",
     "UPDATE t SET v = 'other key' WHERE number % 100 = 7",
+    # Names of columns change hands, in Iceberg with the files that there are.
+    "ALTER TABLE t DROP CONSTRAINT t_pkey, DROP COLUMN w, ADD COLUMN w bigint NOT NULL DEFAULT 1, ADD PRIMARY KEY (number)",
+    "UPDATE t SET w = 100000 - number, v = 'swapped' WHERE true",
+    "UPDATE t SET v = 'before' WHERE number % 100 = 8",
+    """DO $$ BEGIN
+        ALTER TABLE t DROP CONSTRAINT t_pkey;
+        ALTER TABLE t RENAME COLUMN number TO x;
+        ALTER TABLE t RENAME COLUMN w TO number;
+        ALTER TABLE t RENAME COLUMN x TO w;
+        ALTER TABLE t ADD PRIMARY KEY (number);
+    END $$""",
+    "UPDATE t SET v = 'other column' WHERE w % 100 = 11",
+    "DELETE FROM t WHERE w % 100 = 12",
     "TRUNCATE t",
     "INSERT INTO t (number, v, w) SELECT i, md5(i::text), i % 7 FROM generate_series(1, 1000) AS i",
     "UPDATE t SET v = 'after' WHERE number % 100 = 8",
 ]
 
 
-@pytest.mark.parametrize("mode", ["merge-on-read", pytest.param("copy-on-write", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    ("table_format", "mode"),
+    [
+        ("delta", "merge-on-read"),
+        ("iceberg", "merge-on-read"),
+        pytest.param("delta", "copy-on-write", marks=pytest.mark.thorough),
+        pytest.param("iceberg", "copy-on-write", marks=pytest.mark.thorough),
+    ],
+)
 def test_rows_are_found_whatever_happens_to_the_table(
-    db18: Database, tmp_path: Path, mode: WriteMode, found: list[int]
+    db18: Database, tmp_path: Path, table_format: FormatName, mode: WriteMode, found: list[int]
 ) -> None:
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text, w int NOT NULL)",
         "INSERT INTO t SELECT i, md5(i::text), i % 7 FROM generate_series(1, 3000) AS i",
     )
-    options: dict[str, Any] = {"write_mode": mode, "history": True, "index_size": 100.0}
+    options: dict[str, Any] = {"write_mode": mode, "history": True, "index_size": 100.0, "format": table_format}
     for number, change in enumerate(["SELECT", "SELECT", *CHANGES]):
         db18.execute(change)
         replicated(db18, tmp_path / "lake", **options)

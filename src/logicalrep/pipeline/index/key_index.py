@@ -36,6 +36,7 @@ from logicalrep.pipeline.index.runs import (
     size_of,
     write_run,
 )
+from logicalrep.pipeline.spec.field_ids import field_id
 from logicalrep.pipeline.spec.row_keys import row_keys
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
@@ -73,7 +74,7 @@ class KeyIndex:
         It raises IndexTooLargeError where there is no room for them.
         """
         self._folder, self._take_room = folder, take_room
-        self._of: list[list[str]] = []
+        self._of: list[list[str | int]] = []
         self._files: dict[str, tuple[int, int, int]] = {}
         self._next = 0
         self._runs: list[Run] = []
@@ -253,6 +254,11 @@ class KeyIndex:
         self._files = {path: (number, size, rows) for path, (number, size, rows) in content["files"].items()}
 
 
-def _key(table: TableSpec) -> list[list[str]]:
-    """Return what the hashes of a table's keys depend on: a key of another name, or type, may have other values."""
-    return [[name, str(table.schema.field(name).type)] for name in table.key_names]
+def _key(table: TableSpec) -> list[list[str | int]]:
+    """Return what the hashes of a table's keys depend on: a key of another name, or type, may have other values.
+
+    In a format with field ids the names of columns can change hands, and the files stay.
+    """
+    fields = [table.schema.field(name) for name in table.key_names]
+    ids = [field_id(field) for field in fields]
+    return [[each.name, str(each.type), *([] if id_ is None else [id_])] for each, id_ in zip(fields, ids, strict=True)]
