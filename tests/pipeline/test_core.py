@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.pipeline.operate.status import query_status
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database, installation
 from tests.spark import workload
@@ -95,7 +95,7 @@ def test_a_transaction_of_a_million_rows_and_verify_in_little_memory(db16_and_18
             "DELETE FROM large WHERE id % 1000 = 0",
         )
     replicate_once(db, tmp_path)
-    rows = DeltaTable(str(tmp_path / "public" / "large")).to_pyarrow_table()
+    rows = read_table(str(tmp_path / "public" / "large"))
     found = (
         rows.num_rows,
         pc.sum(rows["id"]).as_py(),

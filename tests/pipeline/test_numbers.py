@@ -7,7 +7,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
@@ -21,6 +20,7 @@ from logicalrep.pipeline.verify.verdicts import Verdict
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.pipeline.test_write_modes import replicated
 from tests.postgres.servers import Database
@@ -30,7 +30,7 @@ CONFIG = {"tables": {"t": {"numeric": {"price": "decimal(20,4)", "ratio": "doubl
 
 
 def there(folder: Path, table: str = "t") -> list[tuple[object, ...]]:
-    rows = DeltaTable(str(folder / "public" / table)).to_pyarrow_table().to_pylist()
+    rows = read_table(str(folder / "public" / table)).to_pylist()
     return sorted((tuple(row.values()) for row in rows), key=str)
 
 

@@ -6,12 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.postgres.publications import query_foreign_rows, query_listed_tables
 from logicalrep.postgres.slots.errors import SlotError
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 
@@ -19,7 +19,7 @@ NONE = TableSettings(origin="none")
 
 
 def ids(storage: Path) -> list[int]:
-    return sorted(DeltaTable(str(storage / "public/t")).to_pyarrow_table()["id"].to_pylist())
+    return sorted(read_table(str(storage / "public/t"))["id"].to_pylist())
 
 
 def test_changes_of_other_origins_are_left_out_and_loads_copy_all(db16_and_18: Database, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog
@@ -34,6 +33,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.reading import read_properties, read_table
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload
 from tests.waiting import eventually
@@ -225,14 +225,14 @@ def test_a_table_that_stands_still_says_so_in_its_properties(db18: Database, tmp
     for _ in range(2):
         with pytest.raises(TablesStoppedError, match=r"run logicalrep resync public\.t "):
             replicate_once(db18, tmp_path)
-        properties = DeltaTable(str(tmp_path / "public/t")).metadata().configuration
+        properties = read_properties(str(tmp_path / "public/t"))
         assert re.match(
             r"since \w+/\w+: .*infinity.*run logicalrep resync public\.t ", properties["logicalrep.stopped"]
         )
     db18.execute("DELETE FROM t WHERE id = 2")
     resync(ConnectionSettings(db18.dsn), Storage(str(tmp_path)), [TableName("public", "t")])
     replicate_once(db18, tmp_path)
-    assert "logicalrep.stopped" not in DeltaTable(str(tmp_path / "public/t")).metadata().configuration
+    assert "logicalrep.stopped" not in read_properties(str(tmp_path / "public/t"))
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
@@ -274,9 +274,9 @@ def test_a_row_that_an_update_brings_into_a_row_filter_has_its_large_value(db18:
     replicate_once(db18, tmp_path, publication="p", table_settings=TableSettings(append=True))
     db18.execute("UPDATE t SET grade = grade + 10 WHERE id < 5")
     replicate_once(db18, tmp_path, publication="p", table_settings=TableSettings(append=True))
-    rows = DeltaTable(str(tmp_path / "public/t")).to_pyarrow_table().sort_by("id")
+    rows = read_table(str(tmp_path / "public/t")).sort_by("id")
     assert [(each["id"], each["big"]) for each in rows.to_pylist()] == [each for each in wanted if each[0] != 5]
-    changes = DeltaTable(str(tmp_path / "public/t~changes")).to_pyarrow_table().to_pylist()
+    changes = read_table(str(tmp_path / "public/t~changes")).to_pylist()
     assert {(each["_change_type"], each["big"], *each["_unchanged"]) for each in changes} == {("insert", None, "big")}
 
 
@@ -301,7 +301,5 @@ def test_updates_that_come_without_a_column_of_the_key_stop_their_table(tmp_path
         replicate_once(db, tmp_path, publication="p")
         db.execute("UPDATE t SET v = 0 WHERE a = 2", "DELETE FROM t WHERE a = 3")
         replicate_once(db, tmp_path, publication="p")
-        found = sorted(
-            (row["a"], row["v"]) for row in DeltaTable(str(tmp_path / "public/t")).to_pyarrow_table().to_pylist()
-        )
+        found = sorted((row["a"], row["v"]) for row in read_table(str(tmp_path / "public/t")).to_pylist())
         assert found == sorted(db.rows("SELECT a, v FROM t"))

@@ -47,10 +47,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from deltalake import DeltaTable
 from psycopg import sql
 
 from tests.pipeline.comparison import delta_rows, query_rows
+from tests.pipeline.reading import read_properties, read_table
 from tests.pipeline.scenarios import COLLATIONS, IN_SCHEMA, OF_A_PUBLICATION, OF_ALL_TABLES, Scenario, statements
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database, create_database
@@ -178,7 +178,7 @@ def differences(db: Database, storage: Path, scenarios: Iterable[Scenario]) -> d
                 query = sql.SQL(scenario.query(name))
                 expected, there = query_rows(connection, query), delta_rows(str(folder))
                 columns = [column.name for column in connection.execute(query).description or ()]
-                if there != expected or DeltaTable(folder).to_pyarrow_table().column_names != columns:
+                if there != expected or read_table(str(folder)).column_names != columns:
                     found[table] = f"{[*expected - there][:5]} are missing, {[*there - expected][:5]} too many"
             for relation in scenario.absent:
                 if (storage / scenario.name / relation).exists():
@@ -189,4 +189,4 @@ def differences(db: Database, storage: Path, scenarios: Iterable[Scenario]) -> d
 def loads(storage: Path, scenarios: Iterable[Scenario]) -> dict[str, str]:
     """Return the names of the loads of the tables that no load may replace."""
     tables = [f"{scenario.name}/{table}" for scenario in scenarios for table in scenario.tables]
-    return {table: DeltaTable(storage / table).metadata().configuration["logicalrep.load"] for table in tables}
+    return {table: read_properties(str(storage / table))["logicalrep.load"] for table in tables}

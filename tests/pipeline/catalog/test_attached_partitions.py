@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.proof import with_partitions_of
@@ -29,6 +28,7 @@ from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences, load_of
 from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
 from tests.pipeline.catalog.test_unproven_changes import Needed
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 
@@ -161,14 +161,14 @@ def test_rows_that_a_loaded_partition_had_stay_one_version_each(db18: Database, 
     db18.execute("UPDATE root SET v = 'sent twice' WHERE id = 900 AND day = 3", "DELETE FROM root WHERE id = 901")
     observer = run(db18, tmp_path, table_settings=KEPT)
     expect_only_partitions_were_read(tmp_path, observer, load)
-    versions = DeltaTable(str(tmp_path / "public/root~history")).to_pyarrow_table().to_pylist()
+    versions = read_table(str(tmp_path / "public/root~history")).to_pylist()
     found = sorted((row["id"], row["v"], row["_is_current"]) for row in versions if row["id"] in (900, 901))
     # Of those ids there are rows of other days too.
     assert [each for each in found if each[1].startswith("sent")] == [
         (900, "sent", False), (900, "sent twice", True), (901, "sent, gone", False)
     ]  # fmt: skip
     assert sum(row["day"] == 3 and row["_is_current"] for row in versions) == 51
-    changes = DeltaTable(str(tmp_path / "public/root~changes")).to_pyarrow_table()
+    changes = read_table(str(tmp_path / "public/root~changes"))
     assert changes.num_rows == 5
 
 

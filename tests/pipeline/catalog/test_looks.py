@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from tests.pipeline.catalog.test_schema_changes import kept_differences
 from tests.pipeline.catalog.test_unproven_changes import Loaded, create_two_tables, rows_of
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -118,7 +118,7 @@ UNSENT: dict[str, Callable[[Path], bool]] = {
 
 
 def moods(storage: Path) -> list[str]:
-    return [str(each) for each in DeltaTable(str(storage / "public/m")).to_pyarrow_table()["m"].to_pylist()]
+    return [str(each) for each in read_table(str(storage / "public/m"))["m"].to_pylist()]
 
 
 def test_what_sends_nothing_is_found_by_the_look_of_every_five_seconds(

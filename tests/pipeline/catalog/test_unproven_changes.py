@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -26,6 +25,7 @@ from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -343,7 +343,7 @@ def test_a_table_is_loaded_for_one_reason_twice_an_hour_and_stops_at_the_third(d
 
 
 def rows_of(storage: Path, table: str) -> list[int]:
-    return sorted(DeltaTable(str(storage / "public" / table)).to_pyarrow_table()["id"].to_pylist())
+    return sorted(read_table(str(storage / "public" / table))["id"].to_pylist())
 
 
 def create_two_tables(db: Database) -> None:

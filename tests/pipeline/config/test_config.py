@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
@@ -17,6 +16,7 @@ from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, shop
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -169,7 +169,7 @@ def test_a_key_of_its_own(shop: Database, tmp_path: Path) -> None:
         "INSERT INTO full_rows VALUES (1, 'y', 3)",
     )
     replicate_once(shop, tmp_path, config=config)
-    rows = DeltaTable(str(tmp_path / "public/full_rows")).to_pyarrow_table().to_pylist()
+    rows = read_table(str(tmp_path / "public/full_rows")).to_pylist()
     # A mark is cleared by a row that comes again only where rows have a key.
     assert sorted((row["b"], row["v"], row["_deleted"]) for row in rows) == [
         ("x", 1, True),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.apply.applying import apply
@@ -23,6 +22,7 @@ from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 from tests.pipeline.histories import History, table
+from tests.pipeline.reading import read_table
 
 APP = "logicalrep/1/1/x"
 
@@ -67,6 +67,6 @@ def test_the_changes_before_a_load_are_all_added_though_the_destination_was_away
     with pytest.raises(StorageError):
         replace_again()
     replace_again()
-    found = DeltaTable(str(tmp_path / "public" / "t~changes")).to_pyarrow_table()
+    found = read_table(str(tmp_path / "public" / "t~changes"))
     assert sorted(found["id"].to_pylist()) == sorted(int(str(row[0])) for row in history.rows)
     assert len(history.rows) == 3

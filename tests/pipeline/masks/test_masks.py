@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges
@@ -33,6 +32,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, plain, relation
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -64,7 +64,7 @@ def hashed(text: str) -> str:
 
 
 def rows(storage: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    found = DeltaTable(str(storage / "public" / table)).to_pyarrow_table().to_pylist()
+    found = read_table(str(storage / "public" / table)).to_pylist()
     return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
 
 
@@ -116,7 +116,7 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
     ]
     assert there[0] == (1, hashed("sesame1"), None, big, "other")
     assert (20, None, None, big, "city") in there
-    table = DeltaTable(str(tmp_path / "public/users")).to_pyarrow_table()
+    table = read_table(str(tmp_path / "public/users"))
     assert "secret" not in table.column_names
     assert table.schema.field("phone").type == pa.date32()
     assert (1, hashed("sesame1"), big) in rows(tmp_path, "users~history", "id", "email", "big")

@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
@@ -24,6 +23,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import delta_rows, find_differences
+from tests.pipeline.reading import read_properties, read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -119,11 +119,11 @@ def test_it_is_skipped_while_it_runs(
     assert f"public.t lacks the 2 changes of the commit {lsn} from now on" in "; ".join(said.warnings)
     assert "public.t lacks the 2 changes" in caplog.text
     assert said.failures == {"changes": 1}
-    assert "logicalrep.stopped" not in DeltaTable(str(tmp_path / "public/t")).metadata().configuration
+    assert "logicalrep.stopped" not in read_properties(str(tmp_path / "public/t"))
     if settings.history:
-        changes = DeltaTable(f"{tmp_path}/public/t~changes").to_pyarrow_table()
+        changes = read_table(f"{tmp_path}/public/t~changes")
         assert not {3, 4} & set(changes["id"].to_pylist())
-        versions = DeltaTable(f"{tmp_path}/public/t~history").to_pyarrow_table()
+        versions = read_table(f"{tmp_path}/public/t~history")
         assert not {3, 4} & set(versions["id"].to_pylist())
     # It stays visible, also in later runs, until the table is loaded again.
     replicate_once(db, tmp_path, table_settings=settings)

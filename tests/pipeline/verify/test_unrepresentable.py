@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.apply.applying import apply
@@ -23,6 +22,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError, column_type
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_once
 from tests.pipeline.test_types import APP, described, made, rows
 from tests.postgres.servers import Database
@@ -34,7 +34,7 @@ COLUMNS = {"id": (23, -1), "at": (1114, -1), "n": (1700, NUMERIC_10_2), "a": (10
 
 def there(storage: Storage | Path, folder: str = "public/t") -> list[dict[str, Any]]:
     uri = storage.uri_of(folder) if isinstance(storage, Storage) else str(storage / folder)
-    return DeltaTable(uri).to_pyarrow_table().sort_by("id").to_pylist()
+    return read_table(uri).sort_by("id").to_pylist()
 
 
 def test_types_lack_values_exactly_where_a_value_is_refused() -> None:
