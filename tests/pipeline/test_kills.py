@@ -15,11 +15,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from logicalrep.pipeline.spec.table_settings import FormatName
 from tests.pipeline.apply.test_applying import WriteMode
 from tests.pipeline.catalog.test_random_schema_changes import SETUP, Application
 from tests.pipeline.catalog.test_random_schema_changes import TABLES as ALTERED
@@ -56,15 +58,13 @@ sys.exit(main())
 class Command:
     """The command in processes of its own."""
 
-    def __init__(self, db: Database, storage: Path, log: Path, engine: str, mode: WriteMode) -> None:
+    def __init__(self, db: Database, storage: Path, log: Path, engine: str, options: Sequence[str]) -> None:
         name = "spark" if engine == "connect" else engine
-        self._arguments = [sys.executable, "-c", _COMMAND, "replicate", "--engine", name, "--write-mode", mode]
+        self._arguments = [sys.executable, "-c", _COMMAND, "replicate", "--engine", name, *options]
         # Its server is in the command's own Java, at any free port, and tries tasks again.
         of_connect = {"SPARK_REMOTE": "local[2,4]", "SPARK_TESTING": "1", "PYSPARK_PYTHON": sys.executable}
         self._environment = os.environ | (of_connect if engine == "connect" else {})
         self._arguments += ["--dsn", db.dsn, "--to", str(storage)]
-        if mode == "merge-on-read":
-            self._arguments += ["--index-size", "200"]
         self._environment |= {"XDG_CACHE_HOME": str(storage.parent / "cache")}
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -168,24 +168,31 @@ _KILLED = {
 
 
 @pytest.mark.parametrize(
-    ("major", "engine", "mode"),
+    ("major", "engine", "mode", "table_format"),
     [
-        pytest.param(16, "local", "copy-on-write", marks=pytest.mark.thorough),
-        pytest.param(16, "local", "merge-on-read", marks=pytest.mark.thorough),
-        pytest.param(18, "spark", "copy-on-write", marks=pytest.mark.thorough),
-        (18, "spark", "merge-on-read"),
-        pytest.param(18, "connect", "merge-on-read", marks=pytest.mark.thorough),
+        pytest.param(16, "local", "copy-on-write", "delta", marks=pytest.mark.thorough),
+        pytest.param(16, "local", "merge-on-read", "delta", marks=pytest.mark.thorough),
+        pytest.param(16, "local", "copy-on-write", "iceberg", marks=pytest.mark.thorough),
+        pytest.param(16, "local", "merge-on-read", "iceberg", marks=pytest.mark.thorough),
+        pytest.param(18, "spark", "copy-on-write", "delta", marks=pytest.mark.thorough),
+        (18, "spark", "merge-on-read", "delta"),
+        pytest.param(18, "spark", "merge-on-read", "iceberg", marks=pytest.mark.thorough),
+        pytest.param(18, "connect", "merge-on-read", "delta", marks=pytest.mark.thorough),
     ],
 )
-def test_kills_lose_nothing_and_double_nothing(major: int, engine: str, mode: WriteMode, tmp_path: Path) -> None:
+def test_kills_lose_nothing_and_double_nothing(
+    major: int, engine: str, mode: WriteMode, table_format: FormatName, tmp_path: Path
+) -> None:
+    more = ("--write-mode", mode, "--format", table_format)
     with create_database(major) as db:
-        _kill_server(db, engine, mode, range(KILLS), tmp_path)
+        _kill_server(db, engine, (*more, "--index-size", "200") if mode == "merge-on-read" else more, tmp_path)
     logs = [path.read_text() for path in tmp_path.rglob("large/_delta_log/*.json")]
-    assert any('"deletionVector"' in each for each in logs) == (mode == "merge-on-read")
+    has_marked = any('"deletionVector"' in each for each in logs) or any(tmp_path.rglob("large/deletes-*.parquet"))
+    assert has_marked == (mode == "merge-on-read")
     assert any(tmp_path.rglob("*.run")) == (mode == "merge-on-read")
 
 
-def _kill_server(db: Database, engine: str, mode: WriteMode, kills: range, tmp_path: Path) -> None:
+def _kill_server(db: Database, engine: str, options: Sequence[str], tmp_path: Path) -> None:
     workload.prepare(db)
     db.execute(
         "DROP PUBLICATION p",
@@ -194,13 +201,13 @@ def _kill_server(db: Database, engine: str, mode: WriteMode, kills: range, tmp_p
         "INSERT INTO large SELECT i, repeat('x', 500) FROM generate_series(1, 200000) AS i",
     )
     chance = random.Random(f"{SEED} {db.major}")
-    command = Command(db, tmp_path / "lake", tmp_path / "log", engine, mode)
+    command = Command(db, tmp_path / "lake", tmp_path / "log", engine, options)
     migrations = Migrations(db)
     writer = Writer(db)
     kinds = ["", *_KILLED[engine], "server", "stopped"]
     ended_by_itself = 0
     try:
-        for number in kills:
+        for number in range(KILLS):
             if not command.is_alive():
                 command.start("--every", "0")
             time.sleep(3 + chance.random() * 9)
@@ -214,7 +221,7 @@ def _kill_server(db: Database, engine: str, mode: WriteMode, kills: range, tmp_p
                 db.server.start()
                 db.reconnect()
             elif kind == "stopped":
-                command = _overtake(db, command, Command(db, tmp_path / "lake", tmp_path / "log", engine, mode))
+                command = _overtake(db, command, Command(db, tmp_path / "lake", tmp_path / "log", engine, options))
             else:
                 command.kill(kind)
     finally:
@@ -230,6 +237,6 @@ def _kill_server(db: Database, engine: str, mode: WriteMode, kills: range, tmp_p
     db.execute("UPDATE large SET v = 'updated' WHERE id % 1000 = 0")
     command.once()
     assert find_differences(db.dsn, str(tmp_path / "lake"), TABLES) == {}, command.log()
-    assert ended_by_itself <= len(kills) // 4 + 1, command.log()
-    assert writer.seeds >= len(kills)
-    assert migrations.count >= 20 * len(kills)
+    assert ended_by_itself <= KILLS // 4 + 1, command.log()
+    assert writer.seeds >= KILLS
+    assert migrations.count >= 20 * KILLS

@@ -23,6 +23,7 @@ from logicalrep.pipeline.catalog import catalog as catalogs
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import one_state
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.iceberg import iceberg_table
 from logicalrep.pipeline.load import load_counts
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.run import replicate_with
@@ -125,6 +126,8 @@ def play(histories: Sequence[History], schedule: Schedule, folder: Path, *, majo
         patch.setenv("LOGICALREP_MASK_KEY", MASK_KEY)
         patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
         index_small_tables(patch)
+        # All versions are compared.
+        patch.setattr(iceberg_table, "KEPT_VERSIONS", 1_000_000)
         players = [
             stack.enter_context(psycopg.connect(database.dsn, autocommit=True, options=_OPTIONS)) for _ in range(2)
         ]
@@ -151,6 +154,7 @@ class _Play:
         self._options: dict[str, Any] = {
             "publication": "p",
             "table_settings": schedule.settings,
+            "format": schedule.settings.format,
             "config": {"tables": masks},
             "index_size": 100.0 if schedule.has_index else None,
         }

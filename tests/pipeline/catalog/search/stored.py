@@ -1,4 +1,4 @@
-"""The versions of a Delta table and their rows, read from its log without any code of the project."""
+"""The versions of a table and their rows, read from its log or metadata without any code of the project."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.table import StaticTable
 
 from tests.pipeline.comparison import hashable
 from tests.pipeline.reading import read_delta
@@ -38,6 +39,28 @@ class Stored:
 
     def versions(self, folder: Path) -> list[Version]:
         """Return the versions of a table, the last one at the end; none if it is not there."""
+        return self._of_metadata(folder) if (folder / "metadata").is_dir() else self._of_log(folder)
+
+    def _of_metadata(self, folder: Path) -> list[Version]:
+        """Return the versions of an Iceberg table."""
+        found: list[Version] = []
+        before: object = None
+        files = {int(file.name[1:].partition(".")[0]): file for file in (folder / "metadata").glob("v*.metadata.json")}
+        for number in sorted(files):
+            table = StaticTable.from_metadata(str(files[number]))
+            properties, described = table.properties, json.loads(table.properties["logicalrep.table"])
+            now = [properties.get(name) for name in ("logicalrep.table", "logicalrep.load", "logicalrep.stopped")]
+            at = folder / f"{table.metadata.current_snapshot_id} {table.schema()}"
+            if at not in self.files:
+                self.files[at] = _rows_of(table.scan().to_arrow())
+            columns = tuple(field.name for field in table.schema().fields)
+            lsn = max(map(int, json.loads(properties["logicalrep.applied"]).values()))
+            found.append(Version(columns, self.files[at], lsn, described, now != before))
+            before = now
+        return found
+
+    def _of_log(self, folder: Path) -> list[Version]:
+        """Return the versions of a Delta table."""
         found: list[Version] = []
         paths: set[str] = set()
         columns: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -29,11 +30,12 @@ _BATCHES = 6
 
 
 def schedule(seed: int, phases: int = 3) -> Schedule:
-    """Return the schedule of a seed: of eight, all differ."""
+    """Return the schedule of a seed: of twenty-four, all differ."""
+    settings = [TableSettings(), KEPT, TableSettings(write_mode="merge-on-read"), TEXTS][seed % 4]
     return Schedule(
         seed,
         phases,
-        settings=[TableSettings(), KEPT, TableSettings(write_mode="merge-on-read"), TEXTS][seed % 4],
+        settings=replace(settings, format="iceberg") if seed % 3 == 2 else settings,
         changes_publication=seed % 8 == 3,
         has_index=seed % 8 in (1, 2, 4, 7),
         is_ours=seed % 8 in (4, 5),
