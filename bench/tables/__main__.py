@@ -1,6 +1,6 @@
 """The speed of `logicalrep replicate` beside what bounds it: `python -m bench.tables [PART …] [--scale ROWS]`.
 
-The parts, all of them by default but `upkeep`, which takes an hour:
+The parts, all of them by default but `upkeep` and `commits`, which take an hour:
 
 - load: the first load, beside COPY into nothing and beside writing the same rows to a Delta table from memory.
 - backlog: changes of three tables, beside receiving the same changes and dropping them.
@@ -11,6 +11,9 @@ The parts, all of them by default but `upkeep`, which takes an hour:
 - batches: transactions of 1,000 to 1,000,000 updates of a large table.
 - tables: the same rows and changes in 1, 20 and 200 tables.
 - amplification: random updates of tables of 1 and 10 times the scale, by copying files and by marking rows.
+- formats: updates of tables of 2 and 10 times the scale, in Delta and in Iceberg beside each other, and the objects of
+  a commit.
+- commits: thousands of small commits of one table, in both formats: seconds and bytes of a commit as they become many.
 - upkeep: an hour of random updates while rows are marked: bytes written, files, and a reader's seconds in its parts.
 - first: three tables of 1,000 rows where no loop was compiled yet, then again, and a run with nothing to do.
 - workers: a first load and updates by one worker of a cluster and by two, into an object store on loopback.
@@ -31,7 +34,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.tables import amplification, backlog, first, growth, latency, load, upkeep, workers
+from bench.tables import amplification, backlog, first, formats, growth, latency, load, upkeep, workers
 from bench.tables.setting import Setting
 from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -46,6 +49,8 @@ _PARTS = {
     "batches": growth.of_batches,
     "tables": growth.of_tables,
     "amplification": amplification.measure,
+    "formats": formats.measure,
+    "commits": formats.of_commits,
     "upkeep": upkeep.measure,
     "first": first.measure,
     "workers": workers.measure,
@@ -66,7 +71,7 @@ def main() -> None:
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(_PARTS)}")
     figures: list[dict[str, Any]] = [{"processors": os.cpu_count(), "load at the start": os.getloadavg()[0]}]
     began = time.monotonic()
-    for name in options.parts or [name for name in _PARTS if name != "upkeep"]:
+    for name in options.parts or [name for name in _PARTS if name not in ("upkeep", "commits")]:
         folder = Path(tempfile.mkdtemp(prefix="logicalrep-bench-"))
         try:
             with (

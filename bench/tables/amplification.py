@@ -23,7 +23,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
 from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
-from logicalrep.pipeline.spec.table_settings import TableSettings, WriteMode
+from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings, WriteMode
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
@@ -39,10 +39,10 @@ _SIZES = (1, 10)
 """The rows of the tables, as multiples of the scale."""
 _UPDATES = (10, 100, 1_000, 100_000)
 _ROUNDS = 3
-_APP = "logicalrep/1/1/bench"
+APP = "logicalrep/1/1/bench"
 _FILE_ROWS = 1 << 20
 _MODES: tuple[WriteMode, ...] = ("copy-on-write", "merge-on-read")
-_NARROW = {"id": (20, -1), "a": (23, -1), "b": (23, -1), "filler": (25, -1)}
+NARROW = {"id": (20, -1), "a": (23, -1), "b": (23, -1), "filler": (25, -1)}
 _WIDE = {
     "id": (20, -1),
     "customer": (23, -1),
@@ -58,7 +58,7 @@ _WIDE = {
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     """Measure both modes beside each other."""
-    for name, columns in (("4 columns", _NARROW), ("8 columns", _WIDE)):
+    for name, columns in (("4 columns", NARROW), ("8 columns", _WIDE)):
         for size in _SIZES:
             yield from of_table(setting.folder, name, columns, size * setting.scale, _UPDATES)
 
@@ -69,7 +69,7 @@ def of_table(
     """Measure random updates of a table with so many rows."""
     for mode, is_indexed in ((mode, is_indexed) for mode in _MODES for is_indexed in (False, True)):
         storage = Storage(str(folder / f"{len(columns)}-{rows}-{mode}-{is_indexed}"))
-        stored = _table(storage, columns, rows, mode)
+        stored = make_table(storage, columns, rows, mode)
         index = _index(stored, folder, rows) if is_indexed else None
         chance, lsn = np.random.default_rng(1), 1000
         for count in updates:
@@ -77,7 +77,7 @@ def of_table(
             for _ in range(_ROUNDS):
                 lsn += 1
                 ids = chance.choice(rows, count, replace=False)
-                costs.append(_cost(stored, _updates(columns, ids, lsn), lsn, index))
+                costs.append(_cost(stored, updates_of(columns, ids, lsn), lsn, index))
             written, read, processor, seconds = (statistics.median(each) for each in zip(*costs, strict=True))
             yield {
                 "measured": f"{count:,} random updates of {rows:,} rows x {name}, {mode}{', index' * is_indexed}",
@@ -100,29 +100,37 @@ def _cost(
     stored: StoredTable, changes: ChangeBatch, lsn: int, index: TableIndex | None
 ) -> tuple[float, float, float, float]:
     """Apply changes; return the bytes written and read, and the seconds of the processor and of the clock."""
-    before, began = _usage(), time.monotonic()
-    apply(stored, [changes], Lsn(lsn), _APP, SequentialEngine(), index=index)
+    before, began = usage(), time.monotonic()
+    apply(stored, [changes], Lsn(lsn), APP, SequentialEngine(), index=index)
     took = time.monotonic() - began
-    written, read, processor = (after - each for after, each in zip(_usage(), before, strict=True))
+    written, read, processor = (after - each for after, each in zip(usage(), before, strict=True))
     while merge_next(stored, SequentialEngine()):
         pass
     stored.maintain(0)
     return written, read, processor, took
 
 
-def _usage() -> tuple[float, float, float]:
+def usage() -> tuple[float, float, float]:
+    """Return the bytes that this process has written and read, and its processor seconds."""
     io = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     used = resource.getrusage(resource.RUSAGE_SELF)
     return float(io["wchar"]), float(io["rchar"]), used.ru_utime + used.ru_stime
 
 
-def _table(storage: Storage, columns: dict[str, tuple[int, int]], rows: int, mode: WriteMode) -> StoredTable:
+def make_table(
+    storage: Storage,
+    columns: dict[str, tuple[int, int]],
+    rows: int,
+    mode: WriteMode,
+    format_name: FormatName = "delta",
+) -> StoredTable:
+    """Make a table of columns, by their types and modifiers, with so many rows."""
     described = _described(columns)
     numbers = tuple(range(1, len(columns) + 1))
-    settings = TableSettings(write_mode=mode)
+    settings = TableSettings(write_mode=mode, format=format_name)
     spec = TableSpec(described, TypeCatalog(), ("id",), numbers, ((1, 1),), settings=settings)
-    stored = table_format(storage).replace(
-        "public/t", NewTable(spec, [], _APP, Lsn(1), load="bench", keep_hours=24), None
+    stored = table_format(storage, format_name).replace(
+        "public/t", NewTable(spec, [], APP, Lsn(1), load="bench", keep_hours=24), None
     )
     files = []
     for first in range(0, rows, _FILE_ROWS):
@@ -130,7 +138,7 @@ def _table(storage: Storage, columns: dict[str, tuple[int, int]], rows: int, mod
         texts = _texts(columns, ids, 0)
         parsed = [_parsed(text, field.type) for text, field in zip(texts, spec.stored, strict=True)]
         files += write_rows(storage, "public/t", spec.stored, pa.table(parsed, schema=spec.stored))
-    stored.commit(files, [], _APP, Lsn(2))
+    stored.commit(files, [], APP, Lsn(2))
     return stored
 
 
@@ -154,7 +162,8 @@ def _parsed(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     return pc.equal(texts, "t") if pa.types.is_boolean(type_) else texts.cast(type_)
 
 
-def _updates(columns: dict[str, tuple[int, int]], ids: Any, lsn: int) -> ChangeBatch:
+def updates_of(columns: dict[str, tuple[int, int]], ids: Any, lsn: int) -> ChangeBatch:
+    """Return updates of rows, as the server sends them."""
     count, nothing = len(ids), pa.nulls(len(ids), pa.string())
     numbers = [np.full(count, lsn), np.arange(count), np.zeros(count, np.int64), np.ones(count, np.int64)]
     return ChangeBatch.of(
@@ -186,4 +195,4 @@ def _texts(columns: dict[str, tuple[int, int]], ids: Any, seed: int) -> list[pa.
     return [pa.array(forms[type_]()).cast(pa.string()) for type_, _ in columns.values()]
 
 
-__all__ = ["measure", "of_table"]
+__all__ = ["APP", "NARROW", "make_table", "measure", "of_table", "updates_of", "usage"]
