@@ -310,7 +310,7 @@ def test_the_tables_of_the_page_are_searched_and_sorted() -> None:
         assert shown("?q=PUBLIC&sort=nonsense") == ["public.a", "public.b"]
         assert shown("?q=stopped") == ["sales.&lt;c&gt;"]
         text = got(f"{address}?q=%22%3E%3Cscript%3E")
-        assert "None has that." in text
+        assert "No table has that." in text
         assert "<script" not in text
         # A page on which somebody types is not asked for again.
         assert ("refresh" in text, "refresh" in got(address)) == (False, True)

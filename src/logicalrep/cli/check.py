@@ -22,10 +22,10 @@ def add_check(commands: Commands) -> None:
         commands,
         "check",
         _check,
-        "tell all that replicate needs of the server and the role; it starts nothing",
-        "Tell every requirement of replicate that the server or the role does not meet, and every table that stays "
-        "out, with one script of SQL after which all are met. Takes the options of replicate, and starts nothing: only "
-        "the names of slot and publication are written to the destination, which must be writable.",
+        "say what replicate still needs of the server and the role, and start nothing",
+        "Say what replicate needs and the server or the role lacks, and which tables stay out, with one script of SQL "
+        "that mends all of it. Give it the options of replicate. It starts nothing: it only writes the names of slot "
+        "and publication to the destination, which must be writable.",
         _EXIT_CODES,
     )
     add_options(parser)

@@ -27,7 +27,7 @@ def add_operations(commands: Commands) -> None:
         "pause",
         _pause,
         "apply no changes for a while",
-        "Apply nothing until resume, also after a restart. The slot keeps its position meanwhile, and retains WAL.",
+        "Apply nothing until resume, also after a restart. Meanwhile the slot retains all WAL.",
     )
     add_destination_command(commands, "resume", _resume, "end a pause", "Let a paused destination go on.")
     resync = add_destination_command(
@@ -50,9 +50,8 @@ def add_operations(commands: Commands) -> None:
         "skip",
         _skip,
         "leave one commit out of a table that is stopped at it",
-        "Leave the changes of one commit out of one table, which is stopped as it cannot take them, and go on with "
-        "the changes after it. The copy lacks them from then on, as status shows, until the table is loaded again. A "
-        "running replicate does it at once, otherwise the next one does.",
+        "Go on with a table that is stopped at a commit, without what this commit changes in it. The table lacks these "
+        "changes, as status shows, until it is loaded again. A running replicate does it at once, else the next one.",
     )
     skip.add_argument("table", metavar="TABLE", help="the table: schema.table, or table, as in SQL")
     skip.add_argument("lsn", metavar="LSN", help="the commit's LSN, as status shows it")

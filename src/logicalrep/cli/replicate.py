@@ -44,9 +44,9 @@ def add_replicate(commands: Commands) -> None:
         "replicate",
         _replicate,
         "keep the tables of a database as Delta tables",
-        "Keep the tables of a database as Delta tables: make the publication and the slot, load the rows "
-        "that are there, and apply what commits. The same line goes on where it ended, however it ended. The table "
-        "schema.table is the Delta table DESTINATION/schema/table.",
+        "Keep the tables of a database as Delta tables: make the publication and the slot, load the rows that are "
+        "there, and apply what commits. Start the same line again after a stop or a kill: it goes on where it ended. "
+        "The table schema.table is the Delta table DESTINATION/schema/table.",
         _EXIT_CODES,
     )
     add_options(parser)

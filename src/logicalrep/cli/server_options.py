@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -66,7 +67,8 @@ def add_destination_command(
     parser = commands.add_parser(
         name,
         help=text,
-        description=description,
+        # The formatter that leaves the table of exit codes as it is does not wrap either.
+        description=textwrap.fill(description, 100) if exit_codes else description,
         epilog=exit_codes,
         formatter_class=argparse.RawDescriptionHelpFormatter if exit_codes else argparse.HelpFormatter,
     )

@@ -33,8 +33,8 @@ def add_verify(commands: Commands) -> None:
         "verify",
         _verify,
         "compare the tables of a destination with the server's, row by row",
-        "Compare every table of a destination with the server's, row by row, as far as it is published. Both may "
-        "go on changing: rows that differ are read again, until they are equal, or proven to differ.",
+        "Compare each table of a destination, row by row, with what the server publishes of it. Both sides may change "
+        "meanwhile: rows that differ are read again, until they are equal, or proven to differ.",
         _EXIT_CODES,
     )
     parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")

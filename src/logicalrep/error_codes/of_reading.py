@@ -4,8 +4,8 @@ from __future__ import annotations
 
 OF_READING: dict[str, tuple[str, str]] = {
     "ASYNC_PROGRESS": (
-        "Spark begins a batch before its checkpoint has the one before, as with `asyncProgressTrackingEnabled`.",
-        "Leave that option of the sink out; the query goes on from its checkpoint.",
+        "Spark began a batch before the batch before was in its checkpoint, as with `asyncProgressTrackingEnabled`.",
+        "Leave that option of the sink out, and start the query again; it goes on from its checkpoint.",
     ),
     "CAPTURE_DAMAGED": (
         "A file is not a capture, or is damaged.",
@@ -58,11 +58,12 @@ OF_READING: dict[str, tuple[str, str]] = {
         "Name the columns of the replica identity; delete such rows from the copy if its table was truncated.",
     ),
     "LISTEN_ADDRESS": (
-        "The address for the page of `replicate`, or for metrics, is not one.",
-        "Write HOST:PORT, or a port alone, such as `--listen 8080`; the source's option `listen` is alike.",
+        "The address for the page of `replicate`, or for metrics, is not valid.",
+        "Write HOST:PORT, or a port alone, such as `--listen 8080`; the same for the source's option `listen`.",
     ),
     "LISTEN_REFUSED": (
-        "The page of `replicate`, or a stream's metrics, cannot be served: most often another process has the port.",
+        "The page of `replicate`, or a stream's metrics, cannot be served, most often because another process has the "
+        "port.",
         "Choose another port, or end the other process; port 0 is any free one. Each stream needs a port of its own.",
     ),
     "LOGICALREP": (
@@ -70,8 +71,8 @@ OF_READING: dict[str, tuple[str, str]] = {
         "Catch `LogicalRepError` to catch all of them.",
     ),
     "MESSAGE_OUT_OF_PLACE": (
-        "A message came where it cannot come, such as a commit without its beginning.",
-        "Read the stream from a position without an open transaction, with all of its messages.",
+        "A message came where none of its kind can come, such as a commit without its beginning.",
+        "Begin to read at a position without an open transaction, and leave out no message.",
     ),
     "PACKAGE_DIFFERS": (
         "The Python worker of an executor has another version of logicalrep than the driver.",

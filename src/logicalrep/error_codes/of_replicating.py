@@ -4,11 +4,12 @@ from __future__ import annotations
 
 OF_REPLICATING: dict[str, tuple[str, str]] = {
     "COLUMN_PROTECTED": (
-        "A column that is to be masked or left out is not there, is another one than before, or is one of the key.",
+        "A column to be masked or left out is not there, is another one than before, or belongs to the key.",
         "Name in the settings by table what is to be masked now, restart, and run `logicalrep resync` for the table.",
     ),
     "COLUMN_RESERVED": (
-        "A table has a column of the name that `--deletes soft`, `--history` or `--append` gives to one of its own.",
+        "A table has a column with a name that `--deletes soft`, `--history` or `--append` needs for a column of its "
+        "own.",
         "Rename the column, or leave out the option for this table, and run `logicalrep resync` for it.",
     ),
     "CONFIG_INVALID": (
@@ -16,8 +17,8 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Correct the lines in the text; a table that may come later needs `optional: true`.",
     ),
     "CONFIG_MISSING": (
-        "Columns of tables at the destination are masked or left out, and the command was given no settings by table.",
-        "Give `--config`, as before; a file without these tables does not write them in clear either.",
+        "Columns of tables at the destination are masked or left out, and the command got no settings by table.",
+        "Give `--config` with the settings as before. Leaving a table out of the file does not unmask it.",
     ),
     "DESTINATION_DAMAGED": (
         "A file at a destination is not what `replicate` wrote there, or names a path outside of the destination.",
@@ -29,28 +30,28 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "The text names it. Use the same arguments as before, or another destination.",
     ),
     "DESTINATION_EMPTY": (
-        "Nothing is replicated to a destination.",
+        "Nothing has been replicated to the destination yet.",
         "Correct `--to`, or run `logicalrep replicate` first.",
     ),
     "DESTINATION_HAS_WRITER": (
-        "Another process writes to the same destination, or has written there while this one was stopped.",
-        "None, if the other one goes on; else stop one of the two.",
+        "Another process writes to the same destination, or has written there while this one was suspended.",
+        "Nothing, if the other process is the one to go on. Otherwise stop one of the two.",
     ),
     "DESTINATION_INVALID": (
-        "A destination for tables that cannot be used at all.",
+        "The destination cannot be used for tables.",
         "Name a folder, or the URI of an object store that can refuse to replace a file.",
     ),
     "DESTINATION_NOT_REACHED": (
-        "A task of Spark cannot read and write the destination, as its machine lacks the store's credentials, or the "
-        "rights on the folder, for example.",
+        "A task of Spark cannot read and write the destination, for example because its machine lacks the store's "
+        "credentials, or the rights on the folder.",
         "The line quotes the reason. The environment variables of S3 and the values of `--storage-option` are passed "
         "on; set those of other stores in the executors' environment.",
     ),
     "DESTINATION_NOT_SHARED": (
-        "The destination is a folder, but Spark's executors run on other machines; or it was said to be shared, and a "
-        "task does not see the files of the command, or two processes made the same file.",
-        "Name the URI of an object store, or, with `--shared-folder`, a folder that all machines mount, on which a "
-        "file can be made only if it is not there.",
+        "The destination is a folder, but Spark's executors run on other machines. Or, with `--shared-folder`, a task "
+        "does not see the command's files, or two processes made the same file.",
+        "Name the URI of an object store; or, with `--shared-folder`, a folder that all machines mount, on a file "
+        "system that never lets two processes make the same file.",
     ),
     "DESTINATION_PAUSED": (
         "The destination is paused, and `--once` would bring nothing into the tables.",
@@ -69,12 +70,12 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Restore it, or remove the folder that the text names; then run `logicalrep resync` for the table.",
     ),
     "JAVA_ENDED": (
-        "The Java of Spark that `replicate` had started has ended, several times within an hour.",
-        "Look whether the machine has enough memory, as its kernel ends large processes; then start the command again.",
+        "The Java that `replicate` started for Spark has ended several times within an hour.",
+        "See whether the machine has enough memory, as its kernel ends large processes. Then start the command again.",
     ),
     "KEY_NOT_SENT": (
-        "The server sends updates or deletes of a table without a column of its replica identity, as it is a generated "
-        "one.",
+        "The server sends updates or deletes of a table without one of its key's columns, as that is a generated "
+        "column.",
         "Run `ALTER TABLE … REPLICA IDENTITY FULL`, then `logicalrep resync` for the table.",
     ),
     "KEY_NOT_UNIQUE": (
@@ -110,24 +111,24 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Give the table and the LSN that `logicalrep status` shows; or load the table again with `logicalrep resync`.",
     ),
     "STORAGE_NOT_WRITABLE": (
-        "A destination cannot be read or written, as its disk is full, or its store is away.",
-        "The text quotes the reason. The work goes on by itself once it is gone.",
+        "The destination cannot be read or written, for example because its disk is full or its store is away.",
+        "The text quotes the reason. Once it is gone, the work goes on by itself.",
     ),
     "TABLES_STOPPED": (
         "Some tables are stopped; the others are up to date.",
-        "The text has the reason for each, and the line that loads the table again once that is gone.",
+        "The text has the reason for each, and the command that loads the table again once the reason is gone.",
     ),
     "TABLE_DAMAGED": (
-        "A data file of a replicated table is not there any more, or is damaged; or another program has changed rows.",
-        "None: the table is loaded again by itself. Other programs may VACUUM and OPTIMIZE it, and nothing else.",
+        "A data file of a replicated table is missing or damaged, or another program has changed rows.",
+        "Nothing: the table is loaded again by itself. Other programs may run VACUUM and OPTIMIZE, and nothing else.",
     ),
     "TABLE_DIFFERS": (
-        "Changes do not fit a replicated table.",
-        "None: the table is loaded again by itself.",
+        "A change does not fit the replicated table, for example because the row that it changes is not there.",
+        "Nothing: the table is loaded again by itself.",
     ),
     "TABLE_FAILED": (
-        "The server could not read a table, such as one with a damaged page, or an error that was not foreseen ended "
-        "the work on it. The other tables go on.",
+        "The server could not read a table, for example because of a damaged page; or an error that was not foreseen "
+        "ended the work on it. The other tables go on.",
         "Mend what the text quotes; a traceback is in the log (`-v`). Then run `logicalrep resync` for the table.",
     ),
     "TABLE_LOG_DAMAGED": (
@@ -135,7 +136,7 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Restore it, or remove the table's folder. Then run `logicalrep resync` for the table.",
     ),
     "TABLE_NOT_CURRENT": (
-        "A table was being loaded, or was stopped, at the time of which tables are to be read; or it has no rows yet.",
+        "At the time that is asked for, a table was being loaded or was stopped; or it has no rows yet.",
         "Read it alone, without a time; or give a time at which it followed.",
     ),
     "TABLE_TRANSITION": (
@@ -147,21 +148,21 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Let `logicalrep replicate` catch up, and compare again.",
     ),
     "TABLE_UNKNOWN": (
-        "A destination has no table of the name that is to be read.",
-        "The text has the name that is nearest, or all; a table's name is written as in SQL.",
+        "The destination has no table of that name.",
+        "The text has the nearest name, or all names. Write a table's name as in SQL.",
     ),
     "TASKS_FAILED": (
-        "The engine of `replicate` could not run a task, as its processes end again and again, for example.",
-        "The text quotes the engine. Look whether the machine has enough memory and disk. Start the command again; it "
-        "goes on where it ended.",
+        "The engine of `replicate` could not run a task, for example because its processes end again and again.",
+        "The text quotes the engine. See whether the machine has enough memory and disk. Then start the command "
+        "again; it goes on where it ended.",
     ),
     "TIME_NOT_STORED": (
-        "A destination does not tell the versions of its tables of a time, which is longer ago than `--keep`, or "
-        "before the first batch.",
+        "The destination does not know its versions at that time: it is longer ago than `--keep`, or before the first "
+        "batch.",
         "Give a later time; the text has the earliest. A longer `--keep` holds from now on.",
     ),
     "VERIFY_IMPOSSIBLE": (
-        "The destination has no such tables.",
+        "The destination has none of these tables.",
         "Give `logicalrep verify` the same `--to` as `logicalrep replicate`, and tables that it replicates.",
     ),
     "VERSION_GONE": (

@@ -87,7 +87,7 @@ def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -
 {_problems(observed, tables)}
 <section class="card"><h2>Tables</h2>{_search(query)}{
         "".join(_table(name, tables[name]) for name in _shown(tables, sought, query.get("sort", "")))
-        or f'<p class="pale">{"None has that." if tables else "None yet."}</p>'
+        or f'<p class="pale">{"No table has that." if tables else "None yet."}</p>'
     }</section>
 </body></html>
 """

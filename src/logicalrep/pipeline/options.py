@@ -68,15 +68,14 @@ class ReplicateOptions:
     )
     exclude_tables: Iterable[str] = option(
         _tables,
-        "Not these tables, written in the same way: they are not published by us and not loaded, and changes that "
-        "another publication has of them are ignored. The start says so. Rows that the destination has of them stay as "
-        "they are.",
+        "Not these tables, written in the same way: they are neither published nor loaded, and another publication's "
+        "changes of them are ignored. The start says so. Rows that the destination has of them stay as they are.",
         default="none",
         metavar="A,B",
     )
     once: bool = option(
         kinds.flag,
-        "End once all that had committed at the start is in the tables; otherwise follow until the end is asked for.",
+        "End when the tables have all that had committed at the start; without it, follow until the process is ended.",
     )
     retry_timeout: float | None = option(
         kinds.amount(None, "seconds"),
@@ -94,20 +93,20 @@ class ReplicateOptions:
     )
     unrepresentable: Literal["error", "null", "text"] = option(
         kinds.choice("error", "null", "text"),
-        "What becomes of values that the column's type cannot hold, such as a timestamp of infinity: the table is "
-        "stopped, NULL, or NULL with the server's text in a second column.",
+        "What to do with a value that its column's type cannot hold, such as the timestamp `infinity`: `error` stops "
+        "the table, `null` writes NULL, and `text` writes NULL and has the server's text in a second column.",
         is_by_table=True,
     )
     numeric: str = option(
         kinds.number_type,
-        "The type of a `numeric` without a bound: `text`, `double`, which is the nearest one, or `decimal(p,s)`, which "
-        "rounds none and holds none of more digits.",
+        "The type of a `numeric` without a bound: `text`; `double`, the nearest one; or `decimal(p,s)`, which does "
+        "not round, and cannot hold a number of more digits.",
         metavar="TYPE",
         is_by_table=True,
     )
     deletes: Literal["hard", "soft"] = option(
         kinds.choice("hard", "soft"),
-        "Whether a deleted row goes, or stays with `_deleted` and `_deleted_at`.",
+        "`hard` removes a deleted row; `soft` keeps it, and marks it in `_deleted` and `_deleted_at`.",
         is_by_table=True,
     )
     history: bool = option(
@@ -118,9 +117,9 @@ class ReplicateOptions:
     )
     write_mode: Literal["copy-on-write", "merge-on-read"] = option(
         kinds.choice("copy-on-write", "merge-on-read"),
-        "Whether files with rows that go are written anew, or such rows are marked in deletion vectors, which costs "
-        "less where changes are spread over a large table, and which not all readers know. A table is not loaded again "
-        "for another mode.",
+        "`copy-on-write` writes the files anew in which rows change. `merge-on-read` marks such rows in deletion "
+        "vectors: this costs less where changes are spread over a large table, but not all readers know such marks. A "
+        "table is not loaded again for another mode.",
         is_by_table=True,
     )
     format: Literal["delta", "iceberg"] = option(
@@ -135,7 +134,7 @@ class ReplicateOptions:
     )
     config: str | Path | Mapping[str, object] | Config | None = option(
         kinds.text,
-        "A YAML file with the settings of tables that have some of their own, or in Python a mapping like it.",
+        "A YAML file with the settings of single tables; in Python also a mapping like it.",
         metavar="FILE",
     )
     storage_options: Mapping[str, str] | None = field(
@@ -156,19 +155,20 @@ class ReplicateOptions:
     )
     index_size: float | None = option(
         kinds.amount(None, "megabytes"),
-        "The most megabytes of this machine's disk for indexes of keys, by which a batch finds the rows that it "
-        "changes without reading the keys of the whole table: 33 for a million rows.",
+        "The most megabytes of this machine's disk for indexes of keys. With one, a batch finds its rows without "
+        "reading the keys of the whole table. A million rows need 33.",
         default="no indexes",
         metavar="MB",
     )
     engine: Literal["spark", "local"] = option(
         kinds.choice("spark", "local"),
-        "Where the work runs: on Spark, also of a cluster, or without Spark and Java in processes of this machine.",
+        "Where the work runs: `spark`, also that of a cluster, or `local`, processes of this machine without Spark "
+        "and Java.",
     )
     shared_folder: bool = option(
         kinds.flag,
-        "The destination is a folder that all machines mount, such as one of NFS. The start tries whether two "
-        "processes see each other's files in it, and one alone makes a file.",
+        "The destination is a folder that all machines mount, such as one of NFS. The start checks that two processes "
+        "see each other's files in it, and that only one of them can make a file.",
     )
     listen: str | None = option(
         kinds.address,
@@ -178,15 +178,15 @@ class ReplicateOptions:
     )
     call_on_stop: str | None = option(
         kinds.text,
-        "A command of the shell, or a URL, that is called when a table stops, and when the run ends with an error: it "
-        "gets a JSON object on standard input, or as what is posted.",
+        "A shell command, or a URL, to call when a table stops, or the run ends with an error. It gets a JSON object, "
+        "on standard input or posted.",
         default="nobody is called",
         metavar="COMMAND|URL",
     )
     call_on_schema_change: str | None = option(
         kinds.text,
-        "A command of the shell, or a URL, that is called in the same way when a table at the destination has other "
-        "columns, or another key.",
+        "A shell command, or a URL, to call in the same way when a table at the destination has other columns, or "
+        "another key.",
         default="nobody is called",
         metavar="COMMAND|URL",
     )
