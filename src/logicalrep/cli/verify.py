@@ -75,7 +75,9 @@ def _verify(options: argparse.Namespace) -> int:
         print(json.dumps({"tables": sum(results.values()), "rows": rows, **{key: results[key] for key in _CODES}}))
     else:
         counted = ", ".join(f"{results[key]} {key}" for key in _CODES if results[key])
-        print(style.bold(f"{sum(results.values())} tables, {rows:,} rows: {counted or 'nothing to compare'}"))
+        total = sum(results.values())
+        of = f"{total} table{'s' * (total != 1)}, {rows:,} row{'s' * (rows != 1)}"
+        print(style.bold(f"{of}: {counted or 'nothing to compare'}"))
     return next((_CODES[key] for key in ("different", "undecided") if results[key]), 0)
 
 

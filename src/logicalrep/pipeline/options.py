@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from logicalrep.options import kinds
 from logicalrep.options.kinds import Option, OptionError, OptionTexts, option, read_value
+from logicalrep.pipeline.storage.uris import is_folder
 from logicalrep.transactions.table_names import TableNameError, TableSelection
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class ReplicateOptions:
         for name, known in OPTIONS.items():
             if known.read is not kinds.text:
                 object.__setattr__(self, name, read_value(known, getattr(self, name), name))
-        is_store = "://" in self.to.removeprefix("file://")
+        is_store = not is_folder(self.to)
         if self.shared_folder and is_store:
             raise OptionError("option 'shared_folder' is for a folder, and the destination is an object store")
         if both := sorted({*self.tables} & {*self.exclude_tables}):

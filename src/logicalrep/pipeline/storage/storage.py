@@ -17,6 +17,7 @@ from obstore.exceptions import BaseError, NotSupportedError
 
 from logicalrep.pipeline.storage.local_files import LocalFiles, NoLinksError
 from logicalrep.pipeline.storage.store_files import StoreFiles
+from logicalrep.pipeline.storage.uris import is_folder
 from logicalrep_runtime.errors import LogicalRepError
 
 _Result = TypeVar("_Result")
@@ -134,7 +135,7 @@ class Storage:
     @property
     def is_local(self) -> bool:
         """Whether it is a folder."""
-        return "://" not in self.uri or self.uri.startswith("file://")
+        return is_folder(self.uri)
 
     def uri_of(self, path: str) -> str:
         """Return the URI, or the path, of what lies at a path; a URI is percent-encoded."""

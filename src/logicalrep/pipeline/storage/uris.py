@@ -1,0 +1,13 @@
+"""The two kinds of destinations, told by their URI; the options ask it too, which import no client of stores."""
+
+from __future__ import annotations
+
+
+def is_folder(uri: str) -> bool:
+    """Return whether a destination is a folder, and not an object store.
+
+    Example:
+        >>> is_folder("file:///lake"), is_folder("s3://bucket/lake")
+        (True, False)
+    """
+    return "://" not in uri.removeprefix("file://")
