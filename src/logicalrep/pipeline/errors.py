@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
@@ -18,6 +20,19 @@ class OtherShape(NeedsResync):
 
 class MissingRows(NeedsResync):
     """Updated or deleted rows that are not in the table."""
+
+
+class NeedsTexts(Exception):  # noqa: N818
+    """Changes with the first values that their columns' types cannot hold, and whose texts have no column yet."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Take the names of these columns on the server."""
+        super().__init__(", ".join(names))
+        self.names = tuple(names)
+
+
+class NotProvenYetError(Exception):
+    """Rows whose labels a later state of the catalog may prove."""
 
 
 class Ended(Exception):  # noqa: N818

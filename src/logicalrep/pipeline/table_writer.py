@@ -19,11 +19,11 @@ from logicalrep.pipeline.apply.reshaping import reshape
 from logicalrep.pipeline.apply.write_modes import change_write_mode
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
-from logicalrep.pipeline.catalog.evolution import evolution
+from logicalrep.pipeline.catalog.evolution import Evolution, evolution, evolution_of_texts
 from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
 from logicalrep.pipeline.catalog.proof import ATTACHED, latest, proven, reason_to_load, with_partitions_of
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
-from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
+from logicalrep.pipeline.errors import NeedsResync, NeedsTexts, NotProvenYetError, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, StoredTable, application_id
 from logicalrep.pipeline.history.companion import (
     Companion,
@@ -50,10 +50,6 @@ from logicalrep.postgres.timelines import Timeline
 from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
-
-
-class NotProvenYetError(Exception):
-    """Rows whose labels a later state of the catalog may prove."""
 
 
 class TableWriter:
@@ -219,6 +215,14 @@ class TableWriter:
         return changes if applied is None else changes.between(first=int(applied) + 1)
 
     def _apply(self, table: Table, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool) -> None:
+        while True:
+            try:
+                return self._apply_as_described(table, changes, upto, may_lack_rows)
+            except NeedsTexts as needed:
+                # Each time one more column has its texts.
+                self._reshape(table, [evolution_of_texts(each.table, needed.names) for each in table.stored_tables])
+
+    def _apply_as_described(self, table: Table, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool) -> None:
         assert table.stored is not None
         assert table.application is not None
         stored, application = table.stored, table.application
@@ -294,9 +298,12 @@ class TableWriter:
 
         Raises NeedsResync if the values that old rows have in them are not known.
         """
+        self._reshape(table, [evolution(stored.table, after, now) for stored in table.stored_tables])
+
+    def _reshape(self, table: Table, evolutions: Sequence[Evolution]) -> None:
+        """Give the stored tables of a table, in their order, other columns and keys."""
         assert table.stored is not None
         before = table.stored.table
-        evolutions = [evolution(stored.table, after, now) for stored in table.stored_tables]
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
         for stored, each in reversed([*zip(table.stored_tables, evolutions, strict=True)]):
             self._run(stored, partial(reshape, stored, each, self._engine))
@@ -357,6 +364,8 @@ class TableWriter:
                 )
             )
         earlier = None if table.stored is None else table.stored.table
+        if earlier is not None:
+            loaded = loaded.described(loaded.table.with_texts_like(earlier))
         loaded = self._patience.run(partial(add_marked_files, loaded, table.stored, self._engine))
         table.companions = companions
         made = NewTable(loaded.table, loaded.files, application, lsn, loaded.load, self._keep_hours)
@@ -379,11 +388,12 @@ class TableWriter:
         reason = reason_to_load(stored.table, now, partitions)
         if reason is not None or now.table.key is None:
             raise NeedsResync(reason or ATTACHED)
-        after = latest(stored.table, now)
-        if not is_same_shape(stored.table, after):
+        after = latest(stored.table, now).with_texts_of(loaded.unfit)
+        if not is_same_shape(stored.table, after) or after.texts != stored.table.texts:
             self._evolve(table, with_partitions_of(after, stored.table), now)
         # The table itself comes last: a kill before that has the partitions loaded again, which changes nothing twice.
         for each in reversed(table.stored_tables):
             described = evolution(each.table, after, now).table
-            self._run(each, partial(put_in, each, described, loaded, stored.folder, table.application, self._engine))
+            rows = loaded.described(described)
+            self._run(each, partial(put_in, each, described, rows, stored.folder, table.application, self._engine))
         self._count_unfit(table, loaded.unfit)

@@ -12,7 +12,7 @@ from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.pipeline.apply.renaming import Copied
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.unproven import Ready, UnprovenChanges, first_unproven
-from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
+from logicalrep.pipeline.errors import MissingRows, NeedsResync, NotProvenYetError, RefusedCommit
 from logicalrep.pipeline.failures import TableFailures
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.lifecycle import Phase
@@ -29,7 +29,7 @@ from logicalrep.pipeline.spec.names import table_folder
 from logicalrep.pipeline.state.state import States, TableState
 from logicalrep.pipeline.stops import TableStops
 from logicalrep.pipeline.table import Table
-from logicalrep.pipeline.table_writer import NotProvenYetError, TableWriter
+from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep.pipeline.upkeep.background import BackgroundMerges
 from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.scalars import Lsn

@@ -37,6 +37,7 @@ def evolved(before: TableSpec, default: str | None, *, type_id: int = 23, name: 
         relation=replace(relation, columns=tuple(columns), types=(*relation.types, None)),
         attnums=(*before.attnums, NEW),
     )
+    after = after.with_texts([NEW] if default == "infinity" else ())
     sources = {column.name: before.by_number[number].name for number, column in after.by_number.items()
                if number in before.by_number}  # fmt: skip
     return Evolution(after, sources, {} if default is None else {NEW: default})

@@ -20,7 +20,7 @@ from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.pipeline.apply.test_applying import new_log
 from tests.pipeline.changes import change_batch, relation
-from tests.pipeline.state.test_stored_keys import FILES, STORED_SETTINGS, STORED_TABLE, STORED_TABLE_STATE
+from tests.pipeline.state.test_stored_keys import FILES, STORED_TABLE, STORED_TABLE_STATE
 
 PAGE = "".join((ROOT / f"docs/reference/{name}.md").read_text("utf-8") for name in ("destination", "stored-tables"))
 SECTIONS = dict(re.findall(r"(?ms)^##+ (.*?)$(.*?)(?=^##|\Z)", PAGE))
@@ -86,14 +86,19 @@ def test_stored_objects_have_the_keys_of_the_page() -> None:
         "A table's description": DESCRIPTION.keys(),
         "Facts of the catalog": DESCRIPTION["evidence"].keys(),
         "A type": element.keys(),
-        "A table's settings": json.loads(STORED_SETTINGS).keys(),
+        "A table's settings": DESCRIPTION["settings"].keys(),
     } == {
         name: keys_of(name)
         for name in (
             "A table's state", "A table's description", "Facts of the catalog", "A type", "A table's settings"
         )
     }  # fmt: skip
-    assert DESCRIPTION["settings"].keys() - TableSettings().to_json().keys() == {"origin", "write_mode", "format"}
+    assert DESCRIPTION["settings"].keys() - TableSettings().to_json().keys() == {
+        "origin",
+        "write_mode",
+        "format",
+        "texts",
+    }
 
 
 def test_a_delta_table_has_the_properties_of_the_page(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ STORED_TABLE = """{
     "written": [[7, "w"]], "links": [[13, 7, 14]], "labelled": [[1, 9, 0]]
   },
   "skipped": [["0/5", 2, "2026-01-01T00:00:00+00:00"]], "comments": [[0, "all moods"], [1, "its name"]]
-}""".replace("SETTINGS", STORED_SETTINGS)
+}""".replace("SETTINGS", f'{STORED_SETTINGS[:-2]}, "texts": []}}')
 FILES = {
     "_logicalrep/place.json": """{
       "slot": "s", "publication": "p", "system_identifier": 1, "database": "d", "format": 1,

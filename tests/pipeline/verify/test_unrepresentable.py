@@ -60,7 +60,7 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
     storage = Storage(str(tmp_path))
     table = replace(described(COLUMNS, key), settings=TableSettings(unrepresentable=treatment))
     assert not any(pa.types.is_floating(each.type) for each in table.schema)
-    log = made(storage, table)
+    log = made(storage, table.with_texts(table.lacking))
     odd = {"id": "1", "at": "infinity", "n": "NaN", "a": "{{1},{2}}", "at_text": "own"}
     even = {"id": "2", "at": "2026-01-01 00:00:00", "n": "19.90", "a": "{1}", "at_text": None}
     apply(log, rows([("insert", None, odd), ("insert", None, even)], 10, key), Lsn(10), APP, SequentialEngine())
@@ -86,7 +86,8 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
 def test_a_value_of_the_key_is_an_error_in_any_case(tmp_path: Path) -> None:
     storage, key = Storage(str(tmp_path)), ("at",)
     settings = TableSettings(unrepresentable="text")
-    log = made(storage, replace(described({"at": (1114, -1), "on": (1082, -1)}, key), settings=settings))
+    table = replace(described({"at": (1114, -1), "on": (1082, -1)}, key), settings=settings)
+    log = made(storage, table.with_texts(table.attnums))
     assert log.table.names == ("at", "on", "on_text")
     insert = rows([("insert", None, {"at": "infinity", "on": "infinity"})], 10, key)
     with pytest.raises(ColumnValueError, match="of the key"):

@@ -23,7 +23,7 @@ from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite, write_versions
 from logicalrep.pipeline.engines.engine import LITTLE, MOST_SENT, Engine, Here, SequentialEngine, Shared
-from logicalrep.pipeline.errors import MissingRows, NeedsResync, OtherShape
+from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts, OtherShape
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.index.key_index import Rows
 from logicalrep.pipeline.index.key_indexes import TableIndex
@@ -80,6 +80,7 @@ def apply(
         OtherShape: the changes have other columns, or another replica identity.
         MissingRows: a row that is updated or deleted is not there.
         NeedsResync: the changes do not fit the table.
+        NeedsTexts: the texts of values that a column's type cannot hold have no column yet.
         ColumnValueError: the column's type cannot hold a value.
         TextError: a value is no text.
         DamagedError: a data file of the table is gone.
@@ -205,6 +206,8 @@ def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None, effec
         done = engine.run_together(_reduce_and_rewrite, work, sum(batch.nbytes for batch in work.changes))
     if not isinstance(done, Reduced):
         return done
+    if _lacks_texts(work.table, done):
+        raise NeedsTexts(done.unfit)
     if index is not None:
         found = index.find(work.table, _candidates(work, done), done.gone)
         rewritten = _rewrite_in_parts(work, done, engine, found)
@@ -246,11 +249,18 @@ def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
     if work.table.form == "changes":
         return Rewritten(_change_files(work), [], 0)
     effect = _reduce(_Reduction(work.table, work.changes))
+    if _lacks_texts(work.table, effect):
+        return effect
     files = _candidates(work, effect)
     is_for_others = bool(files) if work.has_index else _work_on(work, effect, files, {}) > BYTES_OF_A_TASK
     if is_for_others and work.table.key is not None and not effect.replaces_all:
         return effect
     return _checked(work, effect, rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True)))
+
+
+def _lacks_texts(table: TableSpec, effect: Reduced) -> bool:
+    """Return whether texts of values have no column yet."""
+    return table.with_texts_of(effect.unfit) is not table
 
 
 def _work_on(work: ApplyTask, effect: Reduced, files: Sequence[DataFile], found: Mapping[str, Rows]) -> int:

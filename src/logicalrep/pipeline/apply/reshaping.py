@@ -14,16 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logicalrep.pipeline.apply.ending import are_there
-from logicalrep.pipeline.catalog.evolution import Evolution
+from logicalrep.pipeline.catalog.evolution import Evolution, fitted
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.spec.forms import END, MORE
 from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
-from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns
+from logicalrep.pipeline.storage.data_files import DataFile, in_columns, read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.values import arrow_array_or_text
 
 
 def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
@@ -78,38 +76,29 @@ def _names_changes_anew(before: TableSpec, after: TableSpec) -> bool:
 
 
 def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
-    """Return the files whose statistics lack a column, with statistics that have it.
+    """Return the files whose statistics are of other columns, with those of the table's.
 
     Where columns have field ids, a missing bound is none to readers.
     """
     if stored.table.settings.has_field_ids:
         return []
-    wanted = statistics_columns(evolution.table.stored)
-    new_columns = set(evolution.table.names) - evolution.sources.keys()
-    restated = []
-    for file in stored.files.values():
-        known = file.statistics.nulls
-        new = {name: file.rows for name in wanted if name in new_columns}
-        if not known or not set(wanted) - known.keys():
-            continue
-        has_all = set(wanted) <= known.keys() | new.keys()
-        statistics = replace(file.statistics, nulls={**known, **new}) if has_all else Statistics()
-        restated.append(replace(file, statistics=statistics))
-    return restated
+    new = set(evolution.table.names) - evolution.sources.keys()
+    restated = [(file, in_columns(file, evolution.table.stored, new)) for file in stored.files.values()]
+    return [after for before, after in restated if after is not before]
 
 
 def _defaults(evolution: Evolution) -> dict[str, pa.Scalar]:
     """Return the values that old rows have in new columns, and in the columns of their texts."""
     table, found = evolution.table, {}
     for written in table.written:
-        column, default = table.columns[written.ordinal], evolution.defaults.get(table.attnums[written.ordinal])
+        number = table.attnums[written.ordinal]
+        default = evolution.defaults.get(number)
         if default is None or written.name in evolution.sources:
             continue
-        value, text = column.load_or_text(ord("t"), default.encode())
-        array, refused = arrow_array_or_text(column, [value], for_spark=True)
-        text = refused.get(0, text)
+        array, text = fitted(table, number, default)
         if text is not None and written.refuses:
-            raise NeedsResync(f"the column {column.name} cannot hold its default {default!r}")
+            name = table.columns[written.ordinal].name
+            raise NeedsResync(f"the column {name} cannot hold its default {default!r}")
         scalar = pa.scalar(text, written.type) if written.has_texts else array.cast(written.type)[0]
         if scalar.is_valid:
             found[written.name] = scalar

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.spec.table_spec import TableSpec, WrittenColumn
+from logicalrep.values import arrow_array_or_text
 
 _TEXTS = {25, 1043}
 """The types `text` and `varchar`, whose values are the same texts."""
@@ -37,10 +38,8 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
 
     Raises NeedsResync if the values that old rows have in its columns are not known.
     """
-    left = {*before.left, *before.names} - set(after.names)
-    table = replace(
-        after, settings=before.settings, companion=before.companion, left=tuple(sorted(left)), skipped=before.skipped
-    )
+    table = replace(after, settings=before.settings, companion=before.companion, skipped=before.skipped)
+    table = table.with_texts(before.texts)
     names = dict(zip(now.table.attnums, now.table.relation.names, strict=True))
     sources: dict[str, str] = {}
     defaults: dict[int, str] = {}
@@ -62,7 +61,27 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
             (value,) = values
             if value is not None:
                 defaults[attnum] = value
-    return Evolution(table, sources, defaults)
+    table = table.with_texts(
+        number for number, value in defaults.items() if fitted(table, number, value)[1] is not None
+    )
+    left = {*before.left, *before.names} - set(table.names)
+    return Evolution(replace(table, left=tuple(sorted(left))), sources, defaults)
+
+
+def evolution_of_texts(before: TableSpec, names: Iterable[str]) -> Evolution:
+    """Return how rows of a description are those of one with columns of texts for more columns: NULL in these."""
+    return Evolution(before.with_texts_of(names), {name: name for name in before.names}, {})
+
+
+def fitted(table: TableSpec, number: int, text: str) -> tuple[pa.Array, str | None]:
+    """Return a value of a column, given by its number, from the server's text: an array of one value.
+
+    The value is null if the column's type cannot hold it, and its text is returned too.
+    """
+    column = table.columns[table.attnums.index(number)]
+    value, refused = column.load_or_text(ord("t"), text.encode())
+    array, unfit = arrow_array_or_text(column, [value], for_spark=True)
+    return array, unfit.get(0, refused)
 
 
 def keeps_texts(before: TableSpec, source: WrittenColumn, table: TableSpec, column: WrittenColumn) -> bool:

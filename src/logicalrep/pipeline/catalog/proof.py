@@ -128,9 +128,10 @@ def proven(
 
 def latest(before: TableSpec, now: CatalogTable) -> TableSpec:
     """Return the description of now, for a table that has all rows from before it."""
-    return replace(
+    table = replace(
         now.table, settings=before.settings, companion=before.companion, left=before.left, skipped=before.skipped
     )
+    return table.with_texts(before.texts)
 
 
 def with_partitions_of(table: TableSpec, before: TableSpec) -> TableSpec:

@@ -105,6 +105,8 @@ def replaced_companion(
     before = tables.open(own)
     # What was skipped is in the table again, and not among its changes.
     table = replace(loaded.table, companion=companion, skipped=() if before is None else before.table.skipped)
+    if before is not None:
+        table = table.with_texts_like(before.table)
     try:
         if companion == "history":
             position = position_of(loaded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -77,8 +77,10 @@ def copy(part: CopyTask) -> CopiedPart:
             size = sum(each.nbytes for each in part.ranges)
             read = typed if size > BYTES_WITHOUT_LOOPS or are_loops_compiled() else typed_without_loops
             unfit: Counter[str] = Counter()
-            batches = (as_loaded(batch, part.table.form) for batch in read(rows, part.table, part.key, unfit))
-            return CopiedPart(write_batches(part.storage, part.folder, part.table.stored, batches), unfit)
+            form, has_ids = part.table.form, part.table.settings.has_field_ids
+            typed_rows = read(rows, part.table, part.key, unfit)
+            batches = (as_loaded(batch, form, has_field_ids=has_ids) for batch in typed_rows)
+            return CopiedPart(write_batches(part.storage, part.folder, batches), unfit)
 
 
 def _copy_ranges(part: CopyTask, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
@@ -103,16 +105,16 @@ def typed(
 ) -> Iterator[pa.RecordBatch]:
     """Yield copied rows in the stored table's columns; `key` hashes those that are hashed.
 
-    `unfit` counts the values that their column's type cannot hold, by the names of columns.
+    A column of texts that the table does not have is in the batches from the first one on that needs it. `unfit` counts
+    the values that their column's type cannot hold, by the names of columns.
 
     Raises ColumnValueError if the column's type cannot hold a value.
     """
     decoder = TableDecoder(Session(version=1), for_spark=True, catalog=table.catalog, own_type=table.own_type)
     for batch in message_batches_of(preamble([table.relation])):
         decoder.decode(batch.array)
-    for batch in inserts(data, table.relation, Lsn(1)):
-        for decoded in decoder.decode(batch.array):
-            yield _written(decoded.new, table, key, unfit)
+    batches = inserts(data, table.relation, Lsn(1))
+    yield from _written((each.new for batch in batches for each in decoder.decode(batch.array)), table, key, unfit)
 
 
 def typed_without_loops(
@@ -120,8 +122,8 @@ def typed_without_loops(
 ) -> Iterator[pa.RecordBatch]:
     """Yield what `typed` does, value by value: of few rows that takes less time than compiling loops."""
     reader = RowReader(table.columns, [column.key for column in table.relation.columns], for_spark=True)
-    for rows in gathered(data):
-        yield _written(rows_without_loops(bytes(rows), table.relation, reader), table, key, unfit)
+    found = (rows_without_loops(bytes(rows), table.relation, reader) for rows in gathered(data))
+    yield from _written(found, table, key, unfit)
 
 
 def are_loops_compiled() -> bool:
@@ -132,16 +134,21 @@ def are_loops_compiled() -> bool:
     return is_compiled(load_rows)
 
 
-def _written(rows: Rows, table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None) -> pa.RecordBatch:
-    """Return rows in the stored table's columns."""
-    all_ = np.arange(rows.values.num_rows)
-    arrays = [written_values(table, column, rows, all_) for column in table.written]
-    if unfit is not None:
-        unfit.update(unfit_counts(table, rows, all_))
-    if key is not None:
-        hashed = [table.columns[column.ordinal].name in table.hashed for column in table.written]
-        arrays = [key.hashed(array) if is_it else array for array, is_it in zip(arrays, hashed, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+def _written(
+    batches: Iterable[Rows], table: TableSpec, key: MaskKey | None, unfit: Counter[str] | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows in the stored table's columns, to which those of texts come when they are needed."""
+    for rows in batches:
+        all_ = np.arange(rows.values.num_rows)
+        counts = unfit_counts(table, rows, all_)
+        table = table.with_texts_of(counts)
+        arrays = [written_values(table, column, rows, all_) for column in table.written]
+        if unfit is not None:
+            unfit.update(counts)
+        if key is not None:
+            hashed = [table.columns[column.ordinal].name in table.hashed for column in table.written]
+            arrays = [key.hashed(array) if is_it else array for array, is_it in zip(arrays, hashed, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
 _SHORTEST_SLEEP = 0.01

@@ -25,7 +25,7 @@ from logicalrep.pipeline.load.copying import BYTES_WITHOUT_LOOPS, CopiedPart, Co
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.data_files import DataFile, in_columns
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
 from logicalrep.pipeline.waiting import waiter
@@ -79,6 +79,14 @@ class LoadedTable:
     """The table in the snapshot's catalog, if only partitions that came to it are loaded; None for all of its rows."""
     unfit: Mapping[str, int] = field(default_factory=dict)
     """The number of values that their column's type cannot hold, by the names of columns."""
+
+    def described(self, table: TableSpec) -> LoadedTable:
+        """Return the load of a table with another description, which may have more columns of texts."""
+        files = self.files
+        if not table.settings.has_field_ids:
+            texts = {column.name for column in table.written if column.has_texts}
+            files = [in_columns(file, table.stored, texts) for file in files]
+        return replace(self, table=table, files=files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +222,7 @@ class Loading:
                         copied = future.result()
                         table.files += copied.files
                         table.unfit += copied.unfit
+                        table.table = table.table.with_texts_of(copied.unfit)
                         table.left -= 1
                         rows = sum(file.rows for file in copied.files)
                         progress = self._progress[table.name]
@@ -277,7 +286,10 @@ class Loading:
         del self._progress[copy.name]
         self._observer.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         load = secrets.token_hex(8)
-        return LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now, copy.unfit)
+        loaded = LoadedTable(
+            copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now, copy.unfit
+        )
+        return loaded.described(copy.table)
 
     def _give_up_table(self, name: TableName, error: BaseException) -> NotLoaded:
         """Return why a table is not loaded; raise an error for which loading tables has to end."""

@@ -11,7 +11,7 @@ from functools import partial
 
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.catalog.catalog import Catalog
-from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
@@ -19,7 +19,7 @@ from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.table_facts import Skipped
 from logicalrep.pipeline.table import Table
-from logicalrep.pipeline.table_writer import NotProvenYetError, TableWriter
+from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
 
 _CATALOG_AGAIN = 0.1

@@ -32,14 +32,13 @@ def changed_columns(before: TableSpec, after: TableSpec) -> list[str]:
     return found
 
 
-def _columns(table: TableSpec, *, by_number: bool) -> dict[int | str, tuple[str, str]]:
+def _columns(table: TableSpec, *, by_number: bool) -> dict[tuple[int, bool] | str, tuple[str, str]]:
     return {
-        table.attnums[column.ordinal] if by_number else column.name: (
+        number if by_number else column.name: (
             column.name,
-            table.columns[column.ordinal].type.spark_type,
+            "string" if column.has_texts else table.columns[column.ordinal].type.spark_type,
         )
-        for column in table.written
-        if not column.has_texts
+        for number, column in table.by_number.items()
     }
 
 

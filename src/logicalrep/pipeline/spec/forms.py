@@ -60,8 +60,11 @@ def with_more(schema: pa.Schema, form: Form, table: object, *, has_field_ids: bo
     Raises ReservedColumnError if the table has a column of that name.
     """
     _refuse(schema.names, form, table)
-    more = [with_ids(field, number) if has_field_ids else field for number, field in enumerate(MORE[form], 1)]
-    return pa.schema([*schema, *more])
+    return pa.schema([*schema, *_more(form, has_field_ids=has_field_ids)])
+
+
+def _more(form: Form, *, has_field_ids: bool) -> list[pa.Field]:
+    return [with_ids(field, number) if has_field_ids else field for number, field in enumerate(MORE[form], 1)]
 
 
 def _refuse(names: Sequence[str], form: Form, table: object) -> None:
@@ -74,10 +77,10 @@ def _refuse(names: Sequence[str], form: Form, table: object) -> None:
             )
 
 
-def as_loaded(rows: pa.RecordBatch, form: Form) -> pa.RecordBatch:
+def as_loaded(rows: pa.RecordBatch, form: Form, *, has_field_ids: bool = False) -> pa.RecordBatch:
     """Return loaded rows with the columns of their form: none is deleted."""
     if form != "marked":
         return rows
-    deleted, at = MORE[form]
+    deleted, at = _more(form, has_field_ids=has_field_ids)
     arrays = [pa.repeat(pa.scalar(False), rows.num_rows), pa.nulls(rows.num_rows, at.type)]
     return pa.RecordBatch.from_arrays([*rows.columns, *arrays], schema=pa.schema([*rows.schema, deleted, at]))

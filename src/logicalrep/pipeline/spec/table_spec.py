@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -71,6 +71,8 @@ class TableSpec:
     """The commits that were skipped since its rows were loaded."""
     comments: tuple[tuple[int, str], ...] = ()
     """The comments on the server: of columns by their numbers, and of the table, which is 0."""
+    texts: tuple[int, ...] = ()
+    """The numbers of the columns that have a second one: it came with the first value that the type cannot hold."""
 
     def __reduce__(self) -> tuple[type[TableSpec], tuple[object, ...]]:
         # Some of the cached objects cannot be pickled; all are cheap to make again.
@@ -97,23 +99,51 @@ class TableSpec:
     @cached_property
     def written(self) -> tuple[WrittenColumn, ...]:
         """The columns of the stored table: the server's, and those with their texts."""
-        treatment = self.settings.unrepresentable
+        refuses_all = self.settings.unrepresentable == "error"
         names = tuple(column_names(self.relation.names).values())
-        # A NULL in the key would not tell rows apart.
-        lacking = {
-            name
-            for name, column in zip(names, self.columns, strict=True)
-            if column.type.spark.lacks_values and column.name not in (self.key or ())
-        }
-        texts = text_names([name for name in names if name in lacking], names) if treatment == "text" else {}
+        numbered = list(zip(self.attnums, names, strict=True))
+        texts = text_names([name for number, name in numbered if number in self.texts], names)
         found: list[WrittenColumn] = []
-        for ordinal, (name, column) in enumerate(zip(names, self.columns, strict=True)):
-            type_ = column.type.arrow_type(for_spark=True)
-            refuses = treatment == "error" or name not in lacking
+        for ordinal, (number, name) in enumerate(numbered):
+            type_ = self.columns[ordinal].type.arrow_type(for_spark=True)
+            refuses = refuses_all or number not in self.lacking
             found.append(WrittenColumn(name, type_, ordinal, refuses=refuses))
             if name in texts:
                 found.append(WrittenColumn(texts[name], pa.string(), ordinal, has_texts=True))
         return tuple(found)
+
+    @cached_property
+    def lacking(self) -> frozenset[int]:
+        """The numbers of the columns whose types cannot hold all values.
+
+        Those of the key are not among them: a NULL there would not tell rows apart.
+        """
+        numbered = zip(self.attnums, self.columns, strict=True)
+        key = self.key or ()
+        return frozenset(
+            number for number, column in numbered if column.type.spark.lacks_values and column.name not in key
+        )
+
+    def with_texts(self, numbers: Iterable[int]) -> TableSpec:
+        """Return the description with columns of texts for more columns, by their numbers, as far as they may have any.
+
+        It is this one if nothing differs.
+        """
+        wanted = {*self.texts, *numbers} & self.lacking if self.settings.unrepresentable == "text" else ()
+        texts = tuple(sorted(wanted))
+        return self if texts == self.texts else replace(self, texts=texts)
+
+    def with_texts_of(self, names: Iterable[str]) -> TableSpec:
+        """Return the description with columns of texts for columns of these names on the server, and those it has."""
+        numbers = dict(zip(self.relation.names, self.attnums, strict=True))
+        return self.with_texts(numbers[name] for name in names if name in numbers)
+
+    def with_texts_like(self, before: TableSpec) -> TableSpec:
+        """Return the description with the columns of texts that an earlier one had: by number, or in another table."""
+        if before.relation.relation_id == self.relation.relation_id:
+            return self.with_texts(before.texts)
+        numbered = zip(before.attnums, before.relation.names, strict=True)
+        return self.with_texts_of(name for number, name in numbered if number in before.texts)
 
     @cached_property
     def by_number(self) -> dict[tuple[int, bool], WrittenColumn]:
@@ -283,7 +313,9 @@ class TableSpec:
                 "key": self.key,
                 "files": self.files,
                 "published": self.published,
-                "settings": self.settings.to_json(),
+                # An earlier version, which would take all such columns to be there, refuses an unknown setting.
+                "settings": self.settings.to_json()
+                | ({"texts": self.texts} if self.settings.unrepresentable == "text" else {}),
                 "protected": self.protected,
                 "left": self.left,
                 "beside": self.companion,
@@ -296,11 +328,12 @@ class TableSpec:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str) -> TableSpec:
         """Return the description of a text that `to_json` returned."""
         content = json.loads(text)
-        columns = content["columns"]
-        return cls(
+        columns, settings = content["columns"], content.get("settings", {})
+        texts = settings.pop("texts", None)
+        table = cls(
             relation=TableDescription(
                 relation_id=Oid(content["oid"]),
                 schema=content["schema"],
@@ -320,7 +353,7 @@ class TableSpec:
             attnums=tuple(column[0] for column in columns),
             files=tuple((oid, file) for oid, file in content["files"]),
             published=content["published"],
-            settings=TableSettings.from_json(content.get("settings", {})),
+            settings=TableSettings.from_json(settings),
             protected=tuple((number, name) for number, name in content.get("protected", ())),
             left=tuple(content.get("left", ())),
             companion=content.get("beside"),
@@ -329,6 +362,8 @@ class TableSpec:
             skipped=tuple(Skipped(*each) for each in content.get("skipped", ())),
             comments=tuple((number, text) for number, text in content.get("comments", ())),
         )
+        # Earlier versions gave one to each column that may have texts.
+        return table.with_texts(table.lacking if texts is None else texts)
 
 
 def _type(content: Mapping[str, Any]) -> CatalogType:

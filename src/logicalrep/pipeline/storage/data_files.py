@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from logicalrep.arrow.slices import sliced
 from logicalrep.pipeline.spec.field_ids import file_schema, names_in_file
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.pages import PagedSource
-from logicalrep.pipeline.storage.statistics import Statistics, statistics_of
+from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 MOST_ROWS = 1 << 20
@@ -85,23 +85,59 @@ def sizes_of(files: Iterable[DataFile]) -> dict[str, int]:
     return found
 
 
+def in_columns(file: DataFile, schema: pa.Schema, new: Collection[str]) -> DataFile:
+    """Return a file of a table that has other columns now, with statistics of these: all is NULL in new ones.
+
+    It is the same one if its statistics are of these columns already.
+    """
+    known, wanted = file.statistics, statistics_columns(schema)
+    # Those of a column that is not in the table any more are nobody's.
+    if not known.nulls or known.nulls.keys() & set(schema.names) == set(wanted):
+        return file
+    nulls = {name: known.nulls.get(name, file.rows) for name in wanted if name in known.nulls or name in new}
+    if len(nulls) < len(wanted):
+        return replace(file, statistics=Statistics())
+    least, greatest = ({name: of[name] for name in wanted if name in of} for of in (known.least, known.greatest))
+    return replace(file, statistics=Statistics(least, greatest, nulls))
+
+
 def write_rows(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table) -> list[DataFile]:
     """Write rows as data files of a table's folder, in the table's schema; no file for no rows."""
     return [_write_file(storage, folder, schema, part) for part in _parts(rows)]
 
 
-def write_batches(
-    storage: Storage, folder: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
-) -> list[DataFile]:
-    """Write record batches as data files, as soon as there are enough for one."""
+def write_batches(storage: Storage, folder: str, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
+    """Write record batches as data files, as soon as there are enough for one.
+
+    A batch may have more columns than those before it, which have NULL in them.
+    """
     files: list[DataFile] = []
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
         if sum(each.num_rows for each in held) >= MOST_ROWS or sum(each.nbytes for each in held) >= MOST_BYTES:
-            files += write_rows(storage, folder, schema, pa.Table.from_batches(held, schema))
+            files += _write_held(storage, folder, held)
             held = []
-    return files + write_rows(storage, folder, schema, pa.Table.from_batches(held, schema))
+    return files + _write_held(storage, folder, held)
+
+
+def _write_held(storage: Storage, folder: str, held: Sequence[pa.RecordBatch]) -> list[DataFile]:
+    if not held:
+        return []
+    schema = held[-1].schema
+    whole = [
+        each
+        if len(each.schema) == len(schema)
+        else pa.RecordBatch.from_arrays(
+            [
+                each.column(field.name) if field.name in each.schema.names else pa.nulls(each.num_rows, field.type)
+                for field in schema
+            ],
+            schema=schema,
+        )
+        for each in held
+    ]
+    return write_rows(storage, folder, schema, pa.Table.from_batches(whole, schema))
 
 
 class OpenedFile:

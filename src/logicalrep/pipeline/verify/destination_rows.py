@@ -19,6 +19,11 @@ _PART = 1 << 16
 """The most rows that are hashed at once."""
 
 
+def with_all_texts(table: TableSpec) -> TableSpec:
+    """Return a description that has a column of texts for each column that may get one: the server's rows have it."""
+    return table.with_texts(table.lacking)
+
+
 class DestinationRows:
     """The last version of a stored table, whenever it is read."""
 
@@ -26,14 +31,14 @@ class DestinationRows:
         """Take the destination's tables, and the folder of one."""
         self._storage, self._tables = tables.storage, tables
         self._folder = folder
-        self.table: TableSpec = self._open_table().table
-        """The description of the table."""
+        self.table: TableSpec = with_all_texts(self._open_table().table)
+        """The description of the table, with all columns of texts that it may get."""
 
     def all(self) -> Iterator[pa.Table]:
         """Yield all rows, those of one file after another."""
         stored = self._current()
         for file in stored.files.values():
-            rows = self._rows(file)
+            rows = self._rows(stored.table, file)
             # The hashing of a part needs several times its memory.
             yield from (rows.slice(start, _PART) for start in range(0, rows.num_rows, _PART))
 
@@ -42,25 +47,29 @@ class DestinationRows:
         stored, found = self._current(), Fingerprints.none(len(hashes))
         rows: list[pa.Table] = []
         for file in stored.files.values():
-            keys = key_hashes(self.table, self._rows(file, self.table.key_names))
+            keys = key_hashes(self.table, self._rows(stored.table, file, self.table.key_names))
             is_wanted = np.isin(keys, hashes)
             if is_wanted.any():
-                wanted = self._rows(file).filter(pa.array(is_wanted))
+                wanted = self._rows(stored.table, file).filter(pa.array(is_wanted))
                 digests = digests_of(self.table, wanted)
                 found.add(hashes, Digests(keys[is_wanted], digests.rows))
                 rows.append(wanted)
         return found, rows
 
-    def _rows(self, file: DataFile, columns: Sequence[str] = ()) -> pa.Table:
+    def _rows(self, there: TableSpec, file: DataFile, columns: Sequence[str] = ()) -> pa.Table:
         """Return columns of a file's rows, those of the server's table by default; not of rows marked as deleted."""
         form, columns = self.table.form, columns or self.table.names
         ends = [END[form]] if form in END else []
-        rows = read_rows(self._storage, self._folder, file, self.table.stored, [*columns, *ends])
-        return rows.filter(pa.array(are_there(rows, form))).select(list(columns)) if ends else rows
+        names = [name for name in columns if name in there.names]
+        rows = read_rows(self._storage, self._folder, file, there.stored, [*names, *ends])
+        rows = rows.filter(pa.array(are_there(rows, form))) if ends else rows
+        return pa.table(
+            {name: rows[name] if name in names else pa.nulls(rows.num_rows, pa.string()) for name in columns}
+        )
 
     def _current(self) -> StoredTable:
         stored = self._open_table()
-        if stored.table.schema != self.table.schema or (stored.table.relation, stored.table.key) != (
+        if with_all_texts(stored.table).schema != self.table.schema or (stored.table.relation, stored.table.key) != (
             self.table.relation,
             self.table.key,
         ):

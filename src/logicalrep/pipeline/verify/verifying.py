@@ -15,7 +15,7 @@ from logicalrep.pipeline.state.state import Identity, State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.table_errors import is_of_one_table, reason_of
 from logicalrep.pipeline.verify.comparison import Comparison
-from logicalrep.pipeline.verify.destination_rows import DestinationRows
+from logicalrep.pipeline.verify.destination_rows import DestinationRows, with_all_texts
 from logicalrep.pipeline.verify.passing import Passing, UnsettledError
 from logicalrep.pipeline.verify.server_rows import ServerRows
 from logicalrep.pipeline.verify.verdicts import Verdict
@@ -128,7 +128,7 @@ def _sides(
         raise UnsettledError("the server has no such table any more")
     if table.relation.relation_id != rows.table.relation.relation_id:
         raise UnsettledError("it is another table of this name: logicalrep replicate loads it again")
-    if table.schema != rows.table.schema or table.relation.names != rows.table.relation.names:
+    if with_all_texts(table).schema != rows.table.schema or table.relation.names != rows.table.relation.names:
         raise UnsettledError("its columns are not those of the server: logicalrep replicate loads it again")
     key = MaskKey.wanted([rows.table.settings])
     return ServerRows(connection, now, rows.table, publications, key), rows
