@@ -68,6 +68,7 @@ SECTIONS: dict[str, list[str]] = {
         "explanation/spark-guarantees.md",
         "explanation/spark-modes.md",
         "explanation/performance.md",
+        "explanation/performance-of-codecs.md",
         "modules.md",
         "decisions/index.md",
     ],

@@ -52,6 +52,16 @@ def test_what_a_page_links_to_is_there(page: str) -> None:
         assert not anchor or anchor in _anchors(there), f"{page} links to {file}#{anchor}"
 
 
+def test_no_page_of_docs_is_long() -> None:
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in (ROOT / "docs").rglob("*.md")}
+    assert {path.name: length for path, length in lengths.items() if length > 250} == {}, "split them by kind"
+
+
+def test_each_picture_of_docs_is_shown() -> None:
+    shown = {(ROOT / page).parent / file for page in PAGES for file, _ in _links(ROOT / page)}
+    assert set((ROOT / "docs").rglob("*.svg")) <= {path.resolve() for path in shown}
+
+
 def test_each_page_of_docs_is_found_from_the_readme() -> None:
     start = ROOT / "README.md"
     found, left = {start}, [start]
