@@ -83,6 +83,7 @@ def test_nothing_is_fetched_from_elsewhere(site: Path, pages: dict[Path, _Addres
             text = path.read_text("utf-8")
             assert not re.search(r"@import|@font-face|url\(\s*[\"']?(\w+:)?//", text), path
             assert path.suffix != ".js" or not re.search(r"[\"'](https?:)?//\w", text), path
+            assert path.suffix != ".svg" or not re.search(r"<script|href=[\"'](https?:)?//", text), path
 
 
 @pytest.mark.thorough

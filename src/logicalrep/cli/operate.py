@@ -92,7 +92,7 @@ def _print_status(options: argparse.Namespace) -> int:
         since = found.oldest_transaction_since
         say(f"the oldest open transaction is {found.oldest_transaction}" + (f", since {since}" if since else ""))
     if found.load_snapshot is not None:
-        say(f"a load holds its snapshot since {found.load_snapshot}")
+        say(f"a load has held its snapshot since {found.load_snapshot}")
     width = max(map(len, found.tables), default=0)
     states = {
         name: table["state"] if table["phase"] == table["state"] else f"{table['state']}: {table['phase']}"

@@ -358,8 +358,8 @@ class TableManager:
         if skipped is None:
             return True
         self._observer.on_warning(
-            f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on, which was skipped, as "
-            "somebody asked for it"
+            f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on: the commit was "
+            "skipped, as somebody asked for it"
         )
         self._buffers.hold_no_more(table)
         self._loads.catch_up(table, partial(self._buffers.apply, table), f"the commit {lsn} is skipped")

@@ -54,7 +54,7 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
         elif not has_texts:
             name = names.get(attnum)
             if name is None:
-                raise NeedsResync("the values that rows have in a column which is gone cannot be told any more")
+                raise NeedsResync("a column is gone, and nothing shows any more which values its rows had")
             values = now.missing.get(name, frozenset({None}))
             if len(values) != 1:
                 raise NeedsResync(f"its partitions have different values in the new column {name}")

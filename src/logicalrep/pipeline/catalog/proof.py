@@ -152,11 +152,11 @@ def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> 
         return before
     numbers = reading(before, now, relation)
     if numbers is None:
-        raise NeedsResync("how its columns changed cannot be told from the catalog any more")
+        raise NeedsResync("the catalog does not show any more how its columns changed")
     key = key_of(before, now, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True)))
     names = {number: name for number, (name, *_) in zip(numbers, relation.columns, strict=True)}
     if key is not None and not names.keys() >= set(key):
-        raise NeedsResync("its key changed, and cannot be told from the catalog any more")
+        raise NeedsResync("its key changed, and the catalog does not show any more to what")
     types = {
         (number, int(column.type_id)): type_
         for table in (before, after)
@@ -164,7 +164,7 @@ def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> 
     }
     columns = [(number, *column) for number, column in zip(numbers, relation.columns, strict=True)]
     if any((number, type_id) not in types for number, _, type_id, _ in columns):
-        raise NeedsResync("a column had a type meanwhile that cannot be told from the catalog any more")
+        raise NeedsResync("a column had a type meanwhile that the catalog does not show any more")
     same = _unwritten(before, after)
     return replace(
         before,
@@ -305,7 +305,7 @@ def key_of(
         for table, key in zip(tables, keys, strict=True):
             if key is None and not table.has_whole_old:
                 return None
-    raise NeedsResync("its key changed, and cannot be told from the catalog any more")
+    raise NeedsResync("its key changed, and the catalog does not show any more to what")
 
 
 def numbers_of_key(table: TableSpec) -> tuple[int, ...] | None:

@@ -102,7 +102,7 @@ def _refuse_not_shared(trial: _Trial, tried: _Tried, made: Sequence[str]) -> Non
         reason = "a file that one process has made has what another one wrote"
     if reason:
         raise StateError(
-            f"{storage.uri} is not shared as it has to be: {reason}. Name an object store, or a folder of a file "
-            "system on which one process alone makes a file",
+            f"{storage.uri} is not shared as it has to be: {reason}. Name an object store, or a folder on a file "
+            "system that never lets two processes make the same file",
             code="DESTINATION_NOT_SHARED",
         )

@@ -139,9 +139,9 @@ class TableLoads:
         size = sum(file.size for file in result.files)
         if size > LARGE and not result.table.marks_rows:
             self.context.observer.on_warning(
-                f"{table.name} has {size / 1e9:.1f} GB, of which a batch writes the files anew that have changed rows; "
-                "write_mode = merge-on-read marks rows instead, for readers that know Delta's deletion vectors: see "
-                "docs/how-to/large-tables.md"
+                f"{table.name} has {size / 1e9:.1f} GB, and a batch writes each file anew in which a row changes. With "
+                "write_mode = merge-on-read it marks the rows instead, for readers that know Delta's deletion vectors: "
+                "see docs/how-to/large-tables.md"
             )
 
     def _take_failed(self, table: Table, result: NotLoaded) -> None:

@@ -32,7 +32,7 @@ class Guard:
         if masked and not settings.by_table.is_given:
             raise StateError(
                 f"columns of {', '.join(masked)} are masked or left out at {storage.uri}, and no settings by table are "
-                "given now: give --config, so that they are not written in clear",
+                "given now: give --config with the settings as before, so that they stay masked",
                 code="CONFIG_MISSING",
             )
 
@@ -95,7 +95,7 @@ class Guard:
         was = "it had" if before == name else f"it was {before}, or a partition of it, with"
         return (
             f"{was} columns that are masked or left out, and the settings by table do not name {name}: give it an "
-            f"entry there, {name}: {{}} if all of it may be written in clear"
+            f"entry there, {name}: {{}} if nothing of it is to be masked"
         )
 
     def has_other_masks(self, name: TableName) -> bool:

@@ -43,8 +43,8 @@ def _refuse_plain_http(uri: str, options: Mapping[str, str]) -> None:
     allowed = options.get("aws_allow_http", options.get("allow_http", "")).lower()
     if endpoint.startswith("http://") and allowed not in ("true", "1"):
         raise InvalidDestinationError(
-            f"the store of {uri} is at {endpoint}, which sends all in clear: set AWS_ALLOW_HTTP=true, or add "
-            "--storage-option aws_allow_http=true, if that is meant"
+            f"the store of {uri} is at {endpoint}, which is not encrypted: to allow that, set "
+            "AWS_ALLOW_HTTP=true, or add --storage-option aws_allow_http=true"
         )
 
 
