@@ -70,8 +70,8 @@ METRICS = (
         "logicalrep_lag_seconds",
         "gauge",
         "seconds",
-        "The most by which they may be behind: the time since the last commit that they have, or since they last had "
-        "everything, whichever is later; 0 if they lack no WAL, and growing while the server is not heard.",
+        "An upper bound of the delay: 0 if they lack no WAL, else the time since the last commit that they have, or "
+        "since they last had everything, whichever is later. It grows while the server is not heard.",
         _one(lambda figures: figures.lag_seconds),
         given_by=_READERS,
     ),
