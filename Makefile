@@ -19,7 +19,7 @@ VERSIONS ?= 4.0 4.1
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables reference docs diagrams spec-diff build clean
+.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams spec-diff build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -143,6 +143,9 @@ bench-spark: $(BENCH_READY) ## Measure the Spark source: PARTS of open, latency,
 
 bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds to visible, growth, the first minute; PARTS="load tables" for some
 	$(BIN)/python -m bench.tables $(PARTS)
+
+bench-peers: $(BENCH_READY) ## Run the same through Debezium and ours, as docs/comparison.md has it: PARTS="right --write"; see python -m bench.peers --help
+	$(BIN)/python -m bench.peers $(PARTS)
 
 reference: $(READY) ## Write the reference, a static site, to build/reference
 	$(BIN)/python -m codegen reference

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench import parsers
+from bench.contenders import in_python, pypgoutput, structs
 from bench.corpus import messages
 from bench.measure import Contender, Row, consume, rates
-from bench.peers import in_python, pypgoutput, structs
 from logicalrep import Decoder, v1
 
 _UNIT = "messages/s"

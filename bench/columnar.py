@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from bench.contenders import in_python, pypgoutput, structs
 from bench.corpus import messages
 from bench.measure import Contender, Row, consume, rates
-from bench.peers import in_python, pypgoutput, structs
 from logicalrep import TransactionId, v1, v4
 from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.captures.capture import Capture

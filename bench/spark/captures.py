@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from bench.contenders import pypgoutput
 from bench.measure import Contender
-from bench.peers import pypgoutput
 from bench.spark.rows import by_parse, by_pypgoutput, identity
 from bench.spark.session import to_noop, to_parquet
 from logicalrep.captures.capture import Capture

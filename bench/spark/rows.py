@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from bench.peers import pypgoutput
+from bench.contenders import pypgoutput
 from logicalrep import v1
 from logicalrep.spark import feed_schema
 from logicalrep.spark.schemas import arrow_schema

@@ -1,0 +1,137 @@
+"""The consumer of Debezium's events that anybody writes first: it makes rows of them.
+
+It inserts or replaces a row by the event's key, and removes the row of a delete by it. Where an event has no key, it
+adds the row of an insert, and replaces or removes one row that equals the event's `before`. A truncate empties the
+table. Values are decoded by the schema that comes with each event, as the documentation of its types says.
+
+An informed consumer has read the rest of the documentation too: it keeps a value in whose place the placeholder comes,
+takes a row whose key changed from its old key, by the header that the event has, gives rows a column that they lack
+with the default that the event's schema has, and knows the two timestamps that stand for infinities.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+PLACEHOLDER = "__debezium_unavailable_value"
+_OLD_KEY, _NEW_KEY = "__debezium.oldkey", "__debezium.newkey"
+"""The headers of the insert and of the delete that a change of a key becomes."""
+_INFINITIES = {9223372036825200000: "infinity", -9223372036832400000: "-infinity"}
+"""The timestamps that stand for infinities."""
+Row = dict[str, str | None]
+"""The texts of a row's values, as PostgreSQL reads them."""
+
+
+def fold(lines: Iterable[str], *, is_informed: bool) -> dict[str, list[Row]]:
+    """Return the rows of each table in the end.
+
+    Args:
+        lines: the events: a key, a value and headers, all JSON, with tabs between them.
+        is_informed: whether the consumer knows the placeholder, the header and the numbers that stand for something.
+    """
+    tables: dict[str, dict[object, Row]] = {}
+    for number, line in enumerate(lines):
+        key_text, value_text, header_text = line.split("\t")
+        if value_text == "null":
+            continue
+        value = json.loads(value_text)
+        event, fields = value["payload"], {field["field"]: field for field in value["schema"]["fields"]}
+        rows = tables.setdefault(event["source"]["table"], {})
+        if event["op"] == "t":
+            rows.clear()
+            continue
+        before, after = (_row(event[side], fields[side], is_informed) for side in ("before", "after"))
+        key: object = json.dumps(json.loads(key_text)["payload"]) if key_text != "null" else None
+        if key is None:
+            # Without a key a row's place is its own; that of an equal row is found by its old values.
+            key = next((place for place, row in rows.items() if row == before), None) if before else number
+        moved_from = json.loads(header_text).get(_OLD_KEY)
+        old = rows.get(key)
+        if after is None:
+            if not (is_informed and _NEW_KEY in json.loads(header_text)):
+                rows.pop(key, None)
+            continue
+        if is_informed:
+            if moved_from is not None:
+                old = rows.pop(json.dumps(moved_from["payload"]), None)
+            old = old or before or {}
+            after = {name: old.get(name) if text == PLACEHOLDER else text for name, text in after.items()}
+            _add_columns(rows.values(), fields["after"]["fields"])
+        rows[key] = after
+    return {name: list(rows.values()) for name, rows in tables.items()}
+
+
+def _add_columns(rows: Iterable[Row], fields: list[dict[str, Any]]) -> None:
+    """Give rows the columns that they lack, with the default that the schema of an event has for them."""
+    for row in rows:
+        for field in fields:
+            if field["field"] not in row:
+                row[field["field"]] = _text(field.get("default"), field, True)
+
+
+def _row(values: dict[str, Any] | None, schema: dict[str, Any], is_informed: bool) -> Row | None:
+    if values is None:
+        return None
+    return {field["field"]: _text(values[field["field"]], field, is_informed) for field in schema["fields"]}
+
+
+def _text(value: Any, schema: dict[str, Any], is_informed: bool) -> str | None:
+    """Return a value as PostgreSQL reads it, by its schema; as it stands if that does not fit."""
+    if value is None:
+        return None
+    if is_informed and schema.get("name") == "io.debezium.time.MicroTimestamp" and value in _INFINITIES:
+        return _INFINITIES[value]
+    try:
+        match schema.get("name"):
+            case "io.debezium.time.Date":
+                return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
+            case "io.debezium.time.MicroTime":
+                return _time(value)
+            case "io.debezium.time.MicroTimestamp":
+                return (datetime(1970, 1, 1) + timedelta(microseconds=value)).isoformat()
+            case "io.debezium.time.MicroDuration":
+                return f"{value} microseconds"
+            case "org.apache.kafka.connect.data.Decimal":
+                return str(_decimal(value, int(schema["parameters"]["scale"])))
+            case "io.debezium.data.VariableScaleDecimal":
+                return str(_decimal(value["value"], value["scale"]))
+    except OverflowError:
+        return str(value)
+    match schema["type"]:
+        case "bytes":
+            return "\\x" + base64.b64decode(value).hex()
+        case "array":
+            return array_text([_text(each, schema["items"], is_informed) for each in value])
+        case "boolean":
+            return str(value).lower()
+    return str(value)
+
+
+def _time(microseconds: int) -> str:
+    seconds, fraction = divmod(microseconds, 1_000_000)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
+
+
+def _decimal(value: str, scale: int) -> Decimal:
+    unscaled = int.from_bytes(base64.b64decode(value), "big", signed=True)
+    # Arithmetic would round to 28 digits.
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+
+
+def array_text(texts: Iterable[str | None]) -> str:
+    """Return an array of values' texts as PostgreSQL reads it.
+
+    Example:
+        >>> array_text(["1", None, "a b"])
+        '{"1",NULL,"a b"}'
+    """
+    quoted = ("NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
+    return "{" + ",".join(quoted) + "}"
+
+
+__all__ = ["PLACEHOLDER", "Row", "array_text", "fold"]
