@@ -1,13 +1,19 @@
-"""The tutorial's commands do what it shows, one after the other."""
+"""The commands of the tutorial and of the README do what they show, one after the other."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
-from tests.documents import examples
+import pytest
+
+from logicalrep.cli.main import main
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from tests.documents import example, examples
 from tests.postgres.servers import Database
 
 _PAGE = "docs/tutorial.md"
@@ -40,3 +46,32 @@ def test_the_tutorial(db18: Database, tmp_path: Path) -> None:
     run("bash", "-c", dropping)
     assert not (tmp_path / "lake/public").exists()
     assert db18.value("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()") == 0
+
+
+def test_the_first_tables_of_the_readme(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # The tasks run in this process in place of others.
+    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
+    db18.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "INSERT INTO orders VALUES (1, 'a book')")
+    of_page = "postgresql://replicator@db/shop"
+    install, *commands = example("README.md", "logicalrep replicate").splitlines()
+    assert install.startswith("pip install ")
+    for command in commands:
+        assert of_page in command
+        name, *arguments = shlex.split(command, comments=True)
+        assert name == "logicalrep"
+        arguments = [db18.dsn if argument == of_page else argument for argument in arguments]
+        assert main([*arguments, *["--once"][: arguments[0] == "replicate"]]) == 0, capsys.readouterr().err
+    (reading,) = examples("README.md", "python")
+    capsys.readouterr()
+    exec(reading, {})
+    assert "│ 1   ┆ a book │" in capsys.readouterr().out
+    db18.execute("INSERT INTO orders VALUES (2, 'a pen')")
+    (replicating,) = examples("docs/how-to/replicate.md", "python")
+    assert of_page in replicating
+    exec(replicating.replace(of_page, db18.dsn), {})
+    capsys.readouterr()
+    exec(reading, {})
+    assert "│ 2   ┆ a pen  │" in capsys.readouterr().out

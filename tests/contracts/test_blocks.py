@@ -1,0 +1,109 @@
+"""Each block of code in a document runs in a test, or is told here not to run, with the reason."""
+
+from __future__ import annotations
+
+import re
+
+from tests.documents import ROOT
+from website.pages import PAGES
+
+_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+_RUN = {
+    "README.md": {"": "tests/pipeline/test_tutorial.py"},
+    "docs/how-to/another-protocol.md": {"": "tests/codegen/test_another_protocol.py"},
+    "docs/how-to/arrow.md": {
+        "import duckdb": "tests/postgres/test_readme.py",
+        "import polars": "tests/arrow/test_documents.py",
+    },
+    "docs/how-to/changing-the-protocol.md": {"": "tests/codegen/test_changing_the_protocol.py"},
+    "docs/how-to/dba.md": {"```sql": "tests/pipeline/test_dba_page.py"},
+    "docs/how-to/history.md": {"```python": "tests/pipeline/test_documents.py"},
+    "docs/how-to/library.md": {
+        "Capture.open(": "tests/protocol/test_documents.py",
+        "in changes:": "tests/postgres/test_readme.py",
+        "import duckdb": "tests/postgres/test_readme.py",
+        "logicalrep decode FILE": "tests/protocol/test_documents.py",
+        "psql -XAtq": "tests/postgres/test_readme.py",
+        "$ logicalrep inspect": "tests/protocol/test_documents.py",
+    },
+    "docs/how-to/operations.md": {"```sh": "tests/pipeline/operate/test_operations_page.py"},
+    "docs/how-to/reading.md": {"```python": "tests/pipeline/test_documents.py"},
+    "docs/how-to/replicate.md": {"```python": "tests/pipeline/test_tutorial.py"},
+    "docs/how-to/server-changes.md": {"```sh": "tests/pipeline/operate/test_operations_page.py"},
+    "docs/how-to/slots.md": {"```sh": "tests/pipeline/operate/test_operations_page.py"},
+    "docs/how-to/spark-copies.md": {"```python": "tests/spark/test_documents.py"},
+    "docs/how-to/spark-monitoring.md": {"start_http_server": "tests/spark/monitoring/test_monitoring.py"},
+    "docs/how-to/spark.md": {"```python": "tests/spark/test_documents.py"},
+    "docs/how-to/structs.md": {"```python": "tests/protocol/test_documents.py"},
+    "docs/how-to/table-settings.md": {"```yaml": "tests/pipeline/test_documents.py"},
+    "docs/reference/pgwire.md": {"```python": "tests/protocol/test_pgwire_conversations.py"},
+    "docs/reference/types.md": {"```python": "tests/values/test_values_docs.py"},
+    "docs/tutorial.md": {
+        "```sh": "tests/pipeline/test_tutorial.py",
+        "```python": "tests/pipeline/test_tutorial.py",
+        "```text": "tests/pipeline/test_tutorial.py",
+    },
+}
+"""The tests that run a page's blocks: by their beginning, or by a text that they have."""
+
+_NOT_RUN = {
+    "CONTRIBUTING.md": {"make setup": "these are the commands that run the tests"},
+    "docs/explanation/architecture.md": {"```mermaid": "a diagram: tests/website holds its picture against it"},
+    "docs/explanation/lifecycle.md": {"```mermaid": "a diagram, which is written from the phases"},
+    "docs/how-to/installation.md": {"error: deltalake is": "an error of an installation that lacks a package"},
+    "docs/how-to/monitoring.md": {
+        "--call-on-stop": "it sends a mail, or calls an address of somebody's",
+        "INFO logicalrep.batch": "a line of a log, whose form tests/observe holds",
+    },
+    "docs/how-to/replicate.md": {
+        'pip install ".[replicate]"': "it installs, and follows a server until it is ended",
+        "$ logicalrep check": "an output that only a server with these faults gives",
+        "logicalrep status --dsn …": "an overview; the commands run as docs/how-to/operations.md has them",
+    },
+    "docs/how-to/rights.md": {"CREATE ROLE replicator": "the role would be one for all databases of the tests' server"},
+    "docs/how-to/spark-monitoring.md": {
+        'listen="127.0.0.1:9400"': "its port may be another's; tests/spark/monitoring reads the option with a free one",
+        "batch slot=spark": "a line of a log, whose form tests/spark/monitoring holds",
+    },
+    "docs/how-to/spark.md": {"Traceback": "an error of a server without a setting"},
+    "docs/how-to/verify.md": {"$ logicalrep verify": "an output; tests/pipeline/verify holds its form"},
+    "docs/reference/formats.md": {"pip install": "it installs, and follows a server until it is ended"},
+    "docs/reference/vectors.md": {"```json": "objects of the files of vectors, which tests/codegen holds"},
+    "docs/tutorial.md": {"pip install": "it installs what the tests have"},
+    "examples/README.md": {"pip install": "it installs what the tests have"},
+    "codegen/README.md": {"wire field-condition": "an output for a change of the spec; tests/codegen holds its form"},
+    "native/README.md": {"pip install": "it installs what the tests have"},
+    "spec/README.md": {
+        "types.yaml  ": "a list of files",
+        "```yaml": "a piece of a file of spec/, which is read whole",
+    },
+}
+"""The blocks that do not run, found in the same way, with the reason."""
+
+
+def _matches(block: str, text: str) -> bool:
+    return block.startswith(text) if text.startswith("```") or not text else text in block
+
+
+def test_each_block_runs_or_is_told_not_to() -> None:
+    unknown = []
+    used = set()
+    for page in PAGES:
+        told = _RUN.get(page.source, {}) | _NOT_RUN.get(page.source, {})
+        for block in _BLOCK.findall((ROOT / page.source).read_text("utf-8")):
+            # A text says more than a beginning that many blocks share.
+            found = [text for text in told if _matches(block, text) and not text.startswith("```") and text]
+            found = found or [text for text in told if _matches(block, text)]
+            used |= {(page.source, text) for text in found}
+            if len(found) != 1:
+                unknown.append(f"{page.source}: {block.splitlines()[1]}: {found}")
+    assert unknown == [], "run them in a test, by tests/documents.py, or tell here why not"
+    assert used == {(source, text) for told in (_RUN, _NOT_RUN) for source in told for text in told[source]}
+
+
+def test_the_tests_that_are_named_have_the_pages() -> None:
+    for source, tests in _RUN.items():
+        name = source.removeprefix("docs/how-to/").removesuffix(".md")
+        for test in set(tests.values()):
+            assert name in (ROOT / test).read_text("utf-8"), f"{test} does not read {source}"
