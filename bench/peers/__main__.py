@@ -36,7 +36,8 @@ def _right(setting: Setting, engines: Sequence[str], with_debezium: bool) -> str
 
 def _cost(setting: Setting, engines: Sequence[str], with_debezium: bool) -> str:
     rows = [each.cells() for each in cost.measure(setting, engines, with_debezium=with_debezium)]
-    return f"{setting.scale:,} orders.\n\n{table(cost.HEAD, rows)}"
+    small = "; with so few, the start of a tool weighs most" if setting.scale < _MANY else ""
+    return f"{setting.scale:,} orders{small}.\n\n{table(cost.HEAD, rows)}"
 
 
 def _visible(setting: Setting, engines: Sequence[str], with_debezium: bool) -> str:
@@ -50,6 +51,8 @@ def _setup(setting: Setting, engines: Sequence[str], with_debezium: bool) -> str
     return f"\n\n{setup_text(setting.server)}"
 
 
+_MANY = 1_000_000
+"""The orders from which on a start hardly counts."""
 _PARTS: dict[str, Callable[[Any, Sequence[str], bool], str]] = {
     "right": _right,
     "cost": _cost,

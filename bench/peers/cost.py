@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench.peers import debezium
@@ -33,6 +34,7 @@ _STREAMS = {
     "arrow": ("`logicalrep.stream().batches()`", "Arrow, counted", "each.num_rows for each in stream.batches()"),
 }
 _LONGEST_WAIT = 120.0
+_PAUSE = 0.02
 
 
 @dataclass(frozen=True)
@@ -124,13 +126,23 @@ def _run(setting: Setting, command: list[str], said: str) -> Ran:
         process = subprocess.Popen(
             command, stdout=output if said else subprocess.DEVNULL, stderr=output, env=os.environ | libraries
         )
-        # It is one process that may be over before anybody has looked at it.
+        peak = 0
+        while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            peak = max(peak, _most_memory(process.pid))
+            time.sleep(_PAUSE)
+        # It is one process, and may be over before Usage would have looked at it.
         _, code, used = os.wait4(process.pid, 0)
     process.returncode = code
     if code or (said and out.read_text().strip() != said):
         raise RuntimeError(out.read_text())
     seconds = time.monotonic() - began
-    return Ran(seconds, Used(used.ru_utime + used.ru_stime, 0, {"in all": used.ru_maxrss >> 10}), said)
+    return Ran(seconds, Used(used.ru_utime + used.ru_stime, 0, {"in all": peak}), said)
+
+
+def _most_memory(pid: int) -> int:
+    """Return the most MiB that a process has had in memory; 0 if it has just ended."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 __all__ = ["HEAD", "Cost", "measure"]
