@@ -81,7 +81,7 @@ def test_what_differs_is_told(db18: Database) -> None:
 
 
 def _event(op: str, key: int | None, before: Any, after: Any, headers: dict[str, Any] | None = None) -> str:
-    row = [{"field": "id", "type": "int32"}, {"field": "v", "type": "string"}]
+    row: list[dict[str, Any]] = [{"field": "id", "type": "int32"}, {"field": "v", "type": "string"}]
     row += [{"field": "c", "type": "int32", "default": 7}] if after and "c" in after else []
     fields = [{"field": side, "fields": row} for side in ("before", "after")]
     payload = {"op": op, "before": before, "after": after, "source": {"table": "t"}}
