@@ -19,7 +19,7 @@ VERSIONS ?= 4.0 4.1
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams spec-diff build clean
+.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -155,6 +155,9 @@ docs: $(SPARK_READY) ## Write the site to build/site, and check its links
 
 diagrams: $(SPARK_READY) ## Draw the pictures of the pages' diagrams anew; it needs npm and Chromium
 	$(BIN)/python -m website.diagrams
+
+recording: $(SPARK_READY) ## Record the first minute in a terminal anew, as docs/first-minute.svg
+	$(BIN)/python -m website.recording
 
 spec-diff: $(READY) ## Show what changed in spec/ since BASE
 	$(BIN)/python -m codegen diff $(BASE)

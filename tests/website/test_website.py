@@ -12,6 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 import pytest
 
@@ -23,6 +24,7 @@ from website.building import build
 from website.diagrams import FOLDER, mark
 from website.pages import diagrams
 from website.python_api import MODULES, python_api
+from website.recording import COMMANDS, PICTURE
 
 
 class _Addresses(HTMLParser):
@@ -145,3 +147,15 @@ def test_the_search_finds_a_page(site: Path, browser: Any) -> None:
         eventually(lambda: browser.execute_script(found) != [])
         assert any("/reference/errors.html" in link for link in browser.execute_script(found))
         server.shutdown()
+
+
+def test_the_recording_is_of_the_commands_and_fetches_nothing() -> None:
+    text = PICTURE.read_text("utf-8")
+    assert len(text) < 20_000
+    for word in ("<script", "href", "url(", "@import", "@font-face", "http://", "https://"):
+        assert word not in text.replace("http://www.w3.org/2000/svg", ""), word
+    lines = [element for element in ElementTree.fromstring(text) if element.tag.endswith("text")]
+    shown = "".join(line.text or "" for line in lines if line.get("class") == "command")
+    assert shown == "".join(f"$ {command}" for command in COMMANDS)
+    assert COMMANDS[0].replace("--quiet ", "") in (ROOT / "README.md").read_text("utf-8")
+    assert "Ben      ┆ 9.99" in text
