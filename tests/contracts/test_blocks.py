@@ -56,6 +56,9 @@ _NOT_RUN = {
         "--call-on-stop": "it sends a mail, or calls an address of somebody's",
         "INFO logicalrep.batch": "a line of a log, whose form tests/observe holds",
     },
+    "docs/how-to/object-stores.md": {
+        "--to s3://lake/shop": "a store of somebody's; tests/pipeline/storage has its own"
+    },
     "docs/how-to/replicate.md": {
         'pip install ".[replicate]"': "it installs, and follows a server until it is ended",
         "$ logicalrep check": "an output that only a server with these faults gives",
