@@ -59,7 +59,6 @@ SECTIONS: dict[str, list[str]] = {
         "glossary.md",
     ],
     "Explanation": [
-        "explanation/architecture.md",
         "explanation/guarantees.md",
         "explanation/loads.md",
         "explanation/schema-changes.md",
@@ -69,6 +68,7 @@ SECTIONS: dict[str, list[str]] = {
         "explanation/spark-modes.md",
         "explanation/performance.md",
         "explanation/performance-of-codecs.md",
+        "explanation/architecture.md",
         "modules.md",
         "decisions/index.md",
     ],
