@@ -29,7 +29,15 @@ def test_the_page_is_the_table() -> None:
 def test_each_option_is_an_argument_of_python_and_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = inspect.signature(logicalrep.replicate).parameters
     assert list(arguments)[:2] == ["dsn", "to"]
-    assert arguments.keys() - OPTIONS.keys() == {"dsn", "to", "storage_options", "observer", "stop"}
+    assert arguments.keys() - OPTIONS.keys() == {
+        "dsn",
+        "to",
+        "storage_options",
+        "catalog",
+        "catalog_options",
+        "observer",
+        "stop",
+    }
     assert {each.kind for each in list(arguments.values())[2:]} == {inspect.Parameter.KEYWORD_ONLY}
     with pytest.raises(SystemExit):
         main(["replicate", "--help"])
@@ -37,7 +45,7 @@ def test_each_option_is_an_argument_of_python_and_of_the_command_line(capsys: py
     # The page has every option of the command.
     assert {*re.findall(r"--[a-z-]+", shown)} - {"--help"} <= {*re.findall(r"--[a-z-]+", page())}
     documentation = inspect.getdoc(logicalrep.replicate) or ""
-    for name in arguments.keys() - {"dsn", "to", "storage_options", "observer", "stop"}:
+    for name in arguments.keys() - {"dsn", "to", "storage_options", "catalog_options", "observer", "stop"}:
         assert f"  {flag_of(name)} " in shown, name
         assert f"\n    {name}: " in documentation, name
     assert "\nRaises:\n" in documentation

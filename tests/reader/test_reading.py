@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 import logicalrep
 from logicalrep.options.kinds import OptionError
-from logicalrep.pipeline.formats.iceberg import iceberg_table, metadata
+from logicalrep.pipeline.formats.iceberg import metadata
+from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.state.past_states import keep_past, read_state
@@ -163,8 +164,8 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
 @pytest.fixture(params=["delta", "iceberg"])
 def old_versions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FormatName:
     """Return a format, whose log or metadata of old versions goes soon."""
-    monkeypatch.setattr(iceberg_table, "KEPT_VERSIONS", 1)
-    monkeypatch.setattr(iceberg_table, "SAVE_EVERY", 2)
+    monkeypatch.setattr(metadata_versions, "KEPT_VERSIONS", 1)
+    monkeypatch.setattr(metadata_versions, "SAVE_EVERY", 2)
     monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 4)
     found: FormatName = request.param
     return found

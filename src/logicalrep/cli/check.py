@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 
 from logicalrep.cli.replicate import add_options, options_of
-from logicalrep.cli.server_options import Commands, add_destination_command, hide_secrets, server_and_storage
+from logicalrep.cli.server_options import (
+    Commands,
+    add_destination_command,
+    catalog_of,
+    hide_secrets,
+    server_and_storage,
+)
 from logicalrep.cli.terminal import say
 
 _EXIT_CODES = """exit codes:
@@ -40,7 +46,9 @@ def _check(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.settings import ReplicateSettings
     from logicalrep.pipeline.setup import query_unmet
 
+    catalog, catalog_options = catalog_of(options)
     wanted = {"storage_options": storage.storage_options, **arguments}
+    wanted |= {"catalog": catalog, "catalog_options": catalog_options}
     unmet = query_unmet(ReplicateSettings(connection, storage.uri, **wanted))
     if not options.print_sql:
         for finding in unmet.findings:

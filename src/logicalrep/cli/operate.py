@@ -7,7 +7,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from logicalrep.cli.server_options import ArgumentsError, Commands, add_destination_command, server_and_storage
+from logicalrep.cli.server_options import (
+    ArgumentsError,
+    Commands,
+    add_destination_command,
+    catalog_of,
+    catalog_settings_of,
+    server_and_storage,
+)
 from logicalrep.cli.terminal import say
 from logicalrep_runtime.visible import visible_json
 
@@ -145,6 +152,7 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _resync(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
+    catalog, catalog_options = catalog_of(options)
     from logicalrep.observe.terminal import show_progress
     from logicalrep.pipeline.config.config import Config
     from logicalrep.pipeline.operate.resync import query_known_tables, read_known_settings, resync
@@ -168,6 +176,8 @@ def _resync(options: argparse.Namespace) -> int:
         connection,
         storage.uri,
         storage_options=storage.storage_options,
+        catalog=catalog,
+        catalog_options=catalog_options,
         once=True,
         tables=map(str, query_known_tables(connection, storage)),
         config=Config.of(stored.tables),
@@ -205,6 +215,7 @@ def _skip(options: argparse.Namespace) -> int:
 
 def _drop(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
+    catalog = catalog_settings_of(options)
     from logicalrep.pipeline.operate.dropping import drop
 
     if options.delete_tables and not options.yes:
@@ -212,6 +223,6 @@ def _drop(options: argparse.Namespace) -> int:
             raise ArgumentsError("--delete-tables asks before it deletes: add --yes where nobody can answer")
         if input(f"Delete the tables at {options.to}? [y/N] ").strip().lower() not in ("y", "yes"):
             return 1
-    for sentence in drop(connection, storage, deletes_tables=options.delete_tables):
+    for sentence in drop(connection, storage, deletes_tables=options.delete_tables, catalog=catalog):
         say(sentence)
     return 0

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from logicalrep.cli.server_options import (
     Commands,
     add_destination_command,
+    catalog_of,
     hide_secrets,
     server_and_storage,
 )
@@ -76,7 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def options_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the given options as arguments of `replicate`. Raises OptionError for an invalid value."""
     arguments = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
-    ReplicateOptions("", options.to, **arguments)
+    ReplicateOptions("", options.to, catalog=catalog_of(options)[0], **arguments)
     return arguments
 
 
@@ -97,6 +98,7 @@ def _replicate(options: argparse.Namespace) -> int:
     if not (options.quiet or options.verbose or options.log):
         say(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} logicalrep {version('logicalrep')} starts", sys.stderr)
     connection, storage = server_and_storage(options)
+    catalog, catalog_options = catalog_of(options)
     # Loaded late: the other commands need none of it.
     from logicalrep.observe.terminal import show_progress
     from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError
@@ -112,6 +114,8 @@ def _replicate(options: argparse.Namespace) -> int:
                 connection,
                 storage.uri,
                 storage_options=storage.storage_options,
+                catalog=catalog,
+                catalog_options=catalog_options,
                 observer=observer,
                 stop=stop,
                 **arguments,

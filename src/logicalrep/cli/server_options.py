@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +16,7 @@ from logicalrep.cli.terminal import say
 from logicalrep_runtime.errors import LogicalRepError
 
 if TYPE_CHECKING:
+    from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
     from logicalrep.pipeline.storage.storage import Storage
     from logicalrep.postgres.connection import ConnectionSettings
 
@@ -23,13 +24,20 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The commands of a parser, to which each module adds its own."""
 
 _DSN, _STORAGE = "LOGICALREP_DSN", "LOGICALREP_STORAGE_OPTIONS"
+_CATALOG, _CATALOG_OPTIONS = "LOGICALREP_CATALOG", "LOGICALREP_CATALOG_OPTIONS"
 """The environment variables in which secrets go on once they have been taken off the command line."""
 
 _PASSWORD = re.compile(r"password|://[^/@]*:", re.IGNORECASE)
+_PASSWORD_OF_CATALOG = re.compile(r"password|://[^/@]*:[^/@]*@", re.IGNORECASE)
 _READABLE = (
     "warning: the password in --dsn was on the command line for a moment, where every user of the machine can read it, "
     "and a shell keeps it: put it into PGPASSWORD, ~/.pgpass or the file of --dsn-file"
 )
+_READABLE_OF_CATALOG = (
+    "warning: the password in --catalog was on the command line for a moment, where every user of the machine can read "
+    "it, and a shell keeps it: put it into ~/.pgpass, or set LOGICALREP_CATALOG in place of --catalog"
+)
+_HIDDEN = ("--dsn", "--storage-option", "--catalog", "--catalog-option")
 
 
 class ArgumentsError(LogicalRepError, ValueError):
@@ -40,7 +48,7 @@ class ArgumentsError(LogicalRepError, ValueError):
 
 def add_server(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name a server."""
-    parser.set_defaults(storage_option=[])
+    parser.set_defaults(storage_option=[], catalog=None, catalog_option=[])
     server = parser.add_mutually_exclusive_group()
     server.add_argument(
         "--dsn",
@@ -87,6 +95,19 @@ def add_destination_command(
         default=[],
         help="an option of the object store, which adds to its usual environment variables; may be repeated",
     )
+    parser.add_argument(
+        "--catalog",
+        metavar="URI",
+        help="the catalog that Iceberg tables are in: sqlite:///FILE, postgresql://…, https://… or glue://REGION",
+    )
+    parser.add_argument(
+        "--catalog-option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of pyiceberg for the catalog, which adds to its file and environment variables; may be "
+        "repeated",
+    )
     return parser
 
 
@@ -114,6 +135,18 @@ def server_and_storage(options: argparse.Namespace) -> tuple[ConnectionSettings,
     return connection, Storage(options.to, _storage_options_of(options))
 
 
+def catalog_of(options: argparse.Namespace) -> tuple[str | None, Mapping[str, str]]:
+    """Return the catalog of the arguments, and its options; None without one."""
+    return options.catalog or os.environ.get(_CATALOG), _catalog_options_of(options)
+
+
+def catalog_settings_of(options: argparse.Namespace) -> CatalogSettings | None:
+    """Return the catalog of the arguments; None without one. Raises OptionError if it is none."""
+    from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+
+    return CatalogSettings.of(*catalog_of(options))
+
+
 def not_negative(text: str) -> float:
     """Return the number of an argument that is 0 or more. Raises ValueError for any other."""
     number = float(text)
@@ -138,12 +171,20 @@ def _dsn_of(options: argparse.Namespace) -> str:
 
 
 def _storage_options_of(options: argparse.Namespace) -> Mapping[str, str]:
-    """Return the object store's options. Raises ArgumentsError for one without a value."""
-    found: dict[str, str] = json.loads(os.environ.get(_STORAGE, "{}"))
-    for text in options.storage_option:
+    return _pairs("--storage-option", options.storage_option, _STORAGE)
+
+
+def _catalog_options_of(options: argparse.Namespace) -> Mapping[str, str]:
+    return _pairs("--catalog-option", options.catalog_option, _CATALOG_OPTIONS)
+
+
+def _pairs(flag: str, texts: Iterable[str], variable: str) -> Mapping[str, str]:
+    """Return the values of an argument that is repeated, by their names. Raises ArgumentsError for one without any."""
+    found: dict[str, str] = json.loads(os.environ.get(variable, "{}"))
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ArgumentsError(f"--storage-option {name}: write NAME=VALUE")
+            raise ArgumentsError(f"{flag} {name}: write NAME=VALUE")
         found[name] = value
     return found
 
@@ -154,23 +195,28 @@ def hide_secrets(options: argparse.Namespace) -> None:
     They go on in the environment, which only this user can read. Nothing happens if there are none. Call it first.
     """
     has_password = options.dsn is not None and _PASSWORD.search(options.dsn) is not None
+    has_catalog = options.catalog is not None and _PASSWORD_OF_CATALOG.search(options.catalog) is not None
     dsn = _dsn_of(options)
-    storage = _storage_options_of(options)
-    if not options.storage_option and not has_password:
+    storage, (catalog, catalog_options) = _storage_options_of(options), catalog_of(options)
+    if not (options.storage_option or options.catalog_option or has_password or has_catalog):
         return
     arguments, is_value = [], False
     for argument in sys.argv[1:]:
-        if not is_value and not argument.startswith(("--dsn=", "--storage-option=")):
-            is_value = argument in ("--dsn", "--storage-option")
+        if not is_value and not argument.startswith(tuple(f"{flag}=" for flag in _HIDDEN)):
+            is_value = argument in _HIDDEN
             if not is_value:
                 arguments.append(argument)
         else:
             is_value = False
-    environment = os.environ | {_DSN: dsn, _STORAGE: json.dumps(storage)}
+    environment = os.environ | {_DSN: dsn, _STORAGE: json.dumps(storage), _CATALOG_OPTIONS: json.dumps(catalog_options)}
+    if catalog is not None:
+        environment[_CATALOG] = catalog
     if options.dsn_file is not None:
         del environment[_DSN]
     if has_password:
         print(_READABLE, file=sys.stderr)
+    if has_catalog:
+        print(_READABLE_OF_CATALOG, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, "-m", "logicalrep.cli.main", *arguments], environment)

@@ -8,7 +8,13 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import Commands, add_destination_command, not_negative, server_and_storage
+from logicalrep.cli.server_options import (
+    Commands,
+    add_destination_command,
+    catalog_settings_of,
+    not_negative,
+    server_and_storage,
+)
 from logicalrep.cli.terminal import TerminalStyle, say
 from logicalrep_runtime.visible import visible, visible_json
 
@@ -62,6 +68,7 @@ def _verify(options: argparse.Namespace) -> int:
         settings,
         storage,
         tables,
+        catalog=catalog_settings_of(options),
         patience=options.patience,
         with_values=options.verbose,
         warn=lambda text: say(f"warning: {text}", sys.stderr),

@@ -3,6 +3,25 @@
 from __future__ import annotations
 
 OF_REPLICATING: dict[str, tuple[str, str]] = {
+    "CATALOG_INVALID": (
+        "A catalog of Iceberg tables cannot be used at all: it does not let us in, or a library for it is missing.",
+        "The line quotes the reason. Correct `--catalog`, `--catalog-option` and the credentials, or install the "
+        "extra that it names.",
+    ),
+    "CATALOG_NAME": (
+        "Two tables would have one name in the catalog, as it has small letters, digits and `_` alone; or a name is "
+        "too long for it.",
+        "Rename a table, leave one out with `--exclude-tables`, or replicate it to another destination with another "
+        "catalog, or another `--catalog-option name=NAME`.",
+    ),
+    "CATALOG_NOT_REACHED": (
+        "A catalog of Iceberg tables does not answer, or did not take a commit; it is waited for.",
+        "The line quotes the reason. Nothing is lost, and nothing is committed twice.",
+    ),
+    "CATALOG_READ": (
+        "The tables of a destination are in a catalog, which `logicalrep.read` and `logicalrep.at` do not ask.",
+        "Read them by the catalog, as in the page of formats.",
+    ),
     "COLUMN_PROTECTED": (
         "A column to be masked or left out is not there, is another one than before, or belongs to the key.",
         "Name in the settings by table what is to be masked now, restart, and run `logicalrep resync` for the table.",

@@ -125,8 +125,8 @@ class ReplicateOptions:
     )
     format: Literal["delta", "iceberg"] = option(
         kinds.choice("delta", "iceberg"),
-        "The format of all tables of the destination: Delta, or Iceberg, format version 2, in its folder without a "
-        "catalog, which needs the extra `iceberg`. A destination has one format.",
+        "The format of all tables of the destination: Delta, or Iceberg, format version 2, in its folder, or "
+        "in a catalog too, which needs the extra `iceberg`. A destination has one format.",
     )
     origin: Literal["any", "none"] = option(
         kinds.choice("any", "none"),
@@ -143,6 +143,22 @@ class ReplicateOptions:
         repr=False,
         metadata={
             "doc": "Options of the object store, such as `aws_region`; its usual environment variables apply too."
+        },
+    )
+    catalog: str | None = field(
+        default=None,
+        repr=False,
+        metadata={
+            "doc": "The catalog that Iceberg tables are in: `sqlite:///FILE`, `postgresql://…`, `https://…` of a REST "
+            "catalog, or `glue://REGION`. Their files are at the destination all the same."
+        },
+    )
+    catalog_options: Mapping[str, str] | None = field(
+        default=None,
+        repr=False,
+        metadata={
+            "doc": "Options of pyiceberg for the catalog, such as `warehouse`, and `name`, the name of an SQL catalog, "
+            "which is `default`; pyiceberg's own file and environment variables apply too."
         },
     )
     load_sessions: int = option(
@@ -199,6 +215,10 @@ class ReplicateOptions:
         is_store = not is_folder(self.to)
         if self.shared_folder and is_store:
             raise OptionError("option 'shared_folder' is for a folder, and the destination is an object store")
+        if self.catalog is not None and self.format != "iceberg":
+            raise OptionError("option 'catalog' is for Iceberg tables: add --format iceberg")
+        if self.catalog_options and self.catalog is None:
+            raise OptionError("option 'catalog_options' is for a catalog, and 'catalog' names none")
         if both := sorted({*self.tables} & {*self.exclude_tables}):
             raise OptionError(f"options 'tables' and 'exclude_tables' both name {', '.join(both)}: leave it out of one")
 
@@ -236,6 +256,10 @@ file with it; in Python the first argument. |
 | `--to DESTINATION` | | The destination: a folder, or an object store's URI; in Python the second argument. |
 | `--storage-option NAME=VALUE` | the store's environment | An option of the object store; may be repeated. In Python \
 a mapping, `storage_options`. |
+| `--catalog URI` | | The catalog that Iceberg tables are in: `sqlite:///FILE`, `postgresql://HOST/DATABASE`, \
+`https://…` of a REST catalog, or `glue://REGION`; see [formats.md](formats.md#catalogs). |
+| `--catalog-option NAME=VALUE` | pyiceberg's file and environment | An option of pyiceberg for the catalog; may be \
+repeated. In Python a mapping, `catalog_options`. |
 | `--password-command COMMAND` | | A command of the shell that prints the password, run at each connect, also on \
 Spark's executors, for passwords that expire. In Python `ConnectionSettings(dsn).with_password_command(COMMAND)` as \
 the first argument. |

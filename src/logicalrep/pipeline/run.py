@@ -164,6 +164,7 @@ def follow(
 ) -> None:
     """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
     guard = Guard(storage, settings)
+    tables_of_format = table_format(storage, settings.format, settings.table_catalog)
     waiting = Waiting(settings.patience, stop=stop, say=observer.on_waiting)
     with ExitStack() as stack:
         observer.on_step("checking the server, the role and the destination")
@@ -199,7 +200,7 @@ def follow(
         context = RunContext(
             settings=settings,
             storage=storage,
-            tables=table_format(storage, identity.table_format),
+            tables=tables_of_format,
             identity=identity,
             observer=observer,
             engine=TimedEngine(engine, observed.engine_time),

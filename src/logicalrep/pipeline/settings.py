@@ -8,6 +8,7 @@ from typing import Any
 
 from logicalrep.pipeline.config.config import Config
 from logicalrep.pipeline.config.reading import read_config
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.options import OPTIONS, ReplicateOptions
 from logicalrep.pipeline.spec.table_settings import TableSettings
@@ -41,6 +42,8 @@ class ReplicateSettings(ReplicateOptions):
     """The server; a `repr` leaves its password out."""
     table_settings: TableSettings = field(init=False)
     """The settings of tables that have none of their own."""
+    table_catalog: CatalogSettings | None = field(init=False)
+    """The catalog that the tables are in; None without one."""
     by_table: Config = field(init=False)
     """The settings of tables that have some of their own."""
     mask_key: MaskKey | None = field(init=False)
@@ -54,7 +57,14 @@ class ReplicateSettings(ReplicateOptions):
         if not isinstance(by_table, Config):
             by_table = read_config(by_table, shared)
         mask_key = MaskKey.wanted(entry.settings for entry in by_table.entries.values())
-        made = {"connection": connection, "table_settings": shared, "by_table": by_table, "mask_key": mask_key}
+        catalog = CatalogSettings.of(self.catalog, self.catalog_options)
+        made = {
+            "table_catalog": catalog,
+            "connection": connection,
+            "table_settings": shared,
+            "by_table": by_table,
+            "mask_key": mask_key,
+        }
         for name, value in made.items():
             object.__setattr__(self, name, value)
 

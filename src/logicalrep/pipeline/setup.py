@@ -14,12 +14,16 @@ from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, PublicationPlan, query_plan
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
 from logicalrep.pipeline.config.nodes import refuse
+from logicalrep.pipeline.formats.catalog_settings import refuse_same_names
+from logicalrep.pipeline.history.companion import companions_of
 from logicalrep.pipeline.requirements.requirements import Requirements, query_requirements
 from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.names import companion_folder, table_folder
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.waiting import waiter
+from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Finding, Needs
@@ -31,7 +35,7 @@ from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.slots.positions import why_not_within_wal
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.snapshots import run_and_tell_waits
-from logicalrep.transactions.table_names import TableName
+from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.scalars import Lsn
 
 _PATIENCE_FOR_LOCKS = "10s"
@@ -84,6 +88,9 @@ def _prepare_with(
         plan = query_plan(connection, identity.publication, settings)
         query_requirements(connection, plan, needs, is_first=not state.lsn).refuse_unmet()
         refuse(_query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.adding)))
+        _refuse_catalog(
+            connection, settings, state, [each for each in (*plan.tables, *plan.adding) if plan.is_meant(each)]
+        )
         published = ensure_publication(connection, identity.publication, settings)
         for warning in published.warnings:
             observer.on_warning(warning)
@@ -140,6 +147,9 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
             _find_slot(connection, identity, state)
             plan, needs = query_plan(connection, identity.publication, settings), _needs(settings, identity)
             unmet = query_requirements(connection, plan, needs, is_first=not state.lsn)
+            _refuse_catalog(
+                connection, settings, state, [each for each in (*plan.tables, *plan.adding) if plan.is_meant(each)]
+            )
             mistakes = _query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.adding))
             of_settings = (Finding("CONFIG_INVALID", mistake) for mistake in mistakes)
             return replace(unmet, findings=(*unmet.findings, *of_settings))
@@ -239,4 +249,34 @@ def _claim_identity(connection: Connection, settings: ReplicateSettings, storage
         system_identifier=system,
         database=database,
         table_format=settings.format,
+        catalog=None if settings.table_catalog is None else settings.table_catalog.shown,
     )
+
+
+def _refuse_catalog(
+    connection: Connection, settings: ReplicateSettings, state: State, tables: Collection[TableName]
+) -> None:
+    """Refuse a catalog in which two tables would have one name, or that is among the tables itself.
+
+    Raises:
+        CatalogNameError: two tables would have one name.
+        StateError: each commit to the catalog would be replicated, by another commit.
+    """
+    catalog = settings.table_catalog
+    if catalog is None:
+        return
+    before = {name: state.tables[text].folder for text in state.tables for name in table_names(text)}
+    folders: list[str] = []
+    for table in tables:
+        folder = before.get(table) or table_folder(table, [*before.values(), *folders])
+        wanted = companions_of(settings.of(table))
+        folders += [folder, *(companion_folder(folder, companion) for companion in wanted)]
+    refuse_same_names(folders)
+    if catalog.kind == "postgresql" and any(table.name == "iceberg_tables" for table in tables):
+        with ConnectionSettings(catalog.uri).connect() as of_catalog:
+            if query_server_identity(of_catalog) == query_server_identity(connection):
+                raise StateError(
+                    f"the catalog {catalog.shown} is in the database that is replicated, and its tables are among the "
+                    "replicated ones, so that each commit would make another: use another database for it, or leave "
+                    "its tables out with --exclude-tables '*.iceberg_*'"
+                )

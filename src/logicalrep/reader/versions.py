@@ -203,7 +203,14 @@ def _found(name: str, there: list[str], storage: Storage) -> str:
 def _open_tables(destination: str | os.PathLike[str], options: Mapping[str, str] | None) -> TableFormat:
     uri = str(Path(destination)) if isinstance(destination, os.PathLike) else destination
     storage = Storage(uri, dict(options or {}))
-    return table_format(storage, read_identity(storage).table_format)
+    identity = read_identity(storage)
+    if identity.catalog is not None:
+        raise ReadError(
+            f"the tables of {storage.uri} are in the catalog {identity.catalog}: read them by it, as "
+            "pyiceberg.catalog.load_catalog(…).load_table(…) does",
+            code="CATALOG_READ",
+        )
+    return table_format(storage, identity.table_format)
 
 
 def _time(wanted: datetime | str) -> datetime:

@@ -22,7 +22,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats import opening
 from logicalrep.pipeline.formats.delta import delta_log, vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.iceberg import iceberg_table
+from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.formats.stored_table import WriterError
 from logicalrep.pipeline.spec.names import table_folder
 from logicalrep.pipeline.spec.table_settings import FormatName
@@ -161,7 +161,7 @@ def test_late_failing_and_lost_answers_change_nothing(
     monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 1})
     monkeypatch.setattr(delta_log, "CHECKPOINT_EVERY", 5)
     for name in ("SAVE_EVERY", "KEPT_VERSIONS"):
-        monkeypatch.setattr(iceberg_table, name, 2)
+        monkeypatch.setattr(metadata_versions, name, 2)
     where = Storage("s3://lake/shop", store.options)
     log = new_stored(where, ("id",), mode=mode, table_format=table_format)
     history = History(("id",), random.Random(seed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.storage.storage import Storage
@@ -24,14 +25,19 @@ def refuse_missing_format(name: FormatName) -> None:
         )
 
 
-def table_format(storage: Storage, name: FormatName = "delta") -> TableFormat:
-    """Return the tables of a destination in a format. Raises FormatError if its library is not installed."""
+def table_format(storage: Storage, name: FormatName = "delta", catalog: CatalogSettings | None = None) -> TableFormat:
+    """Return the tables of a destination in a format, and in a catalog if there is one.
+
+    Raises:
+        FormatError: the format's library is not installed.
+        StorageError: the catalog does not answer, or does not let us in.
+    """
     # Each format has a large library, of which a run needs one.
     if name == "iceberg":
         refuse_missing_format(name)
         from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 
-        return IcebergTables(storage)
+        return IcebergTables.in_folders(storage) if catalog is None else IcebergTables.in_catalog(storage, catalog)
     from logicalrep.pipeline.formats.delta.delta_log import DeltaTables
 
     return DeltaTables(storage)

@@ -185,5 +185,14 @@ class TableFormat(Protocol):
             before: the table that is in the folder; None if there is none.
         """
 
+    def is_own(self, folder: str) -> bool:
+        """Return whether there is a table of this package in a folder; raises what `open` does."""
+        return self.open(folder) is not None
+
+    def remove(self, folder: str) -> None:
+        """Remove the table in a folder, with all of its files; another try goes on where this one ended."""
+        for path in self.storage.list(folder):
+            self.storage.delete(path)
+
     def find_folders(self) -> set[str]:
         """Return the folders of all tables of the format at the destination, also those of other programs."""

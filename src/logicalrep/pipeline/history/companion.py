@@ -22,6 +22,7 @@ from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.spec.forms import CompanionDamagedError
 from logicalrep.pipeline.spec.names import companion_folder
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep_runtime.scalars import Lsn
@@ -35,7 +36,12 @@ _EPOCH = 946_684_800_000_000
 
 def wanted(table: TableSpec) -> list[Companion]:
     """Return the tables that a table's settings add."""
-    is_wanted = {"history": table.settings.history, "changes": table.settings.append}
+    return companions_of(table.settings)
+
+
+def companions_of(settings: TableSettings) -> list[Companion]:
+    """Return the tables that some settings add."""
+    is_wanted = {"history": settings.history, "changes": settings.append}
     return [companion for companion in COMPANIONS if is_wanted[companion]]
 
 

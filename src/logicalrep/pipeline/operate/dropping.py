@@ -8,6 +8,7 @@ import psycopg
 from psycopg import sql
 
 from logicalrep.pipeline.catalog.publication_plan import is_ours
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.history.companion import COMPANIONS
@@ -23,22 +24,28 @@ from logicalrep.postgres.slots.usage import check_free
 from logicalrep_runtime.errors import LogicalRepError
 
 
-def drop(settings: ConnectionSettings, storage: Storage, *, deletes_tables: bool) -> list[str]:
+def drop(
+    settings: ConnectionSettings, storage: Storage, *, deletes_tables: bool, catalog: CatalogSettings | None = None
+) -> list[str]:
     """Drop the slot, the publication if it was made for the destination, and the destination's own files.
 
     Args:
         settings: the server.
         storage: the destination.
-        deletes_tables: whether the tables' files are removed too.
+        deletes_tables: whether the tables' files are removed too, and their names in the catalog.
+        catalog: the catalog that they are in; None without one.
 
     Returns what was done, a sentence each.
 
     Raises:
-        StateError: nothing is replicated to the destination.
+        StateError: nothing is replicated to the destination, or its tables are not in this catalog.
+        StorageError: the catalog does not answer; nothing is dropped then.
         MalformedFileError: a file of the destination is damaged; nothing is dropped then.
         SlotError: a process still replicates to it.
     """
     identity, state = read_identity(storage), State.read(storage)
+    identity.check_catalog(None if catalog is None else catalog.shown)
+    tables = table_format(storage, identity.table_format, catalog)
     done = []
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
@@ -54,15 +61,15 @@ def drop(settings: ConnectionSettings, storage: Storage, *, deletes_tables: bool
             except psycopg.errors.InsufficientPrivilege:
                 text = statement.as_string(connection)
                 done.append(f"the publication {identity.publication} stays: let its owner run {text}")
-    tables = table_format(storage, identity.table_format)
     deleted = _tables(tables, state.tables) if deletes_tables else {}
     for folder, what in deleted.items():
-        paths = storage.list(folder)
-        if not _is_ours(tables, folder):
+        if _is_ours(tables, folder):
+            tables.remove(folder)
+        else:
             # The state alone names it: another program's files may lie there.
-            paths = [path for path in paths if DATA_FILE.fullmatch(path.removeprefix(f"{folder}/"))]
-        for path in paths:
-            storage.delete(path)
+            for path in storage.list(folder):
+                if DATA_FILE.fullmatch(path.removeprefix(f"{folder}/")):
+                    storage.delete(path)
         if what is not None:
             done.append(f"deleted {what}")
     # The identity goes last: until then the command can be run again.
@@ -95,6 +102,6 @@ def _tables(stored: TableFormat, tables: Mapping[str, TableState]) -> dict[str, 
 def _is_ours(tables: TableFormat, folder: str) -> bool:
     """Return whether a stored table is one of this package, and not of another program."""
     try:
-        return tables.open(folder) is not None
+        return tables.is_own(folder)
     except LogicalRepError:
         return False

@@ -49,6 +49,8 @@ class Identity:
     format: int = FORMAT
     table_format: FormatName = "delta"
     """The format of its tables."""
+    catalog: str | None = None
+    """The catalog that its tables are in, without what lets anybody in; None without one."""
 
     @classmethod
     def read(cls, storage: Storage) -> Self | None:
@@ -65,6 +67,7 @@ class Identity:
         system_identifier: int,
         database: str,
         table_format: FormatName = "delta",
+        catalog: str | None = None,
     ) -> Self:
         """Return the identity of a destination; a new destination gets one.
 
@@ -75,15 +78,16 @@ class Identity:
             system_identifier: the server's.
             database: the database's name.
             table_format: the format of the tables.
+            catalog: the catalog that they are in, as `Identity.catalog`.
 
         Raises:
             StateError: the destination replicates another server or database, or with another slot or publication, or
-                in another format.
+                in another format or catalog.
         """
         found = cls.read(storage)
         if found is None:
             name = _name_for(storage)
-            made = cls(slot or name, publication or name, system_identifier, database, table_format=table_format)
+            made = cls(slot or name, publication or name, system_identifier, database, FORMAT, table_format, catalog)
             if storage.create(f"{FOLDER}/place.json", to_json(made._content)):
                 return made
             found = cls.read(storage)
@@ -94,6 +98,7 @@ class Identity:
                 f"this destination has tables in the format {found.table_format}, not {table_format}: replicate to "
                 f"another destination, or give --format {found.table_format}"
             )
+        found.check_catalog(catalog)
         return found
 
     @property
@@ -102,12 +107,23 @@ class Identity:
         if self.table_format == "delta":
             # Earlier versions, which have Delta tables alone, read what they wrote.
             del content["table_format"]
+        if self.catalog is None:
+            del content["catalog"]
         return content
 
     def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> None:
         """Let a destination have the tables of another server from now on."""
         made = replace(self, system_identifier=system_identifier, database=database)
         storage.write(f"{FOLDER}/place.json", to_json(made._content))
+
+    def check_catalog(self, catalog: str | None) -> None:
+        """Raise StateError if the tables are not in this catalog, or, with None, if they are in one."""
+        if self.catalog != catalog:
+            there, wanted = self.catalog or "no catalog", catalog or "none"
+            raise StateError(
+                f"this destination has tables in {there}, not in {wanted}: give the --catalog that it began with, or "
+                "replicate to another destination"
+            )
 
     def check(
         self, *, system_identifier: int, database: str, slot: str | None = None, publication: str | None = None
@@ -130,7 +146,7 @@ class Identity:
                 raise StateError(f"this destination is replicated with the {what} {is_there!r}, not {wanted!r}")
 
 
-_IDENTITY = StoredKeys("slot publication system_identifier database format table_format")
+_IDENTITY = StoredKeys("slot publication system_identifier database format table_format catalog")
 
 
 def _name_for(storage: Storage) -> str:

@@ -9,7 +9,9 @@ from contextlib import closing
 import psycopg
 
 from logicalrep.pipeline.catalog.definitions import query_description
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.state.state import Identity, State
 from logicalrep.pipeline.storage.storage import Storage
@@ -41,6 +43,7 @@ def verify(
     storage: Storage,
     tables: Sequence[TableName] = (),
     *,
+    catalog: CatalogSettings | None = None,
     patience: float = 60.0,
     with_values: bool = False,
     warn: Callable[[str], None] = lambda text: None,
@@ -51,13 +54,14 @@ def verify(
         settings: the server.
         storage: the destination, which may be replicated meanwhile.
         tables: the tables to compare; none for all of the destination.
+        catalog: the catalog that the destination's tables are in; None without one.
         patience: the seconds after which rows that still differ, without a proof, are undecided.
         with_values: whether examples of differing rows have the values of all columns.
         warn: the receiver of what a person should know.
 
     Raises:
         VerifyError: the destination has no such tables, or the role may not read all rows of one.
-        StateError: the destination has the tables of another server or database.
+        StateError: the destination has the tables of another server or database, or they are not in this catalog.
         StorageError: the destination cannot be read.
         ConnectError: no connection was made.
         MaskKeyError: columns are hashed, and the environment does not have the key.
@@ -69,6 +73,8 @@ def verify(
     identity = Identity.read(storage)
     if identity is None:
         raise VerifyError(f"{storage.uri} has no replicated tables: give the same --to as to logicalrep replicate")
+    identity.check_catalog(None if catalog is None else catalog.shown)
+    stored = table_format(storage, identity.table_format, catalog)
     there = [name for text in State.read(storage).tables for name in table_names(text)]
     if absent := [str(name) for name in tables if name not in there]:
         raise VerifyError(f"{storage.uri} has no table {', '.join(absent)}")
@@ -80,7 +86,7 @@ def verify(
         passing = Passing(settings, connection, storage, identity)
         for name in sorted(tables or there):
             try:
-                yield _compare(settings, storage, identity, passing, name, patience, with_values)
+                yield _compare(settings, stored, identity, passing, name, patience, with_values)
             except NotReadableError as error:
                 raise VerifyError(f"{name}: {error.description}", code=error.code) from None
             except psycopg.Error as error:
@@ -97,7 +103,7 @@ def verify(
 
 def _compare(
     settings: ConnectionSettings,
-    storage: Storage,
+    stored: TableFormat,
     identity: Identity,
     passing: Passing,
     name: TableName,
@@ -109,7 +115,7 @@ def _compare(
     while True:
         try:
             with closing(settings.connect()) as connection, closing(settings.connect()) as now:
-                server, rows = _sides(connection, now, storage, identity, name, passing.state(name).folder)
+                server, rows = _sides(connection, now, stored, identity, name, passing.state(name).folder)
                 compared = Comparison(name, server, rows, passing, patience=patience, with_values=with_values)
                 return compared.compare()
         except UnsettledError as error:
@@ -119,10 +125,10 @@ def _compare(
 
 
 def _sides(
-    connection: Connection, now: Connection, storage: Storage, identity: Identity, name: TableName, folder: str
+    connection: Connection, now: Connection, stored: TableFormat, identity: Identity, name: TableName, folder: str
 ) -> tuple[ServerRows, DestinationRows]:
     publications = (identity.publication,)
-    rows = DestinationRows(table_format(storage, identity.table_format), folder)
+    rows = DestinationRows(stored, folder)
     table = query_description(connection, name, publications, rows.table.settings)
     if table is None:
         raise UnsettledError("the server has no such table any more")

@@ -23,7 +23,7 @@ from logicalrep.pipeline.catalog import catalog as catalogs
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import one_state
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.iceberg import iceberg_table
+from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.load import load_counts
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.run import replicate_with
@@ -127,7 +127,7 @@ def play(histories: Sequence[History], schedule: Schedule, folder: Path, *, majo
         patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
         index_small_tables(patch)
         # All versions are compared.
-        patch.setattr(iceberg_table, "KEPT_VERSIONS", 1_000_000)
+        patch.setattr(metadata_versions, "KEPT_VERSIONS", 1_000_000)
         players = [
             stack.enter_context(psycopg.connect(database.dsn, autocommit=True, options=_OPTIONS)) for _ in range(2)
         ]

@@ -17,11 +17,11 @@ from pyiceberg.table.snapshots import Snapshot
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.iceberg import iceberg_table, manifests, metadata
-from logicalrep.pipeline.formats.iceberg.iceberg_table import IcebergTable
+from logicalrep.pipeline.formats.iceberg import manifests, metadata, versions
+from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
-from logicalrep.pipeline.formats.stored_table import NewTable, WriterError
+from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, WriterError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
@@ -33,12 +33,11 @@ from tests.pipeline.reading import newest_metadata, read_iceberg
 
 def new_table(
     storage: Storage, key: tuple[str, ...] | None = ("id",), mode: WriteMode = "copy-on-write", load: str = "x"
-) -> IcebergTable:
+) -> StoredTable:
     spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
-    before = IcebergTable.open(storage, "public/t")
-    return IcebergTable.replace(
-        storage, "public/t", NewTable(spec, [], APP, Lsn(999), load=load, keep_hours=24), before
-    )  # fmt: skip
+    tables = IcebergTables.in_folders(storage)
+    made = NewTable(spec, [], APP, Lsn(999), load=load, keep_hours=24)
+    return tables.replace("public/t", made, tables.open("public/t"))
 
 
 def rows_at(storage: Storage) -> Counter[Row]:
@@ -70,7 +69,7 @@ def test_batches_are_applied_as_they_are_to_a_delta_table(
         apply(stored, again, Lsn(history.lsn - 1), APP, PicklingTasks())
         assert rows_at(storage) == history.truth()
         if chance.random() < 0.3:
-            reopened = IcebergTable.open(storage, "public/t")
+            reopened = IcebergTables.in_folders(storage).open("public/t")
             assert reopened is not None
             assert (reopened.version, reopened.table) == (stored.version, stored.table)
             assert reopened.files == stored.files
@@ -81,14 +80,14 @@ def test_batches_are_applied_as_they_are_to_a_delta_table(
     assert texts_of(polars_rows(storage)) == history.truth()
 
 
-def insert(stored: IcebergTable, lsn: int, ids: range, *, texts: str = "x") -> None:
+def insert(stored: StoredTable, lsn: int, ids: range, *, texts: str = "x") -> None:
     """Insert rows in a commit of its own."""
     rows = [(each, {"id": str(each), "b": texts, "v": None, "big": "big"}) for each in ids]
     changes = [{"op": "insert", "after": row, "commit_lsn": lsn} for _, row in rows]
     apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Lsn(lsn), APP, SequentialEngine())
 
 
-def delete(stored: IcebergTable, lsn: int, ids: range) -> None:
+def delete(stored: StoredTable, lsn: int, ids: range) -> None:
     changes = [{"op": "delete", "before": {"id": str(each)}, "commit_lsn": lsn} for each in ids]
     apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Lsn(lsn), APP, SequentialEngine())
 
@@ -97,8 +96,8 @@ def ids_at(storage: Storage) -> list[int]:
     return sorted(read_iceberg(storage.uri_of("public/t"))["id"].to_pylist())
 
 
-def reopened(storage: Storage) -> IcebergTable:
-    found = IcebergTable.open(storage, "public/t")
+def reopened(storage: Storage) -> StoredTable:
+    found = IcebergTables.in_folders(storage).open("public/t")
     assert found is not None
     return found
 
@@ -206,7 +205,7 @@ def snapshot_of(path: Path) -> Snapshot:
 
 def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 20)
-    monkeypatch.setattr(iceberg_table, "SAVE_EVERY", 10)
+    monkeypatch.setattr(versions, "SAVE_EVERY", 10)
     storage = Storage(str(tmp_path))
     stored = new_table(storage)
     for number in range(60):
@@ -218,7 +217,7 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: p
     for snapshot_id in snapshots(tmp_path):
         StaticTable.from_metadata(newest_metadata(str(tmp_path / "public/t"))).scan(snapshot_id=snapshot_id).to_arrow()
     kept = list((tmp_path / "public/t/metadata").glob("v*.metadata.json"))
-    assert len(kept) <= iceberg_table.KEPT_VERSIONS + iceberg_table.SAVE_EVERY + 1
+    assert len(kept) <= versions.KEPT_VERSIONS + versions.SAVE_EVERY + 1
     # A commit that a kill has left half.
     orphan = tmp_path / "public/t/part-00000000000000000000000000000000.parquet"
     orphan.write_bytes(b"half")

@@ -1,26 +1,71 @@
-"""The Iceberg tables of a destination."""
+"""The Iceberg tables of a destination, by their folders: the metadata of each is in its folder, or in a catalog."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from pyiceberg.exceptions import NoSuchTableError
+
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
+from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, connect
+from logicalrep.pipeline.formats.iceberg.folder_versions import FolderVersions
 from logicalrep.pipeline.formats.iceberg.iceberg_table import IcebergTable
-from logicalrep.pipeline.formats.iceberg.metadata import find_folders
+from logicalrep.pipeline.formats.iceberg.metadata import TABLE
+from logicalrep.pipeline.formats.iceberg.versions import MetadataVersions
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, TableFormat
 from logicalrep.pipeline.storage.storage import Storage
+
+_METADATA = re.compile(r"(.+)/metadata/[^/]*\.metadata\.json")
 
 
 @dataclass(frozen=True)
 class IcebergTables(TableFormat):
-    """The Iceberg tables of a destination, without a catalog."""
+    """The Iceberg tables of a destination. `in_folders` and `in_catalog` make it."""
 
     storage: Storage
+    versions: Callable[[str], MetadataVersions]
+    """Returns the versions of the metadata of the table in a folder."""
+    remove_entry: Callable[[str], None] = lambda folder: None
+    """Removes what is of the table in a folder elsewhere."""
+
+    @classmethod
+    def in_folders(cls, storage: Storage) -> IcebergTables:
+        """Return the tables of a destination without a catalog."""
+        return cls(storage, lambda folder: FolderVersions(storage, folder))
+
+    @classmethod
+    def in_catalog(cls, storage: Storage, settings: CatalogSettings) -> IcebergTables:
+        """Return those of a destination in a catalog. Raises CatalogError if it does not answer."""
+        catalog = connect(settings, storage)
+
+        def remove_entry(folder: str) -> None:
+            with suppress(NoSuchTableError):
+                ask(settings, lambda: catalog.drop_table(catalog_name(folder)))
+
+        return cls(storage, lambda folder: CatalogVersions(settings, catalog, storage, folder), remove_entry)
 
     def open(self, folder: str, version: int | None = None) -> StoredTable | None:
-        return IcebergTable.open(self.storage, folder, version)
+        return IcebergTable.open(self.storage, folder, self.versions(folder), version)
 
     def replace(self, folder: str, made: NewTable, before: StoredTable | None) -> StoredTable:
-        return IcebergTable.replace(self.storage, folder, made, before)
+        return IcebergTable.replace(self.storage, folder, self.versions(folder), made, before)
+
+    def is_own(self, folder: str) -> bool:
+        # An earlier try may have removed it from the catalog, and not all of its files.
+        return super().is_own(folder) or any(
+            self.storage.parse(path, lambda content: TABLE in content["properties"])
+            for path in self.storage.list(f"{folder}/metadata")
+            if _METADATA.fullmatch(path)
+        )
+
+    def remove(self, folder: str) -> None:
+        if self.open(folder) is not None:
+            self.remove_entry(folder)
+        super().remove(folder)
 
     def find_folders(self) -> set[str]:
-        return find_folders(self.storage)
+        return {match[1] for path in self.storage.list("") if (match := _METADATA.fullmatch(path))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
@@ -43,14 +44,26 @@ class FileToMemory(OutputFile):
 
 
 class _StreamToMemory(io.BytesIO):
-    def __init__(self, file: FileToMemory) -> None:
+    def __init__(self, file: FileToMemory, write: Callable[[bytes], None] = lambda data: None) -> None:
         super().__init__()
-        self._file = file
+        self._file, self._write = file, write
 
     def close(self) -> None:
         if not self.closed:
             self._file.data = self.getvalue()
-        super().close()
+            super().close()
+            self._write(self._file.data)
+
+
+class FileToStorage(FileToMemory):
+    """A file that is at a path of a destination, durable, once it is closed."""
+
+    def __init__(self, uri: str, storage: Storage, path: str) -> None:
+        super().__init__(uri)
+        self._storage, self._path = storage, path
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        return _StreamToMemory(self, lambda data: self._storage.write(self._path, data))
 
 
 class _FileInMemory(InputFile):

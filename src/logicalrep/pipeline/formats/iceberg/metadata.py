@@ -1,12 +1,7 @@
-"""The metadata of an Iceberg table: its versions in a folder, its schema and its snapshots.
-
-A version is one file `metadata/v<number>.metadata.json`, which must not exist yet. `metadata/version-hint.text` has the
-last number, or that of one before it: whoever opens the table looks whether there is a next one.
-"""
+"""The metadata of an Iceberg table: its properties, its schema and its snapshots, and what updates them."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,7 +10,7 @@ from typing import Any
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
-from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
@@ -39,45 +34,11 @@ WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalre
 """The process that wrote the last version of ours, its number, and the LSNs of its application ids as JSON."""
 MOST_SNAPSHOTS = 100
 """The most snapshots that a table has: of more, every second one of the older half goes."""
-_FILE = re.compile(r"v(\d+)\.metadata\.json")
 
 
 def metadata_path(folder: str, version: int) -> str:
-    """Return the path of a version of a table's metadata."""
+    """Return the path of a version of a table's metadata in its folder."""
     return f"{folder}/metadata/v{version}.metadata.json"
-
-
-def hint_path(folder: str) -> str:
-    """Return the path of the file with the number of the last version."""
-    return f"{folder}/metadata/version-hint.text"
-
-
-def read_version(storage: Storage, folder: str, version: int) -> TableMetadata | None:
-    """Return a version of a table's metadata; None if it is not there. Raises MalformedFileError if it is damaged."""
-    path = metadata_path(folder, version)
-    data = storage.read(path)
-    if data is None:
-        return None
-    with storage.parsing(path):
-        return TableMetadataUtil.parse_raw(data.decode())
-
-
-def find_version(storage: Storage, folder: str) -> int | None:
-    """Return the number of the last version of a table's metadata; None if there is none."""
-    hint = (storage.read(hint_path(folder)) or b"").decode(errors="replace").strip()
-    found = int(hint) if hint.isdecimal() else None
-    if found is None or storage.read(metadata_path(folder, found)) is None:
-        names = (path.rpartition("/")[2] for path in storage.list(f"{folder}/metadata"))
-        found = max((int(match[1]) for name in names if (match := _FILE.fullmatch(name))), default=None)
-    while found is not None and storage.read(metadata_path(folder, found + 1)) is not None:
-        found += 1
-    return found
-
-
-def find_folders(storage: Storage) -> set[str]:
-    """Return the folders of all tables of a destination."""
-    found = (path.rpartition("/metadata/") for path in storage.list(""))
-    return {folder for folder, _, name in found if folder and _FILE.fullmatch(name)}
 
 
 def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:

@@ -1,0 +1,124 @@
+"""The Iceberg catalog that the tables of a destination are in: its URI, and the names that tables have there.
+
+It knows tables by names, and for each its last metadata, so that readers find them without any path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+from logicalrep.options.kinds import OptionError
+from logicalrep_runtime.errors import LogicalRepError
+
+_KINDS: Mapping[str, Literal["sqlite", "postgresql", "rest", "glue"]] = {
+    "sqlite": "sqlite",
+    "postgresql": "postgresql",
+    "postgres": "postgresql",
+    "http": "rest",
+    "https": "rest",
+    "glue": "glue",
+}
+_OWN = ("name", "allow_http")
+"""The options that are not passed on to the catalog's library."""
+_LONGEST_NAME = 255
+"""The most characters of a namespace or a table's name: Glue and SQL catalogs have no room for more."""
+
+
+class CatalogNameError(LogicalRepError, ValueError):
+    """Tables that would have one name in the catalog, or one that no catalog takes."""
+
+    code = "CATALOG_NAME"
+
+
+@dataclass(frozen=True)
+class CatalogSettings:
+    """A catalog, and what it takes to reach it. Raises OptionError for a URI that is none.
+
+    Example:
+        >>> CatalogSettings("postgresql://lake:secret@db/catalog")
+        CatalogSettings('postgresql://db/catalog')
+    """
+
+    uri: str = field(repr=False)
+    """`sqlite:///FILE`, `postgresql://…`, `https://…` for a REST catalog, or `glue://` with a region or none."""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Options of pyiceberg for such a catalog, and `name`; never shown."""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.uri)
+        if parts.scheme not in _KINDS:
+            raise OptionError(
+                "option 'catalog' is no catalog: write sqlite:///FILE, postgresql://HOST/DATABASE, https://… for a "
+                "REST catalog, or glue:// or glue://REGION"
+            )
+        is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        if parts.scheme == "http" and not is_local and self.options.get("allow_http") != "true":
+            raise OptionError(
+                f"option 'catalog' is {self.shown}, which sends all in clear: write https://, or add --catalog-option "
+                "allow_http=true, if that is meant"
+            )
+
+    def __repr__(self) -> str:
+        return f"CatalogSettings({self.shown!r})"
+
+    @classmethod
+    def of(cls, uri: str | None, options: Mapping[str, str] | None) -> Self | None:
+        """Return the settings of a catalog; None without one."""
+        return None if uri is None else cls(uri, options or {})
+
+    @property
+    def kind(self) -> Literal["sqlite", "postgresql", "rest", "glue"]:
+        """The kind of the catalog."""
+        return _KINDS[urlsplit(self.uri).scheme]
+
+    @property
+    def name(self) -> str:
+        """The catalog's name: SQL catalogs know tables by it too, so that readers give the same."""
+        return self.options.get("name", "default")
+
+    @property
+    def passed_on(self) -> dict[str, str]:
+        """The options of its library."""
+        return {name: value for name, value in self.options.items() if name not in _OWN}
+
+    @property
+    def shown(self) -> str:
+        """The URI as it may be shown and stored: without a user, a password or parameters."""
+        return re.sub("//[^/]*@", "//", self.uri.partition("?")[0].partition("#")[0], count=1)
+
+
+def catalog_name(folder: str) -> tuple[str, str]:
+    """Return the namespace and the name that the table in a folder has in a catalog.
+
+    They are the two parts of the folder in small letters, with `_` for each character that is no letter, no digit and
+    no `_`: Glue and Athena know small letters alone, and others split names at dots.
+
+    Example:
+        >>> catalog_name("Shop.EU/Order lines~history")
+        ('shop_eu', 'order_lines_history')
+    """
+    schema, _, table = folder.partition("/")
+    return _in_catalog(schema), _in_catalog(table)
+
+
+def _in_catalog(name: str) -> str:
+    return re.sub(r"\W", "_", name.lower())
+
+
+def refuse_same_names(folders: Collection[str]) -> None:
+    """Raise CatalogNameError if two tables, by their folders, would have one name in a catalog, or one is too long."""
+    by_name: dict[tuple[str, str], str] = {}
+    for folder in folders:
+        name = catalog_name(folder)
+        other = by_name.setdefault(name, folder)
+        if other != folder:
+            raise CatalogNameError(
+                f"the tables {other} and {folder} would both be {'.'.join(name)} in the catalog: rename one, leave one "
+                "out with --exclude-tables, or replicate it to another destination with a catalog of its own"
+            )
+        if max(map(len, name)) > _LONGEST_NAME:
+            raise CatalogNameError(f"the name {'.'.join(name)} is longer than a catalog takes")

@@ -1,0 +1,1 @@
+"""Catalogs of Iceberg tables: SQL databases, REST services and AWS Glue, through pyiceberg."""

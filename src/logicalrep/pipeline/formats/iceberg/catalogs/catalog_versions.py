@@ -1,0 +1,246 @@
+"""The versions of a table's metadata in a catalog, whose compare-and-set is the commit.
+
+Each commit has a snapshot, whose id is chosen before, and whose parent has to be the last one then: so one of two
+writers is refused, and a commit without an answer is found by its id. Only the removal of snapshots has none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchIcebergTableError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSortOrderUpdate,
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    AssignUUIDUpdate,
+    SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetLocationUpdate,
+    TableRequirement,
+    TableUpdate,
+    UpgradeFormatVersionUpdate,
+)
+
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
+from logicalrep.pipeline.formats.iceberg import versions
+from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, error_of, is_of_catalog
+from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
+from logicalrep.pipeline.formats.iceberg.metadata import TABLE, VERSION, WRITER, iceberg_schema
+from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
+from logicalrep.pipeline.formats.stored_table import ForeignTableError
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.storage import Storage, first_line
+from logicalrep_runtime.errors import LogicalRepError
+
+_ABSENT = "it is not in the catalog any more"
+_ROWS = "another program has changed its rows"
+
+
+class CatalogVersions(MetadataVersions):
+    """The versions of the metadata of a destination's table in a catalog."""
+
+    commits_snapshots = True
+
+    def __init__(self, settings: CatalogSettings, catalog: Catalog, storage: Storage, folder: str) -> None:
+        """Take a catalog, and the table's folder."""
+        self._settings, self._catalog, self._storage, self._folder = settings, catalog, storage, folder
+        self._name = catalog_name(folder)
+        self._table: Table | None = None
+        self._needed: set[str] = set()
+        self._stale: deque[str] = deque()
+
+    def find(self, number: int | None = None) -> MetadataVersion | None:
+        table = ask(self._settings, self._load)
+        if table is None:
+            return None
+        found = self._take(table)
+        return found if number in (None, found.number) else None
+
+    def _load(self) -> Table | None:
+        try:
+            return self._catalog.load_table(self._name)
+        except NoSuchIcebergTableError:
+            raise ForeignTableError(f"{self._shown} is no Iceberg table: remove it, or rename the table") from None
+        except ValueError as error:
+            raise ForeignTableError(f"{self._shown} is another's: {first_line(error)}") from None
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    @property
+    def _shown(self) -> str:
+        return f"the table {'.'.join(self._name)} in the catalog {self._settings.shown}"
+
+    def _take(self, table: Table) -> MetadataVersion:
+        if self._path(table.metadata.location) != self._folder:
+            raise ForeignTableError(
+                f"{self._shown} is at {table.metadata.location}, and not at {self._storage.uri}/{self._folder}: two "
+                "tables have one name there; rename one, or use another catalog"
+            )
+        self._table = table
+        log = (entry.metadata_file for entry in table.metadata.metadata_log)
+        paths = {path for uri in (table.metadata_location, *log) if (path := self._path(uri)) is not None}
+        self._stale.extend(self._needed - paths)
+        self._needed = paths
+        # A table without it is another program's.
+        number = table.metadata.properties.get(VERSION, "0")
+        return MetadataVersion(int(number) if number.isdecimal() else 0, table.metadata, self._shown)
+
+    def _path(self, uri: str) -> str | None:
+        try:
+            return path_of(self._storage, uri.rstrip("/"))
+        except (ValueError, LogicalRepError):
+            return None
+
+    def commit(
+        self,
+        last: MetadataVersion | None,
+        start: TableMetadata,
+        updates: Sequence[TableUpdate],
+        snapshot_id: int | None,
+    ) -> MetadataVersion | None:
+        table, requirements = self._table, _requirements(start)
+        if last is None or table is None:
+            ask(self._settings, self._make_namespace)
+            table = Table(self._name, start, "", StorageFiles(self._storage), self._catalog)
+            requirements, updates = (AssertCreate(),), [*_making(start), *updates]
+        try:
+            made = self._catalog.commit_table(table, requirements, tuple(updates))
+        except (CommitFailedException, TableAlreadyExistsError):
+            return None
+        except Exception as error:
+            if isinstance(error, LogicalRepError):
+                raise
+            if not is_of_catalog(error):
+                # Another program may have removed snapshots that were to be removed.
+                found = self.find()
+                if not isinstance(error, ValueError) or found is None or found.metadata == start:
+                    raise
+                return None
+            # Nobody knows whether it is there, unless its snapshot is.
+            found = self.find()
+            if found is not None and snapshot_id is not None and found.metadata.current_snapshot_id == snapshot_id:
+                return found
+            raise error_of(self._settings, error) from None
+        return self._take(
+            Table(self._name, made.metadata, made.metadata_location, table.io, self._catalog, table.config)
+        )
+
+    def _make_namespace(self) -> None:
+        with suppress(NamespaceAlreadyExistsError):
+            self._catalog.create_namespace(self._name[:1])
+
+    def follow(self, last: MetadataVersion | None) -> LaterCommits:
+        there = self.find()
+        if there is None:
+            return LaterCommits(None) if last is None else LaterCommits(None, is_foreign=True, changes=_ABSENT)
+        now, before = there.metadata, None if last is None else last.metadata
+        if before is not None and (before.current_snapshot_id, before.schema()) == (
+            now.current_snapshot_id,
+            now.schema(),
+        ):
+            return LaterCommits(there)
+        number = 0 if last is None else last.number
+        writers = frozenset(
+            writer for each in _ancestors(now) if (writer := _writer_of(each)) is not None and _number_of(each) > number
+        )
+        changes, current = self.changed_by_others(there, -1), now.current_snapshot()
+        is_foreign = changes is not None or current is None or _writer_of(current) is None
+        return LaterCommits(there, writers, is_foreign, changes)
+
+    def changed_by_others(self, last: MetadataVersion, known: int) -> str | None:
+        metadata = last.metadata
+        if TABLE not in metadata.properties:
+            return None
+        with self._storage.parsing(last.name):
+            described = TableSpec.from_json(metadata.properties[TABLE])
+        if metadata.schema().fields != iceberg_schema(described, 0).fields:
+            return "another program has changed its columns"
+        for snapshot in _ancestors(metadata):
+            if _writer_of(snapshot) is not None:
+                # It may have been set back to an earlier one of ours.
+                return None if _number_of(snapshot) == last.number else _ROWS
+            if snapshot.summary is None or snapshot.summary.operation != Operation.REPLACE:
+                return _ROWS
+        return _ROWS
+
+    def find_needed(self) -> set[str]:
+        start = f"{self._folder}/"
+        return {path.removeprefix(start) for path in self._needed if path.startswith(start)}
+
+    @property
+    def is_upkeep_due(self) -> bool:
+        return len(self._stale) > versions.KEPT_VERSIONS
+
+    @property
+    def is_upkeep_urgent(self) -> bool:
+        return False
+
+    def maintain(self, keep_hours: float) -> None:
+        while self._stale:
+            self._storage.delete(self._stale[0])
+            self._stale.popleft()
+
+
+def _requirements(start: TableMetadata) -> tuple[TableRequirement, ...]:
+    """Return what has to be as it is known: a second writer, and another program's change, are refused by it."""
+    return (
+        AssertTableUUID(uuid=start.table_uuid),
+        AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": start.current_snapshot_id}),
+        AssertCurrentSchemaId.model_validate({"current-schema-id": start.current_schema_id}),
+        AssertDefaultSpecId.model_validate({"default-spec-id": start.default_spec_id}),
+    )
+
+
+def _making(start: TableMetadata) -> list[TableUpdate]:
+    """Return what makes a table of nothing, with the ids of its columns as they are."""
+    return [
+        AssignUUIDUpdate(uuid=start.table_uuid),
+        UpgradeFormatVersionUpdate.model_validate({"format-version": start.format_version}),
+        AddSchemaUpdate(schema=start.schema()),
+        SetCurrentSchemaUpdate.model_validate({"schema-id": -1}),
+        AddPartitionSpecUpdate(spec=start.spec()),
+        SetDefaultSpecUpdate.model_validate({"spec-id": -1}),
+        AddSortOrderUpdate.model_validate({"sort-order": start.sort_order_by_id(start.default_sort_order_id)}),
+        SetDefaultSortOrderUpdate.model_validate({"sort-order-id": -1}),
+        SetLocationUpdate(location=start.location),
+    ]
+
+
+def _ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
+    """Yield the last snapshot and those before it, as far as they are there."""
+    snapshot = metadata.current_snapshot()
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+
+
+def _writer_of(snapshot: Snapshot) -> str | None:
+    """Return the process of ours that made a snapshot; None for one of another program."""
+    return None if snapshot.summary is None else snapshot.summary.additional_properties.get(WRITER)
+
+
+def _number_of(snapshot: Snapshot) -> int:
+    assert snapshot.summary is not None
+    return int(snapshot.summary.additional_properties[VERSION])

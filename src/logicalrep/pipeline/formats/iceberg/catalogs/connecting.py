@@ -1,0 +1,201 @@
+"""The connection to a catalog of Iceberg tables, by pyiceberg; a catalog that says nothing is given up.
+
+The metadata that SQL catalogs and Glue leave to their clients is read and written as all other files of a destination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, TypeVar, cast
+
+from psycopg.conninfo import make_conninfo
+from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import (
+    BadRequestError,
+    ForbiddenError,
+    NoSuchPropertyException,
+    OAuthError,
+    UnauthorizedError,
+)
+from pyiceberg.io import FileIO, InputFile, OutputFile
+from pyiceberg.utils.config import Config, merge_config
+from requests import PreparedRequest, Response, Session
+from requests.adapters import HTTPAdapter
+
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.iceberg.memory_files import FileToStorage, StorageFiles, path_of
+from logicalrep.pipeline.storage.storage import Storage, StorageError, first_line
+from logicalrep.postgres.silence import WatchedConnection
+from logicalrep_runtime.errors import LogicalRepError
+
+_Result = TypeVar("_Result")
+
+PATIENCE: dict[str, float] = {"connect": 10.0, "answer": 60.0}
+"""The longest times without a word of a catalog, in seconds."""
+_TRIES_OF_GLUE = 3
+_TO, _STORE = "logicalrep.to", "logicalrep.store."
+_LIBRARIES = ("pyiceberg", "sqlalchemy", "requests", "urllib3", "botocore", "psycopg", "sqlite3", "pydantic_core")
+_FOR_EVER = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthError, UnauthorizedError)
+"""The errors of a catalog that another try does not mend."""
+
+
+class CatalogError(StorageError):
+    """A catalog that does not answer, or does not take what it is asked for; the text quotes the reason."""
+
+    code = "CATALOG_NOT_REACHED"
+
+
+class InvalidCatalogError(CatalogError):
+    """A catalog that cannot be used at all."""
+
+    code = "CATALOG_INVALID"
+    may_pass = False
+
+
+class CatalogFiles(FileIO):
+    """The files of a destination as a catalog's library reads and writes them."""
+
+    def __init__(self, properties: dict[str, str]) -> None:
+        """Take the catalog's properties, which have the destination."""
+        super().__init__(properties)
+        options = {name.removeprefix(_STORE): value for name, value in properties.items() if name.startswith(_STORE)}
+        self._storage = Storage(properties[_TO], options)
+
+    def new_input(self, location: str) -> InputFile:
+        return StorageFiles(self._storage).new_input(location)
+
+    def new_output(self, location: str) -> OutputFile:
+        return FileToStorage(location, self._storage, path_of(self._storage, location))
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        raise NotImplementedError
+
+
+def connect(settings: CatalogSettings, storage: Storage) -> Catalog:
+    """Connect to a catalog, whose tables are at a destination.
+
+    Raises:
+        CatalogError: it does not answer.
+        InvalidCatalogError: it does not let us in, or a library of it is not installed.
+    """
+    properties = {
+        **settings.passed_on,
+        "py-io-impl": f"{CatalogFiles.__module__}.{CatalogFiles.__qualname__}",
+        _TO: storage.uri,
+        **{f"{_STORE}{name}": value for name, value in storage.storage_options.items()},
+    }
+    # Credentials may be in pyiceberg's own files and variables.
+    known = cast("dict[str, str]", merge_config(Config().get_catalog_config(settings.name) or {}, dict(properties)))
+    makers: dict[str, Callable[[], Catalog]] = {
+        "sqlite": lambda: _connect_sql(settings, known),
+        "postgresql": lambda: _connect_sql(settings, known),
+        "rest": lambda: _TimedRestCatalog(settings.name, **known | {"uri": settings.uri}),
+        "glue": lambda: _connect_glue(settings, known),
+    }
+    return ask(settings, makers[settings.kind])
+
+
+def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
+    """Return what a catalog answers; other errors of its library than `refusals` become a CatalogError."""
+    try:
+        return action()
+    except Exception as error:
+        if isinstance(error, LogicalRepError) or not is_of_catalog(error):
+            raise
+        raise error_of(settings, error) from None
+
+
+def error_of(settings: CatalogSettings, error: Exception) -> CatalogError:
+    """Return an error of a catalog's library in words."""
+    text = f"the catalog {settings.shown}: {first_line(error)}"
+    for secret in (settings.uri, *settings.options.values()):
+        if len(secret) > 3:
+            text = text.replace(secret, "***") if secret != settings.shown else text
+    return (InvalidCatalogError if isinstance(error, _FOR_EVER) else CatalogError)(text)
+
+
+def is_of_catalog(error: BaseException) -> bool:
+    """Return whether an error is of a catalog, or of the way to it, and not of this program."""
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _LIBRARIES
+
+
+class _TimedAdapter(HTTPAdapter):
+    def send(self, request: PreparedRequest, *arguments: Any, **named: Any) -> Response:
+        """Send a request, and give up a service that says nothing."""
+        return super().send(request, *arguments, **named | {"timeout": (PATIENCE["connect"], PATIENCE["answer"])})
+
+
+class _TimedRestCatalog(RestCatalog):
+    """A REST catalog that is given up when it says nothing: its library waits for ever."""
+
+    def _create_session(self) -> Session:
+        session = super()._create_session()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, _TimedAdapter())
+        return session
+
+
+def _connect_sql(settings: CatalogSettings, properties: dict[str, str]) -> Catalog:
+    _refuse_missing(settings, "sqlalchemy", "iceberg")
+    # Its library is not there for the other kinds.
+    from pyiceberg.catalog.sql import SqlCatalog
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import NullPool
+
+    class OwnSqlCatalog(SqlCatalog):
+        """An SQL catalog over connections of ours, which give up a server that is silent, and stay for one step."""
+
+        def __init__(self, name: str, **properties: str) -> None:
+            MetastoreCatalog.__init__(self, name, **properties)
+            if settings.kind == "sqlite":
+                self.engine = create_engine(settings.uri, poolclass=NullPool)
+            else:
+                self.engine = create_engine("postgresql+psycopg://", creator=self._open, poolclass=NullPool)
+            self._init_catalog()
+
+        @staticmethod
+        def _open() -> WatchedConnection:
+            connection = WatchedConnection.connect(_conninfo(settings.uri))
+            connection.patience = PATIENCE["answer"]
+            return connection
+
+    return OwnSqlCatalog(settings.name, **properties)
+
+
+def _conninfo(uri: str) -> str:
+    return make_conninfo(
+        uri,
+        fallback_application_name="logicalrep catalog",
+        connect_timeout=int(PATIENCE["connect"]),
+        keepalives_idle=30,
+        keepalives_interval=10,
+        keepalives_count=3,
+    )
+
+
+def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> Catalog:
+    _refuse_missing(settings, "boto3", "glue")
+    # Their libraries are not there for the other kinds.
+    import botocore.config
+    import botocore.session
+    from pyiceberg.catalog.glue import GlueCatalog
+
+    session = botocore.session.Session()
+    session.set_default_client_config(
+        botocore.config.Config(connect_timeout=PATIENCE["connect"], read_timeout=PATIENCE["answer"])
+    )
+    region = settings.uri.removeprefix("glue://").strip("/")
+    more: dict[str, Any] = {"glue.max-retries": _TRIES_OF_GLUE, "botocore-session": session}
+    if region:
+        more["glue.region"] = region
+    return GlueCatalog(settings.name, **{**properties, **more})
+
+
+def _refuse_missing(settings: CatalogSettings, library: str, extra: str) -> None:
+    if find_spec(library) is None:
+        raise InvalidCatalogError(
+            f"the catalog {settings.shown} needs {library}, which is not installed: run pip install "
+            f"'logicalrep[{extra}]'"
+        )

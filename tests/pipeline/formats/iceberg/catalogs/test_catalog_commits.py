@@ -1,0 +1,317 @@
+"""Commits to tables in a catalog: their answers lost, a second writer, kills, and what readers see; over each kind."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars
+import pyarrow as pa
+import pytest
+from pyiceberg.table import Table
+
+from logicalrep.pipeline.apply.applying import apply
+from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings, refuse_same_names
+from logicalrep.pipeline.formats.iceberg import manifests, metadata, versions
+from logicalrep.pipeline.formats.iceberg.catalogs import connecting
+from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions
+from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
+from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, StoredTable, WriterError
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import APP, KEYS, MODES, PicklingTasks, WriteMode, mark_in_small_files, texts_of
+from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
+from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert
+from tests.pipeline.histories import History, Row, table
+
+pytestmark = pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning")
+
+
+class KilledError(BaseException):
+    """The end of a process."""
+
+
+@pytest.fixture(
+    params=["sqlite", "rest", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("postgresql", "glue"))]
+)
+def catalog(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CatalogOfTests]:
+    """A catalog of each kind."""
+    with catalog_of(request.param, tmp_path, monkeypatch) as made:
+        yield made
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogOfTests]:
+    with catalog_of("sqlite", tmp_path, monkeypatch) as made:
+        yield made
+
+
+def new_table(
+    tables: IcebergTables, key: tuple[str, ...] | None = ("id",), mode: WriteMode = "copy-on-write"
+) -> StoredTable:
+    spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
+    made = NewTable(spec, [], APP, Lsn(999), load="x", keep_hours=24)
+    return tables.replace("public/t", made, tables.open("public/t"))
+
+
+def stored_in(tables: IcebergTables) -> StoredTable:
+    found = tables.open("public/t")
+    assert found is not None
+    return found
+
+
+def entry(catalog: CatalogOfTests) -> Table:
+    return catalog.reader.load_table("public.t")
+
+
+def ids_at(catalog: CatalogOfTests) -> list[int]:
+    return sorted(entry(catalog).scan().to_arrow()["id"].to_pylist())
+
+
+def rows_at(catalog: CatalogOfTests) -> Counter[Row]:
+    return texts_of(entry(catalog).scan().to_arrow())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "key", [KEYS[0], *(pytest.param(key, marks=pytest.mark.thorough) for key in KEYS[1:])], ids=str
+)
+def test_batches_are_applied_as_they_are_without_a_catalog(
+    sqlite: CatalogOfTests, key: tuple[str, ...] | None, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark_in_small_files(monkeypatch)
+    monkeypatch.setattr(manifests, "MOST_MANIFESTS", 2)
+    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 5)
+    chance = random.Random(5)
+    stored, history = new_table(sqlite.open(), key, mode), History(key, chance)
+    for _ in range(8):
+        for _ in range(chance.randrange(1, 60)):
+            history.step()
+        apply(stored, history.take(), Lsn(history.lsn - 1), APP, PicklingTasks())
+        assert rows_at(sqlite) == history.truth()
+        if chance.random() < 0.3:
+            opened = stored_in(sqlite.open())
+            assert (opened.version, opened.table, opened.files) == (stored.version, stored.table, stored.files)
+            assert opened.applied(APP) == stored.applied(APP)
+            stored = opened
+    by_location: pa.Table = polars.scan_iceberg(entry(sqlite).metadata_location).collect().to_arrow()
+    assert texts_of(by_location) == history.truth()
+
+
+def test_a_table_is_made_replaced_and_read_back(catalog: CatalogOfTests) -> None:
+    tables = catalog.open()
+    assert tables.open("public/t") is None
+    stored = new_table(tables)
+    insert(stored, 1000, range(3))
+    stored.describe(stored.table)
+    stored.write_stopped("0/1: why")
+    assert ids_at(catalog) == [0, 1, 2]
+    assert entry(catalog).properties["logicalrep.stopped"] == "0/1: why"
+    opened = stored_in(catalog.open())
+    assert (opened.version, opened.applied(APP)) == (stored.version, Lsn(1000))
+    assert opened.changed_by_others(-1) is None
+    made = NewTable(stored.table, [], APP, Lsn(2000), load="y", keep_hours=24)
+    again = tables.replace("public/t", made, opened)
+    assert tables.replace("public/t", made, opened).version == again.version
+    assert ids_at(catalog) == []
+    # A field's id is 16 times the number of its column, whatever ids a catalog would give.
+    assert [each.field_id for each in entry(catalog).schema().fields] == [16, 32, 48, 64]
+    tables.remove("public/t")
+    assert catalog.open().open("public/t") is None
+    assert catalog.storage.list("public/t") == []
+
+
+@pytest.mark.parametrize("is_made", [True, False], ids=["made", "not made"])
+def test_a_commit_without_an_answer_is_made_once(catalog: CatalogOfTests, is_made: bool) -> None:
+    stored = new_table(catalog.open())
+    catalog.fail_next_commit(is_made=is_made)
+    if is_made:
+        # The snapshot is there: the answer is found by its id.
+        insert(stored, 1000, range(3))
+    else:
+        with pytest.raises(StorageError) as refused:
+            insert(stored, 1000, range(3))
+        assert refused.value.may_pass
+        assert refused.value.code == "CATALOG_NOT_REACHED"
+        insert(stored, 1000, range(3))
+    insert(stored, 1001, range(3, 5))
+    assert ids_at(catalog) == [0, 1, 2, 3, 4]
+    assert stored_in(catalog.open()).applied(APP) == Lsn(1001)
+
+
+def test_a_commit_whose_answer_cannot_be_looked_for_is_found_before_files_go(
+    catalog: CatalogOfTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = new_table(catalog.open())
+    catalog.fail_next_commit(is_made=True)
+    with monkeypatch.context() as away:
+
+        def find(self: CatalogVersions, number: int | None = None) -> None:
+            raise StorageError("the catalog is away")
+
+        away.setattr(CatalogVersions, "find", find)
+        with pytest.raises(StorageError, match="is away"):
+            insert(stored, 1000, range(3))
+        with pytest.raises(StorageError, match="is away"):
+            stored.maintain(0)
+    with pytest.raises(StorageError, match="the answer to an earlier commit was lost; it is there"):
+        stored.maintain(0)
+    assert stored.applied(APP) == Lsn(1000)
+    insert(stored, 1001, range(3, 5))
+    assert ids_at(catalog) == [0, 1, 2, 3, 4]
+
+
+def test_a_second_writer_is_refused(catalog: CatalogOfTests) -> None:
+    stored = new_table(catalog.open())
+    other = stored_in(catalog.open())
+    insert(stored, 1000, range(3))
+    for _ in range(2):
+        with pytest.raises(WriterError):
+            insert(other, 1000, range(3))
+    with pytest.raises(WriterError):
+        other.write_stopped("0/1: a process that was stopped for a while")
+    with pytest.raises(WriterError):
+        other.refuse_others()
+    assert ids_at(catalog) == [0, 1, 2]
+    insert(stored, 1001, range(3, 5))
+    assert ids_at(catalog) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("is_made", [True, False], ids=["after the commit", "before it"])
+def test_a_process_is_killed_between_its_files_and_the_next_step(
+    catalog: CatalogOfTests, is_made: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = new_table(catalog.open())
+    insert(stored, 1000, range(3))
+    commit = CatalogVersions.commit
+
+    def kill(self: CatalogVersions, *arguments: Any) -> Any:
+        if is_made:
+            commit(self, *arguments)
+        raise KilledError
+
+    with monkeypatch.context() as killing:
+        killing.setattr(CatalogVersions, "commit", kill)
+        with pytest.raises(KilledError):
+            insert(stored, 1001, range(3, 5))
+    again = stored_in(catalog.open())
+    assert again.applied(APP) == (Lsn(1001) if is_made else Lsn(1000))
+    assert ids_at(catalog) == list(range(5 if is_made else 3))
+    insert(again, 1001, range(3, 5)) if not is_made else None
+    insert(again, 1002, range(5, 6))
+    assert ids_at(catalog) == list(range(6))
+
+
+def test_a_rest_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connecting.PATIENCE, "answer", 0.3)
+    with catalog_of("rest", tmp_path, monkeypatch) as catalog:
+        stored = new_table(catalog.open())
+        assert catalog.server is not None
+        assert catalog.server.seen["Authorization"] == "Bearer s3cret-token"
+        catalog.server.fault = "silent after"
+        insert(stored, 1000, range(3))
+        assert ids_at(catalog) == [0, 1, 2]
+        catalog.server.fault = "409 before"
+        with pytest.raises(StorageError, match="another change came first"):
+            insert(stored, 1001, range(3, 5))
+        insert(stored, 1001, range(3, 5))
+        assert ids_at(catalog) == [0, 1, 2, 3, 4]
+
+
+def test_commits_of_other_programs_are_told(sqlite: CatalogOfTests) -> None:
+    stored = new_table(sqlite.open())
+    insert(stored, 1000, range(3))
+    entry(sqlite).transaction().set_properties(owner="somebody").commit_transaction()
+    insert(stored, 1001, range(3, 5))
+    assert entry(sqlite).properties["owner"] == "somebody"
+    row = entry(sqlite).scan().to_arrow().slice(0, 1)
+    entry(sqlite).append(row)
+    assert "has changed its rows" in str(stored_in(sqlite.open()).changed_by_others(-1))
+    with pytest.raises(DamagedError, match="another program has changed its rows"):
+        insert(stored, 1002, range(5, 6))
+    # It is loaded again then, whatever is there.
+    made = NewTable(stored.table, [], APP, Lsn(2000), load="y", keep_hours=24)
+    stored = sqlite.open().replace("public/t", made, stored)
+    assert ids_at(sqlite) == []
+    insert(stored, 2001, range(2))
+    before = entry(sqlite).current_snapshot()
+    insert(stored, 2002, range(2, 4))
+    assert before is not None
+    entry(sqlite).manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
+    assert "has changed its rows" in str(stored_in(sqlite.open()).changed_by_others(-1))
+    with pytest.raises(DamagedError):
+        insert(stored, 2003, range(5, 6))
+    with entry(sqlite).update_schema() as update:
+        update.delete_column("v")
+    assert stored_in(sqlite.open()).changed_by_others(-1) == "another program has changed its columns"
+    sqlite.reader.drop_table("public.t")
+    with pytest.raises(DamagedError, match="not in the catalog any more"):
+        insert(stored, 2004, range(6, 7))
+
+
+def test_old_snapshots_and_files_that_nobody_needs_go(
+    sqlite: CatalogOfTests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 20)
+    monkeypatch.setattr(versions, "SAVE_EVERY", 5)
+    stored = new_table(sqlite.open(), mode="merge-on-read")
+    for number in range(40):
+        insert(stored, 1000 + number, range(number, number + 1))
+        if number % 5 == 4:
+            stored.maintain(1000)
+    folder = tmp_path / "lake/public/t"
+    assert len(list((folder / "metadata").glob("*.metadata.json"))) <= 25
+    orphan = folder / "part-00000000000000000000000000000000.parquet"
+    orphan.write_bytes(b"half")
+    os.utime(orphan, (0, 0))
+    again = stored_in(sqlite.open())
+    for _ in range(5):
+        again.maintain(0)
+    assert not again.is_upkeep_due(0)
+    assert not orphan.exists()
+    assert len(entry(sqlite).metadata.snapshots) == 1
+    assert {path.name for path in folder.glob("*.parquet")} == set(again.files)
+    assert ids_at(sqlite) == list(range(40))
+
+
+def test_tables_of_one_name_are_never_merged(sqlite: CatalogOfTests) -> None:
+    with pytest.raises(CatalogNameError, match=re.escape("public/a.b and public/a b would both be public.a_b")):
+        refuse_same_names(["public/a.b", "public/c", "public/a b"])
+    with pytest.raises(CatalogNameError, match="longer"):
+        refuse_same_names([f"public/{'x' * 300}"])
+    refuse_same_names(["public/a", "public/a~history", "other/a"])
+    insert(new_table(sqlite.open()), 1000, range(3))
+    # A table that comes later, and another destination in the same catalog.
+    elsewhere = IcebergTables.in_catalog(Storage(f"{sqlite.storage.uri}2"), sqlite.settings)
+    for tables, folder in ((sqlite.open(), "public/T"), (elsewhere, "public/t")):
+        with pytest.raises(ForeignTableError, match=r"two tables have one name there|is another's"):
+            tables.open(folder)
+    assert ids_at(sqlite) == [0, 1, 2]
+
+
+def test_secrets_of_a_catalog_are_never_shown(tmp_path: Path) -> None:
+    settings = CatalogSettings("postgresql://lake:s3cret@127.0.0.1:1/catalog?sslmode=disable", {"token": "t0ken"})
+    assert settings.shown == "postgresql://127.0.0.1:1/catalog"
+    assert "s3cret" not in repr(settings)
+    with pytest.raises(connecting.CatalogError) as away:
+        connecting.connect(settings, Storage(str(tmp_path)))
+    assert "s3cret" not in str(away.value)
+    assert away.value.may_pass
+
+
+def test_marked_rows_are_positions(sqlite: CatalogOfTests, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark_in_small_files(monkeypatch)
+    stored = new_table(sqlite.open(), mode="merge-on-read")
+    insert(stored, 1000, range(100))
+    for number in range(3):
+        delete(stored, 1001 + number, range(10 * number, 10 * number + 5))
+    assert len(ids_at(sqlite)) == 85
+    assert stored_in(sqlite.open()).files == stored.files

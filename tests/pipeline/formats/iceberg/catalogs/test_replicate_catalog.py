@@ -1,0 +1,141 @@
+"""`replicate` and the other commands with the tables in a catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import logicalrep
+from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings
+from logicalrep.pipeline.operate.dropping import drop
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.options import ReplicateOptions
+from logicalrep.pipeline.state.state import StateError
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.verify.verifying import verify
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.reader.errors import ReadError
+from tests.pipeline.test_replicate import replicate_once
+from tests.postgres.servers import Database
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
+
+
+class Lake:
+    """A destination, and an SQL catalog beside it."""
+
+    def __init__(self, db: Database, folder: Path) -> None:
+        self.db, self.to, self.uri = db, folder / "lake", f"sqlite:///{folder}/catalog.db"
+        self.settings = CatalogSettings(self.uri)
+        self.connection = ConnectionSettings(db.dsn)
+
+    def replicate(self, **options: Any) -> None:
+        replicate_once(self.db, self.to, **{"format": "iceberg", "catalog": self.uri, **options})
+
+    def names(self) -> set[str]:
+        """Return the names of the tables in the catalog."""
+        catalog = SqlCatalog("default", uri=self.uri)
+        found = {".".join(name) for space in catalog.list_namespaces() for name in catalog.list_tables(space)}
+        catalog.engine.dispose()
+        return found
+
+    def rows(self, name: str) -> list[tuple[Any, ...]]:
+        """Return a table's rows as a reader of the catalog has them."""
+        catalog = SqlCatalog("default", uri=self.uri)
+        found: pa.Table = catalog.load_table(name).scan().to_arrow()
+        catalog.engine.dispose()
+        return sorted(tuple(row.values()) for row in found.to_pylist())
+
+    def is_equal(self) -> bool:
+        verdicts = list(verify(self.connection, Storage(str(self.to)), catalog=self.settings))
+        return {verdict.result for verdict in verdicts} == {"equal"}
+
+
+def test_tables_follow_in_a_catalog_through_schema_changes_and_commands(db18: Database, tmp_path: Path) -> None:
+    db18.execute('CREATE TABLE "Order lines" (id int PRIMARY KEY, a text, b int)')
+    db18.execute("""INSERT INTO "Order lines" SELECT i, 'text ' || i, i FROM generate_series(1, 20) AS i""")
+    lake = Lake(db18, tmp_path)
+    lake.replicate(history=True)
+    assert lake.names() == {"public.order_lines", "public.order_lines_history"}
+    for statement in (
+        'DELETE FROM "Order lines" WHERE id > 3',
+        """ALTER TABLE "Order lines" ADD COLUMN c numeric(5, 2) DEFAULT 1.5""",
+        'ALTER TABLE "Order lines" RENAME COLUMN a TO name',
+        'ALTER TABLE "Order lines" DROP COLUMN b',
+        'UPDATE "Order lines" SET c = 2 WHERE id = 2',
+    ):
+        db18.execute(statement)
+        lake.replicate(history=True)
+    assert [(number, name, str(c)) for number, name, c in lake.rows("public.order_lines")] == [
+        (1, "text 1", "1.50"),
+        (2, "text 2", "2.00"),
+        (3, "text 3", "1.50"),
+    ]
+    assert lake.is_equal()
+    resync(lake.connection, Storage(str(lake.to)), ())
+    lake.replicate(history=True)
+    assert lake.is_equal()
+    db18.execute('ALTER TABLE "Order lines" RENAME TO lines')
+    db18.execute("INSERT INTO lines VALUES (4, 'text 4', 3)")
+    lake.replicate(history=True)
+    assert len(lake.rows("public.lines")) == 4
+    assert lake.is_equal()
+    for command in (verify, drop):
+        with pytest.raises(StateError, match="give the --catalog that it began with"):
+            list(
+                command(lake.connection, Storage(str(lake.to)), **({"deletes_tables": True} if command is drop else {}))
+            )  # type: ignore[operator]
+    with pytest.raises(StateError, match="give the --catalog that it began with"):
+        replicate_once(db18, lake.to, format="iceberg")
+    with pytest.raises(ReadError, match="read them by it"):
+        logicalrep.read(lake.to, "lines")
+    drop(lake.connection, Storage(str(lake.to)), deletes_tables=True, catalog=lake.settings)
+    assert lake.names() == set()
+    assert not [path for path in lake.to.rglob("*") if path.is_file()]
+
+
+def test_two_tables_of_one_name_are_refused_at_the_start(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    db18.execute('CREATE TABLE "Orders" (id int PRIMARY KEY)')
+    db18.execute('CREATE TABLE "order.s" (id int PRIMARY KEY)')
+    db18.execute('CREATE TABLE "order s" (id int PRIMARY KEY)')
+    lake = Lake(db18, tmp_path)
+    with pytest.raises(CatalogNameError, match=r"would both be public\.order_s in the catalog"):
+        lake.replicate()
+    assert db18.value("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()") == 0
+    assert lake.names() == set()
+    lake.replicate(exclude_tables=['public."order s"', 'public."Orders"'])
+    assert lake.names() == {"public.orders", "public.order_s"}
+
+
+def test_a_catalog_among_the_replicated_tables_is_refused(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    info = db18.connection.info
+    uri = f"postgresql://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
+    with pytest.raises(StateError, match="each commit would make another"):
+        replicate_once(db18, tmp_path / "lake", format="iceberg", catalog=uri)
+    replicate_once(db18, tmp_path / "lake", format="iceberg", catalog=uri, exclude_tables=["public.iceberg_*"])
+    assert db18.value("SELECT count(*) FROM iceberg_tables WHERE table_name = 'orders'") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"catalog": "sqlite:////tmp/c.db"}, "add --format iceberg"),
+        ({"format": "iceberg", "catalog_options": {"warehouse": "x"}}, "'catalog' names none"),
+    ],
+)
+def test_options_of_a_catalog_that_do_not_fit_are_refused(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        ReplicateOptions("", "lake", **options)
+
+
+@pytest.mark.parametrize("uri", ["mysql://host/db", "catalog.db", "http://catalog.example.org/v1"])
+def test_what_is_no_catalog_is_refused(uri: str) -> None:
+    with pytest.raises(OptionError, match="option 'catalog' is"):
+        CatalogSettings(uri)
