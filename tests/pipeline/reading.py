@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import polars
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyiceberg.table import StaticTable
 
+from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.storage.storage import Storage
 
 
@@ -17,6 +21,14 @@ def read_table(uri: str, storage_options: Mapping[str, str] | None = None) -> pa
     """Return the rows of a table in the format that it has."""
     read = read_iceberg if _newest(uri, storage_options) is not None else read_delta
     return read(uri, storage_options)
+
+
+def open_stored(destination: Path | str, folder: str) -> StoredTable:
+    """Return a table of a destination, in the format that the destination has."""
+    storage = Storage(str(destination))
+    stored = table_format(storage, read_identity(storage).table_format).open(folder)
+    assert stored is not None, folder
+    return stored
 
 
 def read_properties(uri: str) -> Mapping[str, str]:

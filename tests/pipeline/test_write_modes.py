@@ -10,13 +10,11 @@ from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load import table_loads
 from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.apply.test_applying import mark_in_small_files
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.reading import read_properties, read_table
+from tests.pipeline.reading import open_stored, read_properties, read_table
 from tests.pipeline.test_replicate import settings
 from tests.postgres.servers import Database
 
@@ -38,16 +36,14 @@ def replicated(db: Database, storage: Path, **options: Any) -> list[str]:
 
 def marked_files(storage: Path, folder: str) -> tuple[int, bool]:
     """Return how many files of a table have marked rows, and whether its readers have to know vectors."""
-    stored = table_format(Storage(str(storage))).open(folder)
-    assert stored is not None
+    stored = open_stored(storage, folder)
     protocol = DeltaTable(str(storage / folder)).protocol()
     found = sum(file.vector is not None for file in stored.files.values())
     return found, "deletionVectors" in (protocol.reader_features or ())
 
 
 def load_of(storage: Path) -> str:
-    stored = table_format(Storage(str(storage))).open("public/t")
-    assert stored is not None
+    stored = open_stored(storage, "public/t")
     return stored.load
 
 

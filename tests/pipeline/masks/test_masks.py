@@ -24,13 +24,14 @@ from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.masks.mask_key import MaskKey, MaskKeyError
 from logicalrep.pipeline.masks.masked_rows import Masking
 from logicalrep.pipeline.operate.resync import read_known_settings, resync
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
 from logicalrep.pipeline.state.state import State, StateError, TableState
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.test_applying import WriteMode, mark_in_small_files
 from tests.pipeline.changes import change_batch, plain, relation
 from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
@@ -81,14 +82,29 @@ def clear_files(storage: Path) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("table_format", "mode"),
+    [
+        ("delta", "copy-on-write"),
+        ("iceberg", "merge-on-read"),
+        pytest.param("delta", "merge-on-read", marks=pytest.mark.thorough),
+    ],
+)
 def test_no_value_is_written_in_clear_whatever_way_rows_come(
-    db18: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    db18: Database,
+    tmp_path: Path,
+    table_format: FormatName,
+    mode: WriteMode,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    mark_in_small_files(monkeypatch)
     for statement in TABLE:
         db18.execute(statement)
-    options = {"config": config(history=True, append=True, deletes="soft")}
+    options: dict[str, Any] = {"format": table_format, "write_mode": mode}
+    masked = config(history=True, append=True, deletes="soft")
     # A copy takes seconds, so that the changes meanwhile are buffered.
-    with replicate_meanwhile(db18, tmp_path, load_rate=0.03, **options) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, load_rate=0.03, config=masked, **options) as caught_up:
         eventually(lambda: (tmp_path / "_logicalrep/loads").exists())
         kept = tmp_path / "_logicalrep/kept"
         changes = iter(range(100, 10_000))
@@ -127,13 +143,13 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
 
     # As `resync` does it, which gets no file.
     assert resync(db18.settings, Storage(str(tmp_path)), [USERS]) is False
-    replicate_once(db18, tmp_path, config=Config.of(read_known_settings(Storage(str(tmp_path))).tables))
+    replicate_once(db18, tmp_path, config=Config.of(read_known_settings(Storage(str(tmp_path))).tables), **options)
     assert main(["status", "--dsn", db18.dsn, "--to", str(tmp_path)]) == 0
     assert "sesame" not in capsys.readouterr().out
     assert clear_files(tmp_path) == []
     assert KEY not in "".join(path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file())
     with pytest.raises(StateError, match=r"columns of public\.users are masked .* give --config") as raised:
-        replicate_once(db18, tmp_path)
+        replicate_once(db18, tmp_path, **options)
     assert raised.value.code == "CONFIG_MISSING"
 
 

@@ -17,9 +17,9 @@ from logicalrep.arrow.feed.texts import Texts
 from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage
@@ -31,6 +31,7 @@ from logicalrep.postgres.publications import query_published_relation
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError, TypeCatalog, arrow_value
 from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.reading import open_stored
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, shop
 from tests.postgres.servers import Database
 from tests.spark.workload import every_type
@@ -53,8 +54,7 @@ def verdicts(db: Database, storage: Path, *tables: str, **options: object) -> di
 
 def rewrite(storage: Path, table: str, change: object) -> None:
     """Replace the rows of a Delta table by those that a function makes of them."""
-    log = table_format(Storage(str(storage))).open(f"public/{table}")
-    assert log is not None
+    log = open_stored(storage, f"public/{table}")
     files = list(log.files.values())
     rows = pa.concat_tables(
         read_rows(log.storage, log.folder, file, log.table.schema, log.table.names) for file in files
@@ -73,8 +73,9 @@ def test_equal_tables(shop: Database, tmp_path: Path) -> None:
     }
 
 
-def test_rows_that_are_missing_surplus_and_changed(shop: Database, tmp_path: Path) -> None:
-    replicate_once(shop, tmp_path)
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_rows_that_are_missing_surplus_and_changed(shop: Database, tmp_path: Path, table_format: FormatName) -> None:
+    replicate_once(shop, tmp_path, format=table_format)
 
     def change(rows: pa.Table) -> pa.Table:
         ids = rows.column("id")
@@ -233,8 +234,6 @@ def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> Non
     before = verdicts(db, tmp_path)
     assert set(results(before).values()) == {"equal"}, results(before)
     for name, verdict in before.items():
-        log = table_format(Storage(str(tmp_path))).open(f"public/{name}")
-        assert log is not None
         is_last = pa.array([False] * (verdict.rows - 1) + [True])
         rewrite(tmp_path, name, lambda rows, is_last=is_last: raised(rows, is_last).slice(1))
     after = verdicts(db, tmp_path)
