@@ -1,10 +1,11 @@
-"""A table with marked rows that gets updates for an hour: what is written, the files there are, and a reader's time."""
+"""A table with marked rows that gets updates for an hour: what is written and why, the files, and a reader's time."""
 
 from __future__ import annotations
 
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
@@ -19,6 +20,8 @@ _RATE, _IN_ONE = 200, 20
 """The updates a second, and those of a transaction."""
 _PARTS = 12
 """The parts of the time, each with a figure of its own."""
+_FLAT = 1.25
+"""So many times what the first half has the second half may have."""
 
 
 def measure(setting: Setting) -> Iterator[dict[str, Any]]:
@@ -26,10 +29,10 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
     setting.make("large", setting.scale)
     storage, seconds = setting.folder / "upkeep", setting.minutes * 60 / _PARTS
     setting.once(storage)
-    table, written = storage / "public/large", _Written()
-    figures = []
+    table = storage / "public/large"
+    written, figures = Written(table), []
     with setting.following(storage, "--write-mode", "merge-on-read") as usage:
-        written.count(table)
+        written.take()
         began, value = time.monotonic(), 0
         for part in range(1, _PARTS + 1):
             while (now := time.monotonic()) < began + part * seconds:
@@ -40,51 +43,72 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
                 value += 1
                 these = ",".join(str(random.randrange(1, setting.scale)) for _ in range(_IN_ONE))
                 setting.connection.execute(f"UPDATE large SET abalance = {value} WHERE aid = ANY('{{{these}}}')")
-            figures.append(_looked(table, written.count(table) / 1e6 / seconds))
+            figures.append(_figure(written.take(), seconds) | _looked(table))
             yield {"measured": f"updates of random rows, part {part} of {_PARTS}", **figures[-1]}
         setting.wait(storage)
     halves = figures[: _PARTS // 2], figures[_PARTS // 2 :]
+    ratios = {
+        name: round(mean(each[name] for each in halves[1]) / max(mean(each[name] for each in halves[0]), 1e-9), 2)
+        for name in figures[0]
+    }
     yield {
         "measured": f"{_RATE} random updates a second of {setting.scale:,} rows for {setting.minutes} minutes",
-        "the second half over the first": {
-            name: round(mean(each[name] for each in halves[1]) / mean(each[name] for each in halves[0]), 2)
-            for name in figures[0]
-        },
+        "the second half over the first": ratios,
+        "flat": all(ratios[name] <= _FLAT for name in ("MB written a second", "files", "a reader's CPU-seconds")),
         **usage.used.figures(value * _IN_ONE, "changes"),
     }
 
 
-class _Written:
-    """Counts the bytes of all files that the log of a table names, and its own."""
+class Written:
+    """Counts what a table's log tells of: its commits, and the bytes of files, vectors and the log by their causes."""
 
-    def __init__(self) -> None:
-        self._version, self._paths = -1, set[str]()
+    def __init__(self, table: Path) -> None:
+        """Take the table's folder."""
+        self._table, self._version, self._paths = table, -1, set[str]()
 
-    def count(self, table: Path) -> int:
-        """Return the bytes since the last call."""
-        size = 0
-        while (path := table / f"_delta_log/{self._version + 1:020}.json").exists():
+    def take(self) -> Counter[str]:
+        """Return the counts since the last call."""
+        found: Counter[str] = Counter()
+        while (path := self._table / f"_delta_log/{self._version + 1:020}.json").exists():
             self._version += 1
-            size += path.stat().st_size
-            for action in map(json.loads, path.read_text().splitlines()):
-                added = action.get("add", {"path": ""})
+            actions = [json.loads(line) for line in path.read_text().splitlines()]
+            is_merge = any(action.get("commitInfo", {}).get("operation") == "OPTIMIZE" for action in actions)
+            found["merges" if is_merge else "batches"] += 1
+            vectors = 0
+            for added in (action["add"] for action in actions if "add" in action):
                 if added["path"] not in self._paths:
                     self._paths.add(added["path"])
-                    size += added.get("size", 0)
-                vector = added.get("deletionVector", {"storageType": "i"})
-                size += vector["sizeInBytes"] if vector["storageType"] == "u" else 0
-        return size
+                    found["bytes of merges" if is_merge else "bytes of rows"] += added["size"]
+                if "deletionVector" in added:
+                    vector = added["deletionVector"]
+                    vectors += vector["sizeInBytes"]
+                    # What is in the commit itself has five characters for four bytes.
+                    found["bytes of the log"] -= vector["sizeInBytes"] * 5 // 4 if vector["storageType"] == "i" else 0
+            found["bytes of vectors"] += vectors
+            found["bytes of the log"] += path.stat().st_size
+        return found
 
 
-def _looked(table: Path, written: float) -> dict[str, float]:
+def _figure(found: Counter[str], seconds: float) -> dict[str, float]:
+    kinds = ("rows", "vectors", "merges", "the log")
+    size = sum(found[f"bytes of {kind}"] for kind in kinds)
+    return {
+        "MB written a second": round(size / 1e6 / seconds, 3),
+        **{f"of that for {kind}": round(found[f"bytes of {kind}"] / 1e6 / seconds, 3) for kind in kinds},
+        "batches a second": round(found["batches"] / seconds, 2),
+        "kB a batch": round(size / 1e3 / max(found["batches"], 1), 1),
+        "merges": found["merges"],
+    }
+
+
+def _looked(table: Path) -> dict[str, float]:
     began, processor = time.monotonic(), time.process_time()
     polars.read_delta(str(table))
     return {
-        "MB written a second": round(written, 3),
         "files": len(DeltaTable(str(table)).file_uris()),
         "a reader's CPU-seconds": round(time.process_time() - processor, 2),
         "its seconds": round(time.monotonic() - began, 2),
     }
 
 
-__all__ = ["measure"]
+__all__ = ["Written", "measure"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+from logicalrep.pipeline.apply.rewriting import SMALL_TO_MARK
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import MOST_ROWS, DataFile
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
@@ -86,3 +88,68 @@ def test_a_file_is_written_anew_once_an_eighth_of_it_is_marked() -> None:
     assert then.rows_there == 0
     assert files.merge()
     assert not files.merge()
+
+
+class Updated(Files):
+    """A table of a million rows with marked rows that gets random updates; which row is in which file is known."""
+
+    UPDATES = 4_000
+    """Those of twenty seconds at 200 a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chance = np.random.default_rng(1)
+        self.add(1_000_000)
+        self.of_row = np.full(1_000_000, self.number, np.int64)
+        self.written = {"rows": 0, "vectors": 0, "merges": 0}
+
+    def update(self) -> None:
+        """Apply a batch: rows are marked where they are, and a small file takes in what comes in their place."""
+        rows = np.unique(self.chance.integers(0, len(self.of_row), self.UPDATES))
+        numbers, counts = np.unique(self.of_row[rows], return_counts=True)
+        small = min((file for file in self.files.values() if file.size <= SMALL_TO_MARK), key=_rows, default=None)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            file = self.files[f"part-{number}"]
+            marked = file.rows - file.rows_there + count
+            self.files[file.path] = data_file(number, file.rows, marked)
+            # A Roaring bitmap has two bytes for a row, and at most 8 KiB for 65,536 of them.
+            self.written["vectors"] += min(2 * marked, file.rows // 8) * (file != small)
+        if small is None:
+            self.number += 1
+            small = data_file(self.number, 0)
+            self.times[small.path] = 1
+        taken = self.files.get(small.path, small).rows_there + len(rows)
+        number = int(small.path.partition("-")[2])
+        self.files[small.path] = data_file(number, taken)
+        self.of_row[rows] = number
+        self.written["rows"] += self.files[small.path].size
+
+    def merge(self) -> bool:
+        before = set(self.files)
+        is_due = super().merge()
+        gone = [int(path.partition("-")[2]) for path in before - self.files.keys()]
+        if is_due:
+            self.of_row[np.isin(self.of_row, gone)] = self.number
+            self.written["merges"] += self.files[f"part-{self.number}"].size
+        return is_due
+
+
+def _rows(file: DataFile) -> int:
+    return file.rows
+
+
+def test_random_updates_write_no_more_in_each_half_hour_than_in_the_one_before() -> None:
+    """In the first one it is less: vectors grow until the first file is written anew without its marked rows."""
+    table_, written = Updated(), [0]
+    for _ in range(3):
+        for _ in range(90):
+            table_.update()
+            table_.merge()
+            assert len(table_.files) <= 3 * STEP
+        written.append(sum(table_.written.values()))
+    first, second, third = np.diff(written).tolist()
+    assert third < 1.1 * second < 1.6 * first
+    while table_.merge():
+        pass
+    assert sum(file.rows_there for file in table_.files.values()) == 1_000_000
+    assert all(8 * (file.rows - file.rows_there) < file.rows for file in table_.files.values())
