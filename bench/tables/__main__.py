@@ -1,6 +1,6 @@
 """The speed of `logicalrep replicate` beside what bounds it: `python -m bench.tables [PART …] [--scale ROWS]`.
 
-The parts, all of them by default but `upkeep` and `commits`, which take an hour:
+The parts, all of them by default but `upkeep`, `commits` and `memory`, which take up to an hour:
 
 - load: the first load, beside COPY into nothing and beside writing the same rows to a Delta table from memory.
 - backlog: changes of three tables, beside receiving the same changes and dropping them.
@@ -15,6 +15,7 @@ The parts, all of them by default but `upkeep` and `commits`, which take an hour
   a commit.
 - commits: thousands of small commits of one table, in both formats: seconds and bytes of a commit as they become many.
 - upkeep: an hour of random updates while rows are marked: bytes written, files, and a reader's seconds in its parts.
+- memory: the most memory for a load, a transaction and a batch over many tables, each small and large.
 - first: three tables of 1,000 rows where no loop was compiled yet, then again, and a run with nothing to do.
 - workers: a first load and updates by one worker of a cluster and by two, into an object store on loopback.
 
@@ -34,12 +35,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.tables import amplification, backlog, first, formats, growth, latency, load, upkeep, workers
+from bench.tables import amplification, backlog, first, formats, growth, latency, load, memory, upkeep, workers
 from bench.tables.setting import Setting
 from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
 
 _JSON = Path(__file__).parents[2] / "build" / "bench-tables.json"
+_LONG = ("upkeep", "commits", "memory")
 _PARTS = {
     "load": load.measure,
     "backlog": backlog.measure,
@@ -52,6 +54,7 @@ _PARTS = {
     "formats": formats.measure,
     "commits": formats.of_commits,
     "upkeep": upkeep.measure,
+    "memory": memory.measure,
     "first": first.measure,
     "workers": workers.measure,
 }
@@ -71,7 +74,7 @@ def main() -> None:
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(_PARTS)}")
     figures: list[dict[str, Any]] = [{"processors": os.cpu_count(), "load at the start": os.getloadavg()[0]}]
     began = time.monotonic()
-    for name in options.parts or [name for name in _PARTS if name not in ("upkeep", "commits")]:
+    for name in options.parts or [name for name in _PARTS if name not in _LONG]:
         folder = Path(tempfile.mkdtemp(prefix="logicalrep-bench-"))
         try:
             with (

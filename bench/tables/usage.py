@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 _PAUSE = 0.5
-"""The seconds between two catalog refreshes; what a process uses after the last one is not seen."""
-_MEMORY = 4
-"""The number of looks of which one is for the memory too, which costs more."""
+"""The seconds between two looks; what a process uses after the last one is not seen."""
 _MIB = 1 << 20
 
 
@@ -71,10 +69,8 @@ class Usage:
         return Used(own - self._before[0], servers - self._before[1], dict(self._peak))
 
     def _run(self) -> None:
-        number = 0
         while not self._ended.wait(_PAUSE):
-            number += 1
-            self._look(with_memory=number % _MEMORY == 0)
+            self._look(with_memory=True)
 
     def _look(self, *, with_memory: bool = False) -> None:
         memory: Counter[str] = Counter()

@@ -139,7 +139,7 @@ def test_rows_at_all_sizes_are_sliced_in_order() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("kept", [False, True], ids=["plain", "with history and changes"])
 def test_three_gigabytes_in_one_transaction(spark: Any, db18: Database, tmp_path: Path, kept: bool) -> None:
-    """Java has a heap of 1 GB."""
+    """Java's heap has a third of it."""
     table_settings = TableSettings(history=kept, append=kept)
 
     def once() -> None:

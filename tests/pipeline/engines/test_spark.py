@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline import run as replicating
-from logicalrep.pipeline.engines.engine import EngineEndedError
+from logicalrep.pipeline.engines.engine import EngineEndedError, Shared
 from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
@@ -29,6 +30,14 @@ def _doubled(number: int) -> int:
 
 def _broken(number: int) -> int:
     return 1 // number
+
+
+def _turned(data: bytes) -> bytes:
+    return data[::-1]
+
+
+def _first_of(shared: Shared[list[bytes]]) -> int:
+    return shared.value[0][0]
 
 
 def _last_job(spark: Any) -> int:
@@ -63,6 +72,25 @@ def test_a_task_that_fails_is_the_error_of_its_item_alone(spark: Any) -> None:
     with pytest.raises(TableFailedError, match="ZeroDivisionError"):
         engine.run_together(_broken, 0, 1)
     assert engine.run_together(_doubled, 4, 1) == 8
+
+
+def test_items_outcomes_and_shared_values_do_not_pass_through_java_on_one_machine(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, sent, parallelize = SparkEngine(ClassicJobs(spark)), [], spark.sparkContext.parallelize
+    monkeypatch.setattr(spark.sparkContext, "broadcast", None)
+
+    def counted(items: Any, tasks: int) -> Any:
+        sent.append(len(pickle.dumps([*items])))
+        return parallelize(items, tasks)
+
+    monkeypatch.setattr(spark.sparkContext, "parallelize", counted)
+    items = [bytes([number]) * (4 << 20) for number in range(3)]
+    assert engine.run(_turned, items, 0) == [item[::-1] for item in items]
+    with engine.share(items) as shared:
+        assert engine.run(_first_of, [shared, shared], 0) == [0, 0]
+    assert len(sent) == 2
+    assert max(sent) < 1000
 
 
 def test_a_java_that_ends_again_and_again_ends_the_command(

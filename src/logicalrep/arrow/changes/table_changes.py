@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.changes.change_batch import UNREADABLE, ChangeBatch, joined
 from logicalrep.arrow.changes.sent_relation import SentRelation, in_order
+from logicalrep.arrow.mapped_files import forget_read_pages
 from logicalrep.arrow.slices import sliced
 
 _ENOUGH_ROWS, _ENOUGH_BYTES = 20_000, 8 << 20
@@ -95,13 +96,17 @@ class TableChanges:
 
 
 def in_parts(batches: Iterable[ChangeBatch], most_bytes: int) -> Iterator[list[ChangeBatch]]:
-    """Yield changes in parts of at most some bytes, in their order; one that alone has more is a part of its own."""
+    """Yield changes in parts of at most some bytes, in their order; one that alone has more is a part of its own.
+
+    Parts that lie in a file are no memory of this process once the next one is asked for.
+    """
     part: list[ChangeBatch] = []
     size = 0
     for batch in batches:
         for rows in sliced(batch.rows, most_bytes):
             if part and size + rows.nbytes > most_bytes:
                 yield part
+                forget_read_pages()
                 part, size = [], 0
             part.append(ChangeBatch(batch.relation, rows))
             size += rows.nbytes

@@ -45,7 +45,7 @@ _PAGE = 64 << 10
 MOST_BYTES = 48 << 20
 """The most bytes of changes that a task reduces at once, unless one row has more."""
 SMALLER_TO_COMBINE = 3
-"""So much smaller are parts whose effects are combined: they cost no writing, and Java has each several times."""
+"""So much smaller are parts whose effects are combined: they cost no writing, and a process has each several times."""
 MOST_EFFECT = 48 << 20
 """The most bytes of the effect of several such parts: a table may be written anew for each effect."""
 SMALL_FILE = 2 << 20
@@ -108,6 +108,8 @@ def apply(
         files |= {file.path: file for file in done.added}
         for path in before.keys() - files.keys() - stored.files.keys():
             stored.storage.delete(below(stored.folder, path))
+        # It is memory no more while the next one is made.
+        del part, effect
     added = [file for path, file in files.items() if not file.is_same(stored.files.get(path))]
     removed = [file for path, file in stored.files.items() if not file.is_same(files.get(path))]
     stored.commit(added, removed, application, upto)
@@ -169,10 +171,18 @@ def _effects(
             if together.nbytes <= MOST_EFFECT:
                 held = [together]
                 continue
-            yield combined(table, held)
-            held = []
+            del together
+            yield _taken(table, held)
         held.append(effect)
-    yield combined(table, held)
+        del effect
+    yield _taken(table, held)
+
+
+def _taken(table: TableSpec, held: list[Reduced]) -> Reduced:
+    """Return the effect of several together, which are memory no more."""
+    whole = combined(table, held)
+    held.clear()
+    return whole
 
 
 def _writes_each_part(table: TableSpec) -> bool:

@@ -111,7 +111,9 @@ def rewrite(work: Rewriting) -> Rewritten:
             continue
         is_kept = np.ones(rows.num_rows, bool)
         is_kept[hits] = False
-        parts = [rows.filter(pa.array(is_kept)), *replacements]
+        # The file's rows are there once while they are written.
+        rows = rows.filter(pa.array(is_kept))
+        parts = [rows, *replacements]
         if is_grown:
             parts.append(new)
             new = new.slice(0, 0)

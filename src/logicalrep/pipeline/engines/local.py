@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import os
 import pickle
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Self, TypeVar
 
-from logicalrep.pipeline.engines.engine import MOST_SENT, TRIES, EngineError, Here, Shared
-from logicalrep.pipeline.engines.outcomes import Caught, Outcome, TableFailedError, result_of
+from logicalrep.pipeline.engines.engine import MOST_SENT, TRIES, EngineError, Shared
+from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of
+from logicalrep.pipeline.engines.shared_files import shared_by_file
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -90,18 +88,9 @@ class LocalEngine:
                 return function(item)
         return self._run(function, item, nbytes)
 
-    @contextmanager
-    def share(self, value: _Result) -> Iterator[Shared[_Result]]:
-        """Yield a holder of the value, which other processes of this user read from a file.
-
-        Where the system lets them, it has no name: nothing of it stays if this process is killed.
-        """
-        is_unnamed = sys.platform == "linux"
-        with tempfile.TemporaryFile() if is_unnamed else tempfile.NamedTemporaryFile(prefix="logicalrep-") as file:
-            pickle.dump(value, file)
-            file.flush()
-            path = f"/proc/{os.getpid()}/fd/{file.fileno()}" if is_unnamed else file.name
-            yield _SharedInFile(path, next(_numbers), value)
+    def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
+        """Return the context of a holder of the value, which its processes read from a file."""
+        return shared_by_file(value)
 
     def check(self) -> None:
         """Do nothing: its processes are replaced when they are needed."""
@@ -221,28 +210,6 @@ class _Worker:
         return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
-_numbers = itertools.count()
-
-
-@dataclass(frozen=True, slots=True)
-class _SharedInFile(Generic[_Result]):
-    """A value in this process, which others read from a file."""
-
-    path: str
-    number: int
-    """A later file may have the same path."""
-    value: _Result
-
-    def __reduce__(self) -> tuple[Callable[[str, int], Shared[Any]], tuple[str, int]]:
-        return _read_shared, (self.path, self.number)
-
-
-@functools.lru_cache(maxsize=1)
-def _read_shared(path: str, number: int) -> Shared[Any]:
-    """Return a value of another process; many items in a row have the same one."""
-    return Here(pickle.loads(Path(path).read_bytes()))
-
-
 def serve() -> None:
     """Answer the process that started this one: the outcome of each item that it sends."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -255,14 +222,7 @@ def serve() -> None:
 def _answer(data: bytes) -> bytes:
     try:
         function, item = pickle.loads(data)
-        outcome: Outcome = function(item)
-        try:
-            answer = pickle.dumps(outcome)
-            if outcome[0] is not None:
-                # An error of another library may refuse to be made again.
-                pickle.loads(answer)
-        except Exception as error:
-            answer = pickle.dumps((TableFailedError.of(outcome[0] or error), None))
+        answer = pickled(function(item))
     except Exception as error:
         answer = pickle.dumps(f"{type(error).__name__}: {error}")
     return answer

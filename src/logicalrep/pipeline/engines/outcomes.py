@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import traceback
 from collections.abc import Callable
 from typing import Any, Self
@@ -45,6 +46,18 @@ class Caught:
             raise
         except Exception as error:
             return TableFailedError.of(error), None
+
+
+def pickled(outcome: Outcome) -> bytes:
+    """Return an outcome for another process; an error that cannot be passed on in words."""
+    try:
+        data = pickle.dumps(outcome)
+        if outcome[0] is not None:
+            # An error of another library may refuse to be made again.
+            pickle.loads(data)
+    except Exception as error:
+        data = pickle.dumps((TableFailedError.of(outcome[0] or error), None))
+    return data
 
 
 def result_of(outcome: Outcome) -> Any:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from logicalrep.arrow.changes.table_changes import TableChanges, together
+from logicalrep.arrow.mapped_files import forget_read_pages
 from logicalrep.pipeline.load.change_files import PARTS, changes_in, contents, parquet, properties_of
 from logicalrep.pipeline.load.row_buffer import RowBuffer
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
@@ -97,6 +98,7 @@ class ChangeBuffer:
         paths = [self._part(folder, end, secrets.token_hex(8)) for _ in others]
         for path, part in zip(paths, others, strict=True):
             self._storage.write(path, parquet(*part))
+            forget_read_pages()
         if paths:
             properties[PARTS] = json.dumps([path.rpartition("/")[2] for path in paths]).encode()
         self._storage.write(self._path(folder, end), parquet(rows, properties))

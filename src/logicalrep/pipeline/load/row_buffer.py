@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.arrow.mapped_files import map_file
 from logicalrep.transactions.relations import TableDescription
 
 _ALIGNED = 64
@@ -74,10 +74,9 @@ class RowBuffer:
         if self._file is not None:
             file, written = self._file.file, self._file.written
             file.flush()
-            size = file.tell()
-            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
+            data = map_file(file, file.tell())
             file.close()
-            self._in_memory += [_read(each, pa.py_buffer(mapped)) for each in written]
+            self._in_memory += [_read(each, data) for each in written]
             self._file = None
         return self._in_memory
 

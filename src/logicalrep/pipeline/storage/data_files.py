@@ -271,5 +271,5 @@ def _write_file(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table
     data = sink.getvalue()
     is_full = 2 * rows.num_rows >= MOST_ROWS or 2 * rows.nbytes >= MOST_BYTES
     path = f"part-{uuid.uuid4().hex}{_FULL if is_full else '.parquet'}"
-    storage.write(f"{folder}/{path}", data.to_pybytes())
+    storage.write(f"{folder}/{path}", memoryview(data).cast("B"))
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows))

@@ -31,7 +31,7 @@ class LocalFiles:
     def open(self, path: str, size: int) -> IO[bytes]:
         return (self._folder / path).open("rb")
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes | memoryview) -> None:
         target = self._folder / path
         os.replace(self._write_temporary(target, data), target)
         _sync(target.parent)
@@ -83,7 +83,7 @@ class LocalFiles:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
 
-    def _write_temporary(self, target: Path, data: bytes) -> Path:
+    def _write_temporary(self, target: Path, data: bytes | memoryview) -> Path:
         """Write a file next to the target, and return its path once it is on the disk."""
         self._make(target.parent)
         temporary = target.parent / f".{target.name}.{os.getpid()}.{time.monotonic_ns()}"

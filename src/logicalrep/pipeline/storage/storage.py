@@ -186,7 +186,7 @@ class Storage:
         except (OSError, BaseError) as error:
             raise StorageError(f"{self.uri_of(path)}: {first_line(error)}") from None
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file, or replace it as a whole; it is durable afterwards."""
         self._run(path, lambda: self._files.write(path, data))
 

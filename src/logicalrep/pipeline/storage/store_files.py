@@ -50,7 +50,7 @@ class StoreFiles:
             return io.BytesIO(obstore.get(self._store, path).bytes())
         return io.BufferedReader(_Ranges(self._store, path, size), 1 << 20)
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes | memoryview) -> None:
         obstore.put(self._store, path, data)
 
     def create(self, path: str, data: bytes) -> bool:

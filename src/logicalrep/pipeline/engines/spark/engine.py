@@ -21,7 +21,7 @@ _JOBS = 4
 _MOST_TOGETHER, _MOST_BYTES = 32, 64 << 20
 """The most items, and bytes of items, of one of these jobs."""
 MOST_AT_ONCE = 128 << 20
-"""The most bytes of items of all these jobs: Java, with a heap of 1 GB, has each several times."""
+"""The most bytes of items of all these jobs: for executors elsewhere, Java has each several times."""
 
 
 class SparkEngine:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome
+from logicalrep.pipeline.engines.shared_files import ByFile, parts_of, shared_by_file, shared_file
 from logicalrep.pipeline.engines.spark.errors import NO_TASK, refuse_ended, spark_errors
 
 if TYPE_CHECKING:
@@ -42,11 +43,16 @@ class SparkJobs(Protocol):
 
 
 class ClassicJobs:
-    """The jobs of a session whose driver is this process."""
+    """The jobs of a session whose driver is this process.
+
+    Where the executors are on this machine, items, outcomes and shared values pass through files: Java, which would
+    have each several times, has alone where they are.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         """Take the session."""
         self._context = spark.sparkContext
+        self._is_here = str(self._context.master).startswith("local")
 
     def run(self, function: Callable[[Any], object], items: Sequence[Any], *, apart: bool) -> list[Outcome]:
         """Return the outcome for each item."""
@@ -55,12 +61,20 @@ class ClassicJobs:
             tasks = len(items) if apart else min(len(items), 2 * self._context.defaultParallelism)
             # With the fair scheduler, a load's tasks and those of a batch take turns: each kind of work has its pool.
             self._context.setLocalProperty("spark.scheduler.pool", function.__module__)
-            outcomes: list[Outcome] = self._context.parallelize(items, tasks).map(Caught(function)).collect()
-        return outcomes
+            if not self._is_here:
+                outcomes: list[Outcome] = self._context.parallelize(items, tasks).map(Caught(function)).collect()
+                return outcomes
+            with shared_file() as (file, path), shared_file() as (_, answers):
+                parts = parts_of(items, file, path)
+                by_file = ByFile(Caught(function), answers)
+                return [each.read() for each in self._context.parallelize(parts, tasks).map(by_file).collect()]
+
+    def share(self, value: _Value) -> AbstractContextManager[Shared[_Value]]:
+        """Return the context of a holder of a value: in a file, or a broadcast variable for executors elsewhere."""
+        return shared_by_file(value) if self._is_here else self._broadcast(value)
 
     @contextmanager
-    def share(self, value: _Value) -> Iterator[Shared[_Value]]:
-        """Yield a broadcast variable."""
+    def _broadcast(self, value: _Value) -> Iterator[Shared[_Value]]:
         with spark_errors(NO_TASK):
             shared = self._context.broadcast(value)
         try:

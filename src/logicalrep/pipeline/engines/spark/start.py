@@ -31,8 +31,8 @@ _LOCAL = "local[*,4]"
 _SETTINGS = {
     # A load's tasks must not keep those of a batch waiting.
     "spark.scheduler.mode": "FAIR",
-    # Files are read and written by Python; Java only passes tasks on.
-    "spark.driver.memory": "1g",
+    # Files are read and written by Python; Java only passes on where tasks find their items. Spark takes no less.
+    "spark.driver.memory": "512m",
 }
 _OF_SPARK = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 """The environment variables that `spark-submit`, and sessions of Spark Connect, set."""

@@ -1,0 +1,105 @@
+"""Files by which processes of one user on one machine pass values on; where the system lets them, they have no name."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import itertools
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Generic, TypeVar
+
+from logicalrep.pipeline.engines.engine import Here, Shared
+from logicalrep.pipeline.engines.outcomes import Outcome, pickled
+
+_Value = TypeVar("_Value")
+
+
+@contextmanager
+def shared_file() -> Iterator[tuple[IO[bytes], str]]:
+    """Yield a file, and the path by which other processes open it: nothing of it stays if this process is killed."""
+    is_unnamed = sys.platform == "linux"
+    with tempfile.TemporaryFile() if is_unnamed else tempfile.NamedTemporaryFile(prefix="logicalrep-") as file:
+        yield file, f"/proc/{os.getpid()}/fd/{file.fileno()}" if is_unnamed else file.name
+
+
+@contextmanager
+def shared_by_file(value: _Value) -> Iterator[Shared[_Value]]:
+    """Yield a holder of a value, which other processes read from a file, each once for many items in a row."""
+    with shared_file() as (file, path):
+        pickle.dump(value, file)
+        file.flush()
+        yield _SharedInFile(path, next(_numbers), value)
+
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedInFile(Generic[_Value]):
+    """A value in this process, which others read from a file."""
+
+    path: str
+    number: int
+    """A later file may have the same path."""
+    value: _Value
+
+    def __reduce__(self) -> tuple[Callable[[str, int], Shared[Any]], tuple[str, int]]:
+        return _read_shared, (self.path, self.number)
+
+
+@functools.lru_cache(maxsize=1)
+def _read_shared(path: str, number: int) -> Shared[Any]:
+    """Return a value of another process; many items in a row have the same one."""
+    return Here(pickle.loads(Path(path).read_bytes()))
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """The part of a file that has a pickled value."""
+
+    path: str
+    start: int
+    end: int
+
+    def read(self) -> Any:
+        """Return the value."""
+        with open(self.path, "rb") as file:
+            file.seek(self.start)
+            return pickle.loads(file.read(self.end - self.start))
+
+
+def parts_of(values: Sequence[object], file: IO[bytes], path: str) -> list[FilePart]:
+    """Write values into a file; return where they are."""
+    parts = []
+    for value in values:
+        start = file.tell()
+        pickle.dump(value, file)
+        parts.append(FilePart(path, start, file.tell()))
+    file.flush()
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class ByFile:
+    """A function on values in a file, whose outcomes get into another one."""
+
+    function: Callable[[Any], Outcome]
+    path: str
+
+    def __call__(self, part: FilePart) -> FilePart:
+        """Return where the outcome is. Raises OSError, and what the function does."""
+        outcome = pickled(self.function(part.read()))
+        with open(self.path, "ab") as file:
+            # Other processes write to it too.
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            start = file.seek(0, os.SEEK_END)
+            file.write(outcome)
+            file.flush()
+        return FilePart(self.path, start, start + len(outcome))
