@@ -30,6 +30,7 @@ from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.spec.forms import END, Form
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
+from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW
 from logicalrep.pipeline.storage.storage import Storage, below
 from logicalrep.transactions.tags import TRUNCATE
 from logicalrep_runtime.scalars import Lsn
@@ -40,8 +41,6 @@ BYTES_OF_A_PART = 32 << 20
 """About the bytes of files that each of several tasks rewrites."""
 MORE_OF_MARKED = 8
 """So many bytes of files are one byte's work where few of the rows go, and are marked: little of a file is read."""
-_PAGE = 64 << 10
-"""About the bytes that are read for a row that an index has found."""
 MOST_BYTES = 48 << 20
 """The most bytes of changes that a task reduces at once, unless one row has more."""
 SMALLER_TO_COMBINE = 3
@@ -278,8 +277,8 @@ def _work_on(work: ApplyTask, effect: Reduced, files: Sequence[DataFile], found:
     rows = sum(file.rows for file in work.files)
     if not work.table.marks_rows or rewriting.MOST_MARKED * len(effect.gone) >= rows:
         return sum(file.size for file in files)
-    parts = {path: _PAGE * len(some) for path, some in found.items()}
-    return sum(min(file.size // MORE_OF_MARKED, parts.get(file.path, file.size)) for file in files)
+    parts = {path: BYTES_OF_A_ROW * len(some) for path, some in found.items()}
+    return sum(min(file.size, parts.get(file.path, file.size)) for file in files) // MORE_OF_MARKED
 
 
 def _change_files(work: ApplyTask) -> list[DataFile]:

@@ -81,8 +81,10 @@ def rewrite(work: Rewriting) -> Rewritten:
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
     # Rows that replace marked ones come into the file that takes in new rows.
     for file in sorted(work.files, key=lambda file: file == work.grown):
-        with open_data_file(work.storage, work.folder, file) as there:
-            some = there.only(work.found[file.path]) if file.path in work.found else there
+        numbers_found = work.found.get(file.path)
+        few = None if numbers_found is None else len(numbers_found)
+        with open_data_file(work.storage, work.folder, file, few) as there:
+            some = there if numbers_found is None else there.only(numbers_found)
             keys = row_keys(table, some.read(stored, table.key_names))
             of_gone = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
             if table.form in END and (of_gone >= 0).any():

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from logicalrep.arrow.slices import sliced
 from logicalrep.pipeline.spec.field_ids import file_schema, names_in_file
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
-from logicalrep.pipeline.storage.pages import PagedSource
+from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW, PagedSource, Pages
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
@@ -28,12 +31,15 @@ MOST_BYTES = 128 << 20
 DATA_FILE = re.compile(r"part-[0-9a-f]{32}\.parquet")
 """The names of data files."""
 _DICTIONARY = 256 << 10
-"""The most bytes of a column's dictionary: of keys, which all differ, a larger one is half of the time of writing."""
+"""The most bytes of a column's dictionary: a larger one of values that differ is half of the time of writing."""
+_LOOKED_AT = 4 << 10
+"""The first values of a column by which it is told whether all differ, as those of keys do."""
 
 
 _PAGE = 16 << 10
 """About the bytes of a page: of a few rows, these alone are read."""
-
+_KEPT = 512
+"""The files of which this process keeps what they tell of themselves, some tens of kilobytes of each."""
 _FULL = "-full.parquet"
 """The end of the names of files with more than half of the most rows or bytes, which are not merged with others."""
 _OWN_NAME = re.compile("part-[0-9a-f]{32}(-full)?\\.parquet")
@@ -140,6 +146,21 @@ def _write_held(storage: Storage, folder: str, held: Sequence[pa.RecordBatch]) -
     return write_rows(storage, folder, schema, pa.Table.from_batches(whole, schema))
 
 
+@dataclass
+class _Layout:
+    """What a data file tells of itself, as far as it was read: it never changes."""
+
+    rows: int = 0
+    schema: pa.Schema | None = None
+    """Its schema; None if nothing is known yet."""
+    pages: dict[str, Pages] = field(default_factory=dict)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _kept_layout(uri: str, path: str, size: int) -> _Layout:
+    return _Layout()
+
+
 class OpenedFile:
     """A data file that is read column by column: those of its rows that are there, and no others.
 
@@ -150,33 +171,42 @@ class OpenedFile:
 
     def __init__(
         self,
-        file: pq.ParquetFile,
+        source: IO[bytes],
+        layout: _Layout,
         deleted: NDArray[np.uint64],
-        source: PagedSource | None = None,
+        paged: PagedSource | None = None,
         some: NDArray[np.int64] | None = None,
     ) -> None:
         """Take the open file.
 
         Args:
-            file: the file.
+            source: the file.
+            layout: what is known of it; the rest is read, and added.
             deleted: the numbers of its rows that are there no more.
-            source: the same file, if reading many parts of it costs little.
+            paged: the same file, if reading many parts of it costs little.
             some: the numbers of the only rows to be read; None for all.
         """
-        self._file, self._source = file, source
+        self._source, self._layout, self._paged = source, layout, paged
         self._deleted = deleted
         self._some = some
+        if layout.schema is None:
+            layout.rows, layout.schema = int(self._file.metadata.num_rows), self._file.schema_arrow
+
+    @cached_property
+    def _file(self) -> pq.ParquetFile:
+        # Spark writes times as int96, which is read in nanoseconds by default; which hold 1677 to 2262 alone.
+        return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us")
 
     def only(self, some: NDArray[np.int64]) -> OpenedFile:
         """Return the same file with only those of some rows that are there, by their numbers in the file, in order."""
-        return OpenedFile(self._file, self._deleted, self._source, some)
+        return OpenedFile(self._source, self._layout, self._deleted, self._paged, some)
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The numbers in the file of the rows that are there."""
         if self._some is not None:
             return np.setdiff1d(self._some, self._deleted.astype(np.int64), assume_unique=True)
-        is_there = np.ones(int(self._file.metadata.num_rows), bool)
+        is_there = np.ones(self._layout.rows, bool)
         is_there[self._deleted] = False
         return np.flatnonzero(is_there)
 
@@ -195,13 +225,13 @@ class OpenedFile:
         Columns with field ids are known by these, others by their names.
         """
         try:
-            there = names_in_file(self._file.schema_arrow, schema, columns)
+            there = names_in_file(self._layout.schema, schema, columns)
         except ValueError as error:
             raise pa.ArrowInvalid(str(error)) from None
         names = [there[name] for name in columns if name in there]
-        table = None
-        if self._some is not None and self._source is not None:
-            table = self._source.read_rows(names, self.numbers)
+        table = None if names else pa.table({})
+        if names and self._some is not None and self._paged is not None:
+            table = self._paged.read_rows(names, self.numbers)
         if table is None:
             table = self._file.read(columns=names)
             if len(self._deleted) or self._some is not None:
@@ -217,21 +247,25 @@ class OpenedFile:
 
 
 @contextmanager
-def open_data_file(storage: Storage, folder: str, file: DataFile) -> Iterator[OpenedFile]:
-    """Open a data file of a table's folder.
+def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | None = None) -> Iterator[OpenedFile]:
+    """Open a data file of a table's folder; `few` is the number of its rows that are to be read, if it is known.
 
     Raises:
         DamagedError: it is not there, or it is no Parquet file, or its vector is none: the table is damaged.
         StorageError: the destination cannot be read.
     """
     deleted = np.zeros(0, np.uint64) if file.vector is None else file.vector.read(storage, folder)
-    with storage.open(below(folder, file.path), file.size) as source:
+    path = below(folder, file.path)
+    # Little is to be read of files that were read before: what was known of them then is kept.
+    layout = _Layout() if few is None else _kept_layout(storage.uri, path, file.size)
+    is_little = few is not None and BYTES_OF_A_ROW * few < file.size
+    with storage.open(path, file.size, few=is_little) as source:
         try:
-            # Spark writes times as int96, which is read in nanoseconds by default; which hold 1677 to 2262 alone.
-            opened = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-            if len(deleted) and deleted[-1] >= opened.metadata.num_rows:
+            paged = PagedSource(source, file.size, layout.pages) if storage.is_local or is_little else None
+            opened = OpenedFile(source, layout, deleted, paged)
+            if len(deleted) and deleted[-1] >= layout.rows:
                 raise DamagedError(f"{storage.uri_of(folder)}/{file.path} has fewer rows than its deletion vector")
-            yield OpenedFile(opened, deleted, PagedSource(source, file.size) if storage.is_local else None)
+            yield opened
         except pa.ArrowInvalid as error:
             raise DamagedError(f"{storage.uri_of(folder)}/{file.path} is damaged: {error}") from None
 
@@ -263,6 +297,7 @@ def _write_file(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table
         rows.cast(file_schema(schema)),
         sink,
         compression="snappy",
+        use_dictionary=_with_dictionaries(rows),
         dictionary_pagesize_limit=_DICTIONARY,
         data_page_size=_PAGE,
         write_page_index=True,
@@ -273,3 +308,11 @@ def _write_file(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table
     path = f"part-{uuid.uuid4().hex}{_FULL if is_full else '.parquet'}"
     storage.write(f"{folder}/{path}", memoryview(data).cast("B"))
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows))
+
+
+def _with_dictionaries(rows: pa.Table) -> bool | list[str]:
+    """Return the columns that are written with a dictionary: one of values that all differ is read for nothing."""
+    if any(pa.types.is_nested(each.type) for each in rows.schema):
+        return True
+    first = rows.slice(0, _LOOKED_AT)
+    return [name for name in first.column_names if pc.count_distinct(first[name], mode="all").as_py() < first.num_rows]

@@ -28,7 +28,7 @@ class LocalFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def open(self, path: str, size: int) -> IO[bytes]:
+    def open(self, path: str, size: int, *, few: bool = False) -> IO[bytes]:
         return (self._folder / path).open("rb")
 
     def write(self, path: str, data: bytes | memoryview) -> None:

@@ -16,14 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from logicalrep.pipeline.storage.store_files import StoreFile
 from logicalrep.pipeline.storage.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, read_struct, written
 
 _Ints = NDArray[np.int64]
 _MAGIC = b"PAR1"
 _SPARSE = 2
-"""Pages are read one by one if the wanted ones are at most one in so many."""
+"""Pages are read one by one if the wanted ones have at most one of so many bytes."""
 _DICTIONARIES = (2, 8)
 """The encodings of pages that need the column's dictionary."""
+BYTES_OF_A_ROW = 64 << 10
+"""About the bytes that are read for one of few rows."""
 _FOOTER = 4 << 10
 """The bytes at the end of a file that are read at first: most footers are smaller."""
 _LOCATION = [0x16, None, 0x15, None, 0x16, None, 0x00]
@@ -50,13 +53,18 @@ class Pages:
         """Return the numbers of the pages that have some rows."""
         return np.unique(np.searchsorted(self.first_rows, rows, "right") - 1)
 
+    def bounds(self, page: int) -> tuple[int, int]:
+        """Return the offset of a page, and that behind it."""
+        return int(self.offsets[page]), int(self.offsets[page] + self.sizes[page])
+
 
 class PagedSource:
     """A Parquet file of which pages are read one by one."""
 
-    def __init__(self, source: IO[bytes], size: int) -> None:
-        """Take the open file, and its size in bytes."""
+    def __init__(self, source: IO[bytes], size: int, known: dict[str, Pages] | None = None) -> None:
+        """Take the open file, its size in bytes, and the pages of columns that are known of it, which are added to."""
         self._source, self._size = source, size
+        self._known = {} if known is None else known
 
     def read_rows(self, columns: Sequence[str], rows: _Ints) -> pa.Table | None:
         """Return columns of some rows, by their numbers in ascending order.
@@ -65,12 +73,23 @@ class PagedSource:
         another program, or of an earlier version. Raises pyarrow.ArrowInvalid if the pages are none.
         """
         try:
-            pages = _read_pages(self._source, self._size, columns)
+            others = [name for name in columns if name not in self._known]
+            if others:
+                self._known |= _read_pages(self._source, self._size, others)
+            pages = {name: self._known[name] for name in columns}
         except (ValueError, LookupError):
             return None
-        if any(_SPARSE * len(each.of(rows)) > len(each.offsets) for each in pages.values()):
+        wanted = {name: each.of(rows) for name, each in pages.items()}
+        size = sum(int(pages[name].sizes[some].sum()) for name, some in wanted.items())
+        if _SPARSE * size > sum(int(each.sizes.sum()) for each in pages.values()):
             return None
-        return pa.table({name: _read_rows_of_pages(self._source, pages[name], rows) for name in columns})
+        read = iter(_read_parts(self._source, [pages[name].bounds(page) for name in columns for page in wanted[name]]))
+        return pa.table(
+            {
+                name: _rows_of_pages(self._source, pages[name], wanted[name], [next(read) for _ in wanted[name]], rows)
+                for name in columns
+            }
+        )
 
 
 def _read_pages(source: IO[bytes], size: int, columns: Sequence[str]) -> dict[str, Pages]:
@@ -84,23 +103,25 @@ def _read_pages(source: IO[bytes], size: int, columns: Sequence[str]) -> dict[st
     (group,) = footer[4][1][1]
     elements = footer[2][1][1]
     leaves = {bytes(element[4][1]).decode(): element for element in elements[1:] if 5 not in element}
-    found: dict[str, Pages] = {}
+    chunks: dict[str, Struct] = {}
     for chunk in group[1][1][1]:
+        path = [bytes(part).decode() for part in chunk[3][1][3][1][1]]
+        if len(path) == 1 and path[0] in columns:
+            chunks[path[0]] = chunk
+    indexes = _read_parts(source, [(chunk[4][1], chunk[4][1] + chunk[5][1]) for chunk in chunks.values()])
+    found: dict[str, Pages] = {}
+    for (name, chunk), index in zip(chunks.items(), indexes, strict=True):
         column = chunk[3][1]
-        path = [bytes(part).decode() for part in column[3][1][1]]
-        if len(path) > 1 or path[0] not in columns:
-            continue
-        at, count = chunk[4][1], chunk[5][1]
-        offsets, sizes, rows = _read_locations(_read(source, at, at + count))
+        offsets, sizes, rows = _locations(index)
         dictionary = (column[11][1], int(offsets[0])) if 11 in column else None
         first_rows = np.append(rows, group[3][1])
-        found[path[0]] = Pages(offsets, sizes, first_rows, dictionary, elements[0], leaves[path[0]], column)
+        found[name] = Pages(offsets, sizes, first_rows, dictionary, elements[0], leaves[name], column)
     if len(found) < len(columns):
         raise LookupError("a column that is nested")
     return found
 
 
-def _read_locations(data: bytes) -> tuple[_Ints, _Ints, _Ints]:
+def _locations(data: bytes) -> tuple[_Ints, _Ints, _Ints]:
     """Return the offset, the size and the first row of each page of an offset index."""
     header = data[1]
     if data[0] != 0x19 or header & 15 != STRUCT:
@@ -133,15 +154,10 @@ def _read_locations(data: bytes) -> tuple[_Ints, _Ints, _Ints]:
     return numbers[0], numbers[1], numbers[2]
 
 
-def _read_rows_of_pages(source: IO[bytes], pages: Pages, rows: _Ints) -> pa.ChunkedArray:
-    wanted = pages.of(rows)
-    parts: list[bytes] = []
-    needs_dictionary = False
-    for page in wanted.tolist():
-        offset = int(pages.offsets[page])
-        parts.append(_read(source, offset, offset + int(pages.sizes[page])))
-        needs_dictionary |= _is_of_dictionary(parts[-1])
-    first = [_read(source, *pages.dictionary)] if needs_dictionary and pages.dictionary is not None else []
+def _rows_of_pages(source: IO[bytes], pages: Pages, wanted: _Ints, parts: list[bytes], rows: _Ints) -> pa.ChunkedArray:
+    """Return a column of some rows, from the pages that have them; a dictionary that they need is read."""
+    needs_dictionary = any(map(_is_of_dictionary, parts))
+    first = _read_parts(source, [pages.dictionary]) if needs_dictionary and pages.dictionary is not None else []
     begins = len(_MAGIC) + sum(map(len, first))
     parts = [_MAGIC, *first, *parts]
     counts = np.diff(pages.first_rows)[wanted]
@@ -180,6 +196,12 @@ def _footer(pages: Pages, begins: int, size: int, rows: int, *, has_dictionary: 
         6: (BINARY, b"logicalrep"),
     }
     return written(metadata)
+
+
+def _read_parts(source: IO[bytes], parts: Sequence[tuple[int, int]]) -> list[bytes]:
+    if isinstance(source, StoreFile):
+        return source.read_parts(parts)
+    return [_read(source, first, end) for first, end in parts]
 
 
 def _read(source: IO[bytes], first: int, end: int) -> bytes:

@@ -170,8 +170,8 @@ class Storage:
             raise MalformedFileError(f"{self.uri_of(path)} is damaged: {reason}") from None
 
     @contextmanager
-    def open(self, path: str, size: int) -> Iterator[IO[bytes]]:
-        """Open a file of a known size for reading at any position.
+    def open(self, path: str, size: int, *, few: bool = False) -> Iterator[IO[bytes]]:
+        """Open a file of a known size for reading at any position; `few` says that little of it is to be read.
 
         Raises:
             DamagedError: it is not there.
@@ -179,7 +179,7 @@ class Storage:
         """
         self._checked(path)
         try:
-            with self._files.open(path, size) as opened:
+            with self._files.open(path, size, few=few) as opened:
                 yield opened
         except FileNotFoundError:
             raise DamagedError(f"{self.uri_of(path)} is not there") from None

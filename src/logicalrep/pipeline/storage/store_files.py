@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import IO, TYPE_CHECKING, Any
@@ -28,6 +28,11 @@ _OF_CLIENT = re.compile(
 READ_WHOLE = 16 << 20
 """The size up to which a store's file is read by one request, whatever part of it is asked for."""
 
+_END = 64 << 10
+"""The bytes at the end of a file that are read at first: what tells of a Parquet file's parts."""
+_GAP = 32 << 10
+"""Parts with at most so many bytes between them are read by one request, with what is between them."""
+
 
 class StoreFiles:
     """Files in an object store, which repeats failed requests by itself."""
@@ -45,10 +50,10 @@ class StoreFiles:
         except FileNotFoundError:
             return None
 
-    def open(self, path: str, size: int) -> IO[bytes]:
-        if size <= READ_WHOLE:
+    def open(self, path: str, size: int, *, few: bool = False) -> IO[bytes]:
+        if size <= READ_WHOLE and not few:
             return io.BytesIO(obstore.get(self._store, path).bytes())
-        return io.BufferedReader(_Ranges(self._store, path, size), 1 << 20)
+        return StoreFile(_Ranges(self._store, path, size), 1 << 20)
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         obstore.put(self._store, path, data)
@@ -75,6 +80,16 @@ class StoreFiles:
         pass
 
 
+class StoreFile(io.BufferedReader):
+    """A file in an object store of which parts are read."""
+
+    raw: _Ranges
+
+    def read_parts(self, parts: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return parts of the file, told by their starts and ends, which are asked for at the same time."""
+        return self.raw.read_parts(parts)
+
+
 class _Ranges(io.RawIOBase):
     """A file in an object store, each read a request."""
 
@@ -83,6 +98,9 @@ class _Ranges(io.RawIOBase):
         self._path = path
         self._size = size
         self._at = 0
+        # What is read first: the end of a Parquet file tells what is in it. Of a small file it may be all later.
+        self._kept_from = size
+        self._kept = b""
 
     def readable(self) -> bool:
         return True
@@ -98,7 +116,26 @@ class _Ranges(io.RawIOBase):
         length = min(len(target), self._size - self._at)
         if length <= 0:
             return 0
-        data = obstore.get_range(self._store, self._path, start=self._at, length=length)
-        target[:length] = memoryview(data)
+        target[:length] = self._read(self._at, self._at + length)
         self._at += length
         return length
+
+    def _read(self, start: int, end: int) -> memoryview:
+        if not self._kept and start >= self._size - _END:
+            self._keep(max(self._size - _END, 0))
+        elif start < self._kept_from and self._size <= READ_WHOLE:
+            self._keep(0)
+        if start >= self._kept_from:
+            return memoryview(self._kept)[start - self._kept_from : end - self._kept_from]
+        return memoryview(obstore.get_range(self._store, self._path, start=start, end=end))
+
+    def _keep(self, start: int) -> None:
+        self._kept = obstore.get_range(self._store, self._path, start=start, end=self._size).to_bytes()
+        self._kept_from = start
+
+    def read_parts(self, parts: Sequence[tuple[int, int]]) -> list[bytes]:
+        asked = [part for part in parts if part[0] < self._kept_from]
+        starts, ends = [start for start, _ in asked], [end for _, end in asked]
+        found = obstore.get_ranges(self._store, self._path, starts=starts, ends=ends, coalesce=_GAP) if asked else []
+        by_part = dict(zip(asked, found, strict=True))
+        return [bytes(by_part[part]) if part in by_part else bytes(self._read(*part)) for part in parts]

@@ -1,0 +1,104 @@
+"""A few rows of a file in an object store: what is read is the file's end, and the pages that have the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import obstore
+import pyarrow as pa
+import pytest
+from obstore.store import MemoryStore
+
+from logicalrep.pipeline.storage import store_files
+from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, write_rows
+from logicalrep.pipeline.storage.storage import DamagedError, Storage
+
+ROWS = 100_000
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("few", pa.string())])
+
+
+class Requests:
+    """The requests to a store that read: the bytes of each."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        get, get_range, get_ranges = obstore.get, obstore.get_range, obstore.get_ranges
+
+        def counted(store: Any, path: str) -> Any:
+            found = get(store, path)
+            self.sizes.append(found.meta["size"])
+            return found
+
+        def counted_range(*of: Any, **which: Any) -> Any:
+            found = get_range(*of, **which)
+            self.sizes.append(len(found))
+            return found
+
+        def counted_ranges(*of: Any, **which: Any) -> Any:
+            found = get_ranges(*of, **which)
+            self.sizes.append(sum(map(len, found)))
+            return found
+
+        memory = MemoryStore()
+        monkeypatch.setattr(store_files, "from_url", lambda *_, **__: memory)
+        monkeypatch.setattr(obstore, "get", counted)
+        monkeypatch.setattr(obstore, "get_range", counted_range)
+        monkeypatch.setattr(obstore, "get_ranges", counted_ranges)
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+    return Requests(monkeypatch)
+
+
+def _written(storage: Storage) -> tuple[DataFile, pa.Table]:
+    chance = np.random.default_rng(1)
+    texts = pa.array([f"{each:x}" for each in chance.integers(0, 1 << 62, ROWS)])
+    few = pa.array([f"one of few {each}" for each in range(10)]).take(pa.array(chance.integers(0, 10, ROWS)))
+    rows = pa.table([pa.array(range(ROWS), pa.int64()), texts, few], schema=SCHEMA)
+    (file,) = write_rows(storage, "public/t", SCHEMA, rows)
+    return file, rows
+
+
+@pytest.mark.parametrize("most_whole", [16 << 20, 1 << 10], ids=["a small file", "a large file"])
+def test_a_few_rows_cost_few_bytes(requests: Requests, monkeypatch: pytest.MonkeyPatch, most_whole: int) -> None:
+    monkeypatch.setattr(store_files, "READ_WHOLE", most_whole)
+    storage = Storage("s3://lake/shop")
+    file, rows = _written(storage)
+    some = np.array([7, 8, 50_000, ROWS - 1], np.int64)
+    with open_data_file(storage, "public/t", file, len(some)) as there:
+        found = there.only(some).read(SCHEMA, ["id"])
+        assert len(requests.sizes) == 2
+        others = there.only(some).read(SCHEMA, ["few", "text"])
+    assert found.equals(rows.select(["id"]).take(pa.array(some)))
+    assert others.equals(rows.select(["few", "text"]).take(pa.array(some)))
+    # The end, the pages of the key, and those of both other columns; the dictionary of one is in the end.
+    assert len(requests.sizes) == 3
+    assert sum(requests.sizes) < file.size / 8
+
+
+def test_all_rows_of_a_small_file_of_which_a_few_were_wanted_are_one_more_request(requests: Requests) -> None:
+    storage = Storage("s3://lake/shop")
+    file, rows = _written(storage)
+    with open_data_file(storage, "public/t", file, 1) as there:
+        assert there.read(SCHEMA, SCHEMA.names).equals(rows)
+    assert len(requests.sizes) == 2
+    assert requests.sizes[1] == file.size
+
+
+def test_many_rows_are_read_of_the_whole_file_by_one_request(requests: Requests) -> None:
+    storage = Storage("s3://lake/shop")
+    file, rows = _written(storage)
+    some = np.arange(0, ROWS, 1000)
+    with open_data_file(storage, "public/t", file, len(some)) as there:
+        assert there.only(some).read(SCHEMA, ["id"]).equals(rows.select(["id"]).take(pa.array(some)))
+    assert requests.sizes == [file.size]
+
+
+def test_a_file_that_is_not_there_is_damage_to_the_table(requests: Requests) -> None:
+    storage = Storage("s3://lake/shop")
+    file, _ = _written(storage)
+    storage.delete(f"public/t/{file.path}")
+    with pytest.raises(DamagedError), open_data_file(storage, "public/t", file, 1):
+        pass
