@@ -37,6 +37,7 @@ _RUN = {
     "docs/how-to/spark.md": {"```python": "tests/spark/test_documents.py"},
     "docs/how-to/structs.md": {"```python": "tests/protocol/test_documents.py"},
     "docs/how-to/table-settings.md": {"```yaml": "tests/pipeline/test_documents.py"},
+    "docs/reference/formats.md": {"```python": "tests/pipeline/formats/iceberg/catalogs/test_replicate_catalog.py"},
     "docs/reference/pgwire.md": {"```python": "tests/protocol/test_pgwire_conversations.py"},
     "docs/reference/types.md": {"```python": "tests/values/test_values_docs.py"},
     "docs/tutorial.md": {
@@ -71,7 +72,10 @@ _NOT_RUN = {
     },
     "docs/how-to/spark.md": {"Traceback": "an error of a server without a setting"},
     "docs/how-to/verify.md": {"$ logicalrep verify": "an output; tests/pipeline/verify holds its form"},
-    "docs/reference/formats.md": {"pip install": "it installs, and follows a server until it is ended"},
+    "docs/reference/formats.md": {
+        "pip install": "it installs, and follows a server until it is ended",
+        "--catalog-option warehouse=lake": "a catalog of somebody's; the tests of catalogs have their own",
+    },
     "docs/reference/vectors.md": {"```json": "objects of the files of vectors, which tests/codegen holds"},
     "docs/tutorial.md": {"pip install": "it installs what the tests have"},
     "examples/README.md": {"pip install": "it installs what the tests have"},

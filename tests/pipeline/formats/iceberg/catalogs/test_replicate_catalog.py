@@ -20,6 +20,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.reader.errors import ReadError
+from tests.documents import examples
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 
@@ -139,3 +140,25 @@ def test_options_of_a_catalog_that_do_not_fit_are_refused(options: dict[str, Any
 def test_what_is_no_catalog_is_refused(uri: str) -> None:
     with pytest.raises(OptionError, match="option 'catalog' is"):
         CatalogSettings(uri)
+
+
+def test_tables_are_read_and_registered_as_the_page_says(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE orders (id int PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+    reading, registering = examples("docs/reference/formats.md", "python")
+    lake, of_page = Lake(db18, tmp_path), "sqlite:////lake/catalog.db"
+    lake.replicate()
+    assert of_page in reading
+    names: dict[str, Any] = {}
+    exec(reading.replace(of_page, lake.uri), names)
+    assert names["orders"].scan().to_arrow().to_pylist() == [{"id": 1}]
+    names["catalog"].engine.dispose()
+    replicate_once(db18, tmp_path / "plain", format="iceberg")
+    newest = max(
+        (tmp_path / "plain/public/orders/metadata").glob("v*.metadata.json"), key=lambda path: path.stat().st_mtime
+    )
+    of_page = "/lake/public/orders/metadata/v7.metadata.json"
+    assert of_page in registering
+    catalog = SqlCatalog("other", uri=f"sqlite:///{tmp_path}/other.db")
+    exec(registering.replace(of_page, str(newest)), {"catalog": catalog})
+    assert catalog.load_table("public.orders").scan().to_arrow().to_pylist() == [{"id": 1}]
+    catalog.engine.dispose()
