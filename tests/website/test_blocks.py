@@ -74,6 +74,7 @@ _NOT_RUN = {
     "docs/how-to/verify.md": {"$ logicalrep verify": "an output; tests/pipeline/verify holds its form"},
     "docs/reference/formats.md": {
         "pip install": "it installs, and follows a server until it is ended",
+        "spark.jars.packages ": "settings of a session; the tests of Spark's reading have them, with a jar of build/",
         "--catalog-option warehouse=lake": "a catalog of somebody's; the tests of catalogs have their own",
     },
     "docs/reference/vectors.md": {"```json": "objects of the files of vectors, which tests/codegen holds"},
