@@ -48,7 +48,10 @@ def read_delta(uri: str, storage_options: Mapping[str, str] | None = None, *, ve
         return reader.to_pyarrow_table()
     if storage_options:
         return polars.read_delta(uri, version=version, storage_options=dict(storage_options)).to_arrow()
-    return pa.table(QueryBuilder().register("rows", reader).execute("SELECT * FROM rows").read_all())
+    found = pa.table(QueryBuilder().register("rows", reader).execute("SELECT * FROM rows").read_all())
+    # It has views of texts, which Arrow does not filter.
+    plain = [each.with_type(pa.string()) if each.type == pa.string_view() else each for each in found.schema]
+    return found.cast(pa.schema(plain))
 
 
 def read_iceberg(uri: str, storage_options: Mapping[str, str] | None = None) -> pa.Table:

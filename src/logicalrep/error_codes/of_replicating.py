@@ -115,6 +115,15 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Replicate to another destination. If the server has taken the place of the one before, as after "
         "`pg_upgrade`, run `logicalrep resync --all --new-server`.",
     ),
+    "PARTITION_COLUMN": (
+        "A table cannot be partitioned as its `partition_by` says: by that column, or by so many values.",
+        "Correct `partition_by` of the table in the settings by table, and restart.",
+    ),
+    "PARTITION_VALUE": (
+        "A row has a value that no partition of a Delta table can be: an empty text, `__HIVE_DEFAULT_PARTITION__`, or "
+        "a day before the year 1 or after 9999.",
+        "Partition by `bucket(16, COLUMN)`, or by another column, and restart; or skip the commit that the text names.",
+    ),
     "PUBLICATION_INCOMPLETE": (
         "The publication leaves out inserts, updates, deletes or truncates, or one that `replicate` made sends "
         "partitions as tables of their own.",

@@ -235,6 +235,12 @@ OF_TABLES: Mapping[str, Option] = {name: known for name, known in OPTIONS.items(
         "the primary key, else all columns",
     ),
     "left_out": Option(kinds.names, "The columns that are not written at all.", "none"),
+    "partition_by": Option(
+        kinds.names,
+        "The columns by which the table's rows are divided among its files: `COLUMN` for each of its values, "
+        "`day(COLUMN)`, `month(COLUMN)` or `bucket(COUNT, COLUMN)`.",
+        "none",
+    ),
     "masked": Option(
         kinds.choice("hashed", "nulled"),
         "The columns whose values are masked, each with `hashed` or `nulled`.",

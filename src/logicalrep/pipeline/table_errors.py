@@ -14,6 +14,7 @@ from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.errors import Ended, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import WriterError
 from logicalrep.pipeline.masks.mask_key import MaskKeyError
+from logicalrep.pipeline.spec.file_partitions import PartitionValueError
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.postgres.connection import ConnectError
@@ -46,7 +47,7 @@ _MAY_PASS = ("25P", "40", "42P01", "53400", "57014", "72")
 """Those of a statement that may succeed at another time: a time limit, a conflict, a table dropped meanwhile."""
 
 
-OF_CHANGES = (ColumnValueError, TextError)
+OF_CHANGES = (ColumnValueError, PartitionValueError, TextError)
 """The errors of values in a table's changes, which another try does not mend: the commit can be skipped."""
 
 

@@ -16,13 +16,13 @@ from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.apply.reshaping import reshape
-from logicalrep.pipeline.apply.write_modes import change_write_mode
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.evolution import Evolution, evolution, evolution_of_texts
 from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
 from logicalrep.pipeline.catalog.proof import ATTACHED, latest, proven, reason_to_load, with_partitions_of
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync, NeedsTexts, NotProvenYetError, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, StoredTable, application_id
 from logicalrep.pipeline.history.companion import (
@@ -39,7 +39,6 @@ from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.changed_columns import changed_columns
 from logicalrep.pipeline.spec.forms import CompanionDamagedError
 from logicalrep.pipeline.spec.names import companion_folder
-from logicalrep.pipeline.spec.table_settings import WriteMode
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table import Table
@@ -280,13 +279,13 @@ class TableWriter:
         assert table.stored is not None
         self._evolve(table, latest(table.stored.table, now), now)
 
-    def change_write_mode(self, table: Table, mode: WriteMode) -> int:
-        """Give a table and those beside it another write mode; return how many files were written anew for that."""
+    def change_all(self, table: Table, change_one: Callable[[StoredTable, Engine], int]) -> int:
+        """Change a table and those beside it in the same way; return the sum of what that returns."""
         count = 0
 
         def change(stored: StoredTable) -> None:
             nonlocal count
-            count += change_write_mode(stored, mode, self._engine)
+            count += change_one(stored, self._engine)
 
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
         for stored in reversed(table.stored_tables):

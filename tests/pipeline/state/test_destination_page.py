@@ -93,12 +93,8 @@ def test_stored_objects_have_the_keys_of_the_page() -> None:
             "A table's state", "A table's description", "Facts of the catalog", "A type", "A table's settings"
         )
     }  # fmt: skip
-    assert DESCRIPTION["settings"].keys() - TableSettings().to_json().keys() == {
-        "origin",
-        "write_mode",
-        "format",
-        "texts",
-    }
+    later = DESCRIPTION["settings"].keys() - TableSettings().to_json().keys()
+    assert later == {"origin", "write_mode", "format", "texts", "partition_by"}
 
 
 def test_a_delta_table_has_the_properties_of_the_page(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from logicalrep.pipeline.formats.stored_table import application_id
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.operate.status import Status
+from logicalrep.pipeline.spec.file_partitions import PartitionRule
 from logicalrep.pipeline.spec.table_facts import Evidence, Skipped, TypePart
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -61,12 +62,12 @@ STORED_TABLE_STATE = """{
 SETTINGS = TableSettings(
     unrepresentable="text", deletes="soft", history=True, append=False, key=("id",), masked={"a": "nulled"},
     left_out=("b",), mask_key="check", origin="none", write_mode="merge-on-read",
-    format="iceberg",
+    format="iceberg", partition_by=("day(at)",),
 )  # fmt: skip
 STORED_SETTINGS = """{
   "unrepresentable": "text", "deletes": "soft", "history": true, "append": false, "key": ["id"],
   "masked": {"a": "nulled"}, "left_out": ["b"], "mask_key": "check", "origin": "none",
-  "write_mode": "merge-on-read", "format": "iceberg"
+  "write_mode": "merge-on-read", "format": "iceberg", "partition_by": ["day(at)"]
 }"""
 TABLE = TableSpec(
     relation=TableDescription(
@@ -90,6 +91,7 @@ TABLE = TableSpec(
     evidence=Evidence(((1, "id", 9, -1),), ((1, 12),), 3, ("p",), ((7, "w"),), ((13, 7, 14),), ((1, 9, 0),)),
     skipped=(Skipped("0/5", 2, "2026-01-01T00:00:00+00:00"),),
     comments=((0, "all moods"), (1, "its name")),
+    partitions=(PartitionRule("day", 1),),
 )
 STORED_TABLE = """{
   "oid": 7, "schema": "public", "name": "t", "replica_identity": "d", "columns": [[1, "id", 9, -1, ["public", "moods"]]],
@@ -103,7 +105,8 @@ STORED_TABLE = """{
     "columns": [[1, "id", 9, -1]], "columns_written": [[1, 12]], "numbers": 3, "published": ["p"],
     "written": [[7, "w"]], "links": [[13, 7, 14]], "labelled": [[1, 9, 0]]
   },
-  "skipped": [["0/5", 2, "2026-01-01T00:00:00+00:00"]], "comments": [[0, "all moods"], [1, "its name"]]
+  "skipped": [["0/5", 2, "2026-01-01T00:00:00+00:00"]], "comments": [[0, "all moods"], [1, "its name"]],
+  "partitions": [["day", 1, 0]]
 }""".replace("SETTINGS", f'{STORED_SETTINGS[:-2]}, "texts": []}}')
 FILES = {
     "_logicalrep/place.json": """{

@@ -31,6 +31,7 @@ from logicalrep.pipeline.spec.forms import END, Form
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
 from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW
+from logicalrep.pipeline.storage.parting import partitions_of
 from logicalrep.pipeline.storage.storage import Storage, below
 from logicalrep.transactions.tags import TRUNCATE
 from logicalrep_runtime.scalars import Lsn
@@ -288,7 +289,8 @@ def _change_files(work: ApplyTask) -> list[DataFile]:
         batches = change_rows(work.table, work.changes, stored)
     except SchemaMismatchError as error:
         raise NeedsResync(error.description) from None
-    return write_rows(work.storage, work.folder, stored, pa.Table.from_batches(batches, stored))
+    rows = pa.Table.from_batches(batches, stored)
+    return write_rows(work.storage, work.folder, stored, rows, work.table.file_partitions)
 
 
 def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, found: Mapping[str, Rows]) -> Rewritten:
@@ -333,7 +335,8 @@ def _rewriting(
     writes_new: bool,
     found: Mapping[str, Rows] = {},
 ) -> Rewriting:
-    grown, marks = None, work.table.marks_rows
+    grown: dict[object, DataFile] = {}
+    marks = work.table.marks_rows
     if writes_new and not effect.replaces_all:
         small = [
             file
@@ -342,12 +345,15 @@ def _rewriting(
             and may_be_there(file, work.table.form)
             and (file in files or file not in of_all)
         ]
-        grown = min(small, key=lambda file: file.size, default=None)
-        if grown is not None and grown not in files:
-            files = [*files, grown]
+        growing = partitions_of(work.table.file_partitions, effect.rows)
+        small.sort(key=lambda file: file.size, reverse=True)
+        grown = {file.partition: file for file in small if file.partition in growing}
+        files = [*files, *(file for file in grown.values() if file not in files)]
     returns_rows = marks and len(files) < len(of_all)
     some = {file.path: found[file.path] for file in files if file.path in found}
-    return Rewriting(work.storage, work.folder, work.table, files, shared, writes_new, grown, returns_rows, some)
+    return Rewriting(
+        work.storage, work.folder, work.table, files, shared, writes_new, [*grown.values()], returns_rows, some
+    )
 
 
 def _checked(work: ApplyTask, effect: Reduced, done: Rewritten) -> Rewritten:

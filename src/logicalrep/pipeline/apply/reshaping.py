@@ -131,7 +131,7 @@ def _reshape_file(work: _Reshaping) -> list[DataFile]:
 
     columns = [values(field.name, field.type) for field in work.after.stored]
     reshaped = renamed_in_changes(pa.table(columns, schema=work.after.stored), work.before, work.after)
-    return write_rows(work.storage, work.folder, work.after.stored, reshaped)
+    return write_rows(work.storage, work.folder, work.after.stored, reshaped, work.after.file_partitions)
 
 
 def _cast(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:

@@ -18,6 +18,7 @@ from logicalrep.pipeline.spec.row_keys import row_keys
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
+from logicalrep.pipeline.storage.parting import are_in
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
@@ -40,8 +41,8 @@ class Rewriting:
     reduced: Shared[Reduced]
     writes_new: bool
     """Whether the new rows are written too."""
-    grown: DataFile | None = None
-    """A small file that takes in the new rows, so that there are not ever more small files."""
+    grown: Sequence[DataFile] = ()
+    """Small files, one of a file partition, that take in its new rows: so there are not ever more small files."""
     returns_rows: bool = False
     """Whether rows that are in no file yet may be returned, so that those of several tasks get one file."""
     found: Mapping[str, _Ints] = field(default_factory=dict)
@@ -79,8 +80,12 @@ def rewrite(work: Rewriting) -> Rewritten:
     added: list[DataFile] = []
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
-    # Rows that replace marked ones come into the file that takes in new rows.
-    for file in sorted(work.files, key=lambda file: file == work.grown):
+    # Rows that replace marked ones come into the files that take in new rows.
+    for file in sorted(work.files, key=lambda file: file in work.grown):
+        growth = new.slice(0, 0)
+        if file in work.grown:
+            is_its = are_in(table.file_partitions, new, file.partition)
+            growth, new = new.filter(pa.array(is_its)), new.filter(pa.array(~is_its))
         numbers_found = work.found.get(file.path)
         few = None if numbers_found is None else len(numbers_found)
         with open_data_file(work.storage, work.folder, file, few) as there:
@@ -91,7 +96,7 @@ def rewrite(work: Rewriting) -> Rewritten:
                 is_there = are_there(some.read(stored, [END[table.form]]), table.form)
                 of_gone[is_there == reduced.is_marked[of_gone] if reduced.are_marked else ~is_there] = -1
             hits, numbers = hits_of(of_gone, ends, left)
-            is_grown = file == work.grown and new.num_rows > 0
+            is_grown = growth.num_rows > 0
             if not len(hits) and not is_grown:
                 continue
             first = np.searchsorted(origins, numbers)
@@ -117,8 +122,7 @@ def rewrite(work: Rewriting) -> Rewritten:
         rows = rows.filter(pa.array(is_kept))
         parts = [rows, *replacements]
         if is_grown:
-            parts.append(new)
-            new = new.slice(0, 0)
+            parts.append(growth)
         added += write_versions(work.storage, work.folder, table, pa.concat_tables(parts))
     is_returned = work.returns_rows and new.nbytes <= _MOST_RETURNED
     if not is_returned:
@@ -148,11 +152,11 @@ def end_all(work: Ending) -> Rewritten:
 
 def write_versions(storage: Storage, folder: str, table: TableSpec, rows: pa.Table) -> list[DataFile]:
     """Write rows; versions of the past apart from those that change again."""
-    if table.form != "history":
-        return write_rows(storage, folder, table.stored, rows)
-    is_there = are_there(rows, table.form)
-    parts = [rows.filter(pa.array(which)) for which in (is_there, ~is_there)]
-    return [file for part in parts for file in write_rows(storage, folder, table.stored, part)]
+    parts = [rows]
+    if table.form == "history":
+        is_there = are_there(rows, table.form)
+        parts = [rows.filter(pa.array(which)) for which in (is_there, ~is_there)]
+    return [file for part in parts for file in write_rows(storage, folder, table.stored, part, table.file_partitions)]
 
 
 def hits_of(of_gone: _Ints, ends: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:

@@ -13,7 +13,7 @@ from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage
 
 
-def change_write_mode(stored: StoredTable, mode: WriteMode, engine: Engine) -> int:
+def change_write_mode(stored: StoredTable, engine: Engine, mode: WriteMode) -> int:
     """Let a table, or a companion table of it, mark rows from now on, or not any more, in one commit.
 
     Files with marked rows are written anew before readers may do without the marks. Returns their number.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from logicalrep.pipeline.spec.file_partitions import PartitionRule
 from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -346,6 +347,8 @@ def _under(settings: TableSettings, relation: TableDescription, types: TypeCatal
             None if of_type is None else v1.Type(type_id=Oid(type_id), namespace=of_type.namespace, name=of_type.name)
         )
         attnums.append(number)
+    numbers = {column.name: number for column, number in zip(columns, attnums, strict=True)}
+    wanted = [each for each in settings.wanted_partitions if each.column in numbers]
     return TableSpec(
         relation=TableDescription(
             relation_id=relation.relation_id,
@@ -360,6 +363,7 @@ def _under(settings: TableSettings, relation: TableDescription, types: TypeCatal
         attnums=tuple(attnums),
         settings=settings,
         protected=tuple((number, name) for number, name, *_ in evidence.columns if name in settings.protected),
+        partitions=tuple(PartitionRule(each.transform, numbers[each.column], each.buckets) for each in wanted),
         **facts,
     )  # fmt: skip
 

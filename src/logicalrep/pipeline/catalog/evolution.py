@@ -36,10 +36,19 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
         after: the later description, of the table itself.
         now: the table as the catalog describes it.
 
-    Raises NeedsResync if the values that old rows have in its columns are not known.
+    Raises:
+        NeedsResync: the values that old rows have in its columns are not known.
+        PartitionColumnError: its rows are partitioned by a column that is gone.
     """
-    table = replace(after, settings=before.settings, companion=before.companion, skipped=before.skipped)
+    table = replace(
+        after,
+        settings=before.settings,
+        companion=before.companion,
+        skipped=before.skipped,
+        partitions=before.partitions,
+    )
     table = table.with_texts(before.texts)
+    _ = table.file_partitions
     names = dict(zip(now.table.attnums, now.table.relation.names, strict=True))
     sources: dict[str, str] = {}
     defaults: dict[int, str] = {}

@@ -129,7 +129,12 @@ def proven(
 def latest(before: TableSpec, now: CatalogTable) -> TableSpec:
     """Return the description of now, for a table that has all rows from before it."""
     table = replace(
-        now.table, settings=before.settings, companion=before.companion, left=before.left, skipped=before.skipped
+        now.table,
+        settings=before.settings,
+        companion=before.companion,
+        left=before.left,
+        skipped=before.skipped,
+        partitions=before.partitions,
     )
     return table.with_texts(before.texts)
 

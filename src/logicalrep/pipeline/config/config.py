@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from logicalrep.pipeline.config.nodes import nearest
+from logicalrep.pipeline.spec.file_partitions import PartitionColumnError
 from logicalrep.pipeline.spec.table_settings import OwnKeyError, TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.transactions.table_names import TableName
@@ -75,4 +76,8 @@ class Config:
                     )
             if table.settings.key and table.key != table.settings.key:
                 mistakes.append(f"{entry.location}: {OwnKeyError.of(name, table.settings.key).description}")
+            try:
+                _ = table.file_partitions
+            except PartitionColumnError as error:
+                mistakes.append(f"{entry.location}: {error.description}")
         return mistakes

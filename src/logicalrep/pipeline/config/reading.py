@@ -14,6 +14,7 @@ from logicalrep.pipeline.config.config import Config, Entry
 from logicalrep.pipeline.config.nodes import Document
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.options import OF_TABLES
+from logicalrep.pipeline.spec.file_partitions import WantedPartition
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName, TableNameError, table_name
 from logicalrep.values.numbers import check_number_type
@@ -87,8 +88,9 @@ def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: st
             own |= _number_types(document, what, value, columns)
         elif read is names:
             texts = document.read_texts(value, what)
-            columns |= {column: document.location(at) for at, column in texts if column not in columns}
-            own[setting] = tuple(column for _, column in texts)
+            for at, text in texts:
+                columns.setdefault(_column_of(text) if setting == "partition_by" else text, document.location(at))
+            own[setting] = tuple(text for _, text in texts)
         else:
             own[setting] = document.read_truth(value, what)
     own = {setting: value for setting, value in own.items() if value is not None}
@@ -98,6 +100,14 @@ def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: st
     except OptionError as error:
         document.add(key, f"{name}: {error.description}")
     return Entry(document.location(key), settings, is_optional, columns)
+
+
+def _column_of(partition: str) -> str:
+    """Return the column of a file partition; the settings refuse one that cannot be."""
+    try:
+        return WantedPartition.of(partition).column
+    except ValueError:
+        return partition
 
 
 def _number_types(

@@ -61,7 +61,7 @@ def write_version_files(
     work = Matching(storage, folder, before_table, old, loaded_folder, table, loaded)
     found = matched(work, engine)
     # Vectors go where rows are not marked any more.
-    is_other = not _has_same_columns(before_table, table) or before_table.marks_rows > table.marks_rows
+    is_other = not _has_same_files(before_table, table) or before_table.marks_rows > table.marks_rows
     changed = {file.path for file, rows in zip(old, found.old, strict=True) if len(rows) or is_other}
     return [
         *(file for file in old if file.path not in changed),
@@ -99,7 +99,7 @@ def write_begun_files(work: Matching, rows: Sequence[_Ints], position: Positions
 def write_change_files(before: StoredTable, table: TableSpec, engine: Engine) -> list[DataFile]:
     """Return the files of a table's changes after a load, in the columns that it has now."""
     old = list(before.files.values())
-    if _has_same_columns(before.table, table):
+    if _has_same_files(before.table, table):
         return old
     work = Matching(before.storage, before.folder, before.table, old, before.folder, table, ())
     nowhere = Positions(*(np.zeros(1, np.int64) for _ in range(3)))
@@ -150,5 +150,6 @@ def _write_converted(item: _Old) -> list[DataFile]:
     return write_versions(item.work.storage, item.work.folder, item.work.table, _read(item))
 
 
-def _has_same_columns(before: TableSpec, table: TableSpec) -> bool:
-    return before.stored == table.stored and before.attnums == table.attnums and are_carried(before, table, table.names)
+def _has_same_files(before: TableSpec, table: TableSpec) -> bool:
+    is_same = before.stored == table.stored and before.partitions == table.partitions
+    return is_same and before.attnums == table.attnums and are_carried(before, table, table.names)

@@ -68,6 +68,7 @@ def copy(part: CopyTask) -> CopiedPart:
     Raises:
         SnapshotError: the snapshot is gone, or the table was truncated, rewritten or altered since.
         ColumnValueError: the column's type cannot hold a value.
+        PartitionValueError: the table's format cannot have a value as a partition.
         StorageError: the destination cannot be written.
         NotReadableError: the role may not read the table, or not all of its rows.
     """
@@ -80,7 +81,8 @@ def copy(part: CopyTask) -> CopiedPart:
             form, has_ids = part.table.form, part.table.settings.has_field_ids
             typed_rows = read(rows, part.table, part.key, unfit)
             batches = (as_loaded(batch, form, has_field_ids=has_ids) for batch in typed_rows)
-            return CopiedPart(write_batches(part.storage, part.folder, batches), unfit)
+            files = write_batches(part.storage, part.folder, batches, part.table.file_partitions)
+            return CopiedPart(files, unfit)
 
 
 def _copy_ranges(part: CopyTask, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:

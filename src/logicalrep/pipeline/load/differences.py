@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from logicalrep.pipeline.apply.repartitioning import change_partitions
+from logicalrep.pipeline.apply.write_modes import change_write_mode
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.proof import ATTACHED, latest, reason_to_load
 from logicalrep.pipeline.failures import TableFailures
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.table_loads import OTHER_SETTINGS, TableLoads
 from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.spec.fitting import refuse_unfit
 from logicalrep.pipeline.spec.table_settings import WriteMode
+from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
@@ -59,6 +63,14 @@ class Differences:
             if table.phase is not Phase.FOLLOWING:
                 return
             before = table.stored.table
+        if before.settings.partition_by != settings.partition_by:
+            wanted = found.now.table
+            # A column that is new on the server comes to the table first.
+            if {rule.number for rule in wanted.partitions} <= {*before.attnums}:
+                self.failures.run(table, partial(self._change_partitions, table, wanted))
+                if table.phase is not Phase.FOLLOWING:
+                    return
+                before = table.stored.table
         reason = reason_to_load(before, found.now)
         if reason is None:
             unsent = self.catalog.unsent_partitions(before, found.now.table)
@@ -79,8 +91,16 @@ class Differences:
             table.later = None
             self.failures.run(table, partial(self.writer.describe, table, found.now))
 
+    def _change_partitions(self, table: Table, wanted: TableSpec) -> None:
+        refuse_unfit(wanted, {})
+        count = self.writer.change_all(table, partial(change_partitions, wanted=wanted))
+        by = ", ".join(wanted.settings.partition_by) or "nothing"
+        self.context.observer.on_warning(
+            f"{table.name}: its settings changed to partition_by {by}: {count:,} files were written anew, with all rows"
+        )
+
     def _change_write_mode(self, table: Table, mode: WriteMode) -> None:
-        count = self.writer.change_write_mode(table, mode)
+        count = self.writer.change_all(table, partial(change_write_mode, mode=mode))
         if mode == "merge-on-read":
             text = "rows that go are marked from now on, and readers need to know Delta's deletion vectors"
         else:

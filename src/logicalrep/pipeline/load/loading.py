@@ -24,6 +24,7 @@ from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.load.copying import BYTES_WITHOUT_LOOPS, CopiedPart, CopyTask, are_loops_compiled, copy
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.spec.fitting import refuse_unfit, with_partitions_kept
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, in_columns
 from logicalrep.pipeline.storage.storage import StorageError
@@ -58,6 +59,8 @@ class WantedLoad:
     """The moment at which it was wanted, of the monotonic clock, in seconds."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The numbers that columns to be masked or left out have to have: another column may have the name."""
+    last: TableSpec | None = None
+    """The table's last description; None for a new one."""
     before: TableSpec | None = None
     """The table's last proven description, if only partitions that came since are wanted; None for all of its rows."""
 
@@ -246,8 +249,8 @@ class Loading:
                 found = query_catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
                 if found is None or found.table.relation.table != name:
                     return NotLoaded(name, f"{name} did not exist, or not by this name, at the snapshot", again=True)
-                table = found.table
-                table.check(wanted.numbers)
+                table = with_partitions_kept(found.table, wanted.last)
+                refuse_unfit(table, wanted.numbers)
                 ranges = query_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)
                 copied: tuple[int, ...] = (table.relation.relation_id,)
                 if wanted.before is not None:

@@ -80,7 +80,8 @@ class Openings:
             return None
         if table.is_skipped_in_part:
             return "a commit was skipped in a part of its tables only"
-        has_other_settings = not table.stored.table.settings.has_same_rows(self.context.settings.of(table.name))
+        before, settings = table.stored.table.settings, self.context.settings.of(table.name)
+        has_other_settings = not before.has_same_rows(settings) or before.partition_by != settings.partition_by
         if was_stopped:
             # Other settings may let it load.
             return OTHER_SETTINGS if has_other_settings else None

@@ -95,8 +95,9 @@ class TableLoads:
         if reason is not None:
             self.stops.stop(table, reason)
         else:
-            before = table.stored.table if table.lacks_partitions and table.stored is not None else None
-            wanted = WantedLoad(table.folder, table.oid, numbers=self.numbers(table), before=before)
+            last = None if table.stored is None else table.stored.table
+            before = last if table.lacks_partitions else None
+            wanted = WantedLoad(table.folder, table.oid, numbers=self.numbers(table), last=last, before=before)
             self.loader.add({table.name: wanted})
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.spec.file_partitions import WantedPartition
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -51,10 +52,12 @@ class KeyNotSentError(LogicalRepError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
-    """The way in which a table is kept. A table whose settings change is loaded again, but for its `write_mode`.
+    """The way in which a table is kept.
 
-    Raises OptionError if `append` is with values that would have to be NULL or texts, or if a column is both
-    masked and left out.
+    A table whose settings change is loaded again, but for its `write_mode` and `partition_by`.
+
+    Raises OptionError if `append` is with values that would have to be NULL or texts, if a column is both masked and
+    left out, or if there can be no such file partitions.
 
     Example:
         >>> TableSettings(unrepresentable="null")
@@ -86,6 +89,8 @@ class TableSettings:
     """Whether files with rows that go are written anew, or these rows are marked as deleted beside them."""
     format: FormatName = "delta"
     """The format of the stored table; it is the same for all tables."""
+    partition_by: tuple[str, ...] = ()
+    """The file partitions: columns, `day(COLUMN)`, `month(COLUMN)` or `bucket(COUNT, COLUMN)`."""
 
     def __post_init__(self) -> None:
         if self.append and self.unrepresentable != "error":
@@ -95,6 +100,20 @@ class TableSettings:
             )
         for name in sorted(self.masked.keys() & set(self.left_out)):
             raise OptionError(f"the column {name} is masked and left out: do one of both")
+        try:
+            columns = [each.column for each in self.wanted_partitions]
+        except ValueError as error:
+            raise OptionError(f"partition_by: {error}") from None
+        for name in columns:
+            if columns.count(name) > 1:
+                raise OptionError(f"partition_by names the column {name} twice: take one of both")
+            if name in self.left_out or self.masked.get(name) == "nulled":
+                raise OptionError(f"partition_by names the column {name}, whose values are not written")
+
+    @property
+    def wanted_partitions(self) -> tuple[WantedPartition, ...]:
+        """The file partitions, with their columns."""
+        return tuple(map(WantedPartition.of, self.partition_by))
 
     @property
     def protected(self) -> frozenset[str]:
@@ -113,22 +132,24 @@ class TableSettings:
     def to_json(self) -> dict[str, object]:
         """Return the settings as plain values."""
         content = _KEYS.content(self)
-        later = {key: content.pop(key) for key in ("numeric", "numeric_columns", "origin", "write_mode", "format")}
+        later = {key: content.pop(key) for key in _LATER}
         # Earlier versions, which read what they wrote, have no such settings.
         return content | {key: value for key, value in later.items() if value != getattr(_DEFAULT, key)}
 
     def has_same_rows(self, other: TableSettings) -> bool:
         """Return whether a table has the same rows and columns with other settings."""
-        return replace(self, write_mode=other.write_mode) == other
+        return replace(self, write_mode=other.write_mode, partition_by=other.partition_by) == other
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the settings that `to_json` returned, also those of an earlier version."""
-        return cls(**_KEYS.arguments({**content, **{key: tuple(content.get(key, ())) for key in ("key", "left_out")}}))
+        lists = {key: tuple(content.get(key, ())) for key in ("key", "left_out", "partition_by")}
+        return cls(**_KEYS.arguments({**content, **lists}))
 
 
 _DEFAULT = TableSettings()
 _KEYS = StoredKeys(
     "unrepresentable numeric numeric_columns deletes history append key masked left_out mask_key origin write_mode "
-    "format"
+    "format partition_by"
 )
+_LATER = ("numeric", "numeric_columns", "origin", "write_mode", "format", "partition_by")

@@ -12,11 +12,17 @@ import pyarrow as pa
 
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.pipeline.spec.field_ids import with_column_ids
+from logicalrep.pipeline.spec.file_partitions import (
+    FilePartition,
+    PartitionColumnError,
+    PartitionRule,
+    why_not_partitioned,
+)
 from logicalrep.pipeline.spec.forms import Form, with_more
 from logicalrep.pipeline.spec.names import column_names, text_names
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
 from logicalrep.pipeline.spec.table_facts import Evidence, Skipped, TypePart
-from logicalrep.pipeline.spec.table_settings import OwnKeyError, ProtectedColumnError, TableSettings
+from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import CatalogType, Column, ColumnType, TypeCatalog
 from logicalrep.values.numbers import with_number_type
@@ -73,6 +79,8 @@ class TableSpec:
     """The comments on the server: of columns by their numbers, and of the table, which is 0."""
     texts: tuple[int, ...] = ()
     """The numbers of the columns that have a second one: it came with the first value that the type cannot hold."""
+    partitions: tuple[PartitionRule, ...] = ()
+    """The file partitions that its data files have; those of columns that the settings name and it has not are none."""
 
     def __reduce__(self) -> tuple[type[TableSpec], tuple[object, ...]]:
         # Some of the cached objects cannot be pickled; all are cheap to make again.
@@ -183,46 +191,25 @@ class TableSpec:
         return self.settings.write_mode == "merge-on-read" and self.companion != "changes"
 
     @cached_property
+    def file_partitions(self) -> tuple[FilePartition, ...]:
+        """The file partitions by the columns of the stored table. Raises PartitionColumnError if it can have none."""
+        found: list[FilePartition] = []
+        for transform, number, buckets in self.partitions:
+            column = self.by_number.get((number, False))
+            if column is None:
+                raise PartitionColumnError(
+                    f"{self.relation} has a column no more by which it is partitioned: change its partition_by"
+                )
+            is_hidden = self.settings.format == "iceberg"
+            found.append(FilePartition(column.name, column.type, transform, buckets, is_hidden))
+        if (reason := why_not_partitioned(found, self.names)) is not None:
+            raise PartitionColumnError(f"{self.relation} cannot be partitioned as its partition_by says: {reason}")
+        return tuple(found)
+
+    @cached_property
     def stored(self) -> pa.Schema:
         """All of the stored table's columns. Raises ReservedColumnError if two had the same name."""
         return with_more(self.schema, self.form, self.relation.table, has_field_ids=self.settings.has_field_ids)
-
-    def check(self, numbers: Mapping[str, int]) -> None:
-        """Refuse settings that do not fit the columns.
-
-        Args:
-            numbers: the numbers that columns to be masked or left out have to have, as far as they are known.
-
-        Raises:
-            ReservedColumnError: a column has the name of one that the settings add.
-            OwnKeyError: the table's own settings give it a key that it cannot have.
-            ProtectedColumnError: a column to be masked or left out is not there, or is one of the key that has to stay.
-        """
-        settings = self.settings
-        if settings.key and self.key != settings.key:
-            raise OwnKeyError.of(self.relation, settings.key)
-        for name in sorted(settings.protected - {name for _, name in self.protected}):
-            raise ProtectedColumnError(
-                f"{self.relation} has no published column {name}, which is to be masked or left out: name it in the "
-                "settings by table as it is now, or leave it out of them if it is gone"
-            )
-        for number, name in self.protected:
-            if numbers.get(name, number) != number:
-                raise ProtectedColumnError(
-                    f"{self.relation} has another column {name} than before, and one that had this name may be there "
-                    "under another: name in the settings by table all that are to be masked or left out"
-                )
-        for name in self.key or ():
-            if name in settings.left_out or settings.masked.get(name) == "nulled":
-                raise ProtectedColumnError(
-                    f"the column {name} of {self.relation} is of the key, which tells rows apart: it can be hashed, "
-                    "and not be nulled or left out"
-                )
-        companions: list[Literal["history", "changes"] | None] = [None]
-        companions += ["history"] if self.settings.history else []
-        companions += ["changes"] if self.settings.append else []
-        for companion in companions:
-            assert replace(self, companion=companion).stored
 
     def mask(self, column: WrittenColumn) -> tuple[str | None, str | None]:
         """Return how a column is masked: the mask, and the key's check value if it is hashed."""
@@ -323,6 +310,7 @@ class TableSpec:
                 "evidence": self.evidence and self.evidence.to_json(),
                 "skipped": self.skipped,
                 "comments": self.comments,
+                **({"partitions": self.partitions} if self.partitions else {}),
             },
             ensure_ascii=False,
         )
@@ -361,6 +349,7 @@ class TableSpec:
             evidence=Evidence.from_json(content["evidence"]) if content.get("evidence") else None,
             skipped=tuple(Skipped(*each) for each in content.get("skipped", ())),
             comments=tuple((number, text) for number, text in content.get("comments", ())),
+            partitions=tuple(PartitionRule(*each) for each in content.get("partitions", ())),
         )
         # Earlier versions gave one to each column that may have texts.
         return table.with_texts(table.lacking if texts is None else texts)

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.slices import sliced
 from logicalrep.pipeline.spec.field_ids import file_schema, names_in_file
+from logicalrep.pipeline.spec.file_partitions import FilePartition, PartitionValue
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW, PagedSource, Pages
+from logicalrep.pipeline.storage.parting import parted
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
@@ -64,6 +66,10 @@ class DataFile:
     """The bounds of all of these rows."""
     vector: DeletionVector | None = None
     """The rows that are there no more; None if all are there."""
+    partition: tuple[PartitionValue, ...] = ()
+    """The values of the table's file partitions that all of its rows have."""
+    constants: tuple[tuple[str, pa.Scalar], ...] = ()
+    """The columns that the file does not have, as other programs leave them out: all rows have the same value."""
 
     @property
     def rows_there(self) -> int:
@@ -107,13 +113,24 @@ def in_columns(file: DataFile, schema: pa.Schema, new: Collection[str]) -> DataF
     return replace(file, statistics=Statistics(least, greatest, nulls))
 
 
-def write_rows(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table) -> list[DataFile]:
-    """Write rows as data files of a table's folder, in the table's schema; no file for no rows."""
-    return [_write_file(storage, folder, schema, part) for part in _parts(rows)]
+def write_rows(
+    storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table, partitions: Sequence[FilePartition] = ()
+) -> list[DataFile]:
+    """Write rows as data files of a table's folder, in the table's schema; no file for no rows.
+
+    Rows of different file partitions come into different files. Raises what `parted` raises.
+    """
+    return [
+        _write_file(storage, folder, schema, part, partitions, partition)
+        for partition, these in parted(partitions, rows)
+        for part in _parts(these)
+    ]
 
 
-def write_batches(storage: Storage, folder: str, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
-    """Write record batches as data files, as soon as there are enough for one.
+def write_batches(
+    storage: Storage, folder: str, batches: Iterable[pa.RecordBatch], partitions: Sequence[FilePartition] = ()
+) -> list[DataFile]:
+    """Write record batches as data files, as soon as there are enough for one, or for one of each file partition.
 
     A batch may have more columns than those before it, which have NULL in them.
     """
@@ -122,12 +139,14 @@ def write_batches(storage: Storage, folder: str, batches: Iterable[pa.RecordBatc
     for batch in batches:
         held.append(batch)
         if sum(each.num_rows for each in held) >= MOST_ROWS or sum(each.nbytes for each in held) >= MOST_BYTES:
-            files += _write_held(storage, folder, held)
+            files += _write_held(storage, folder, held, partitions)
             held = []
-    return files + _write_held(storage, folder, held)
+    return files + _write_held(storage, folder, held, partitions)
 
 
-def _write_held(storage: Storage, folder: str, held: Sequence[pa.RecordBatch]) -> list[DataFile]:
+def _write_held(
+    storage: Storage, folder: str, held: Sequence[pa.RecordBatch], partitions: Sequence[FilePartition]
+) -> list[DataFile]:
     if not held:
         return []
     schema = held[-1].schema
@@ -143,7 +162,7 @@ def _write_held(storage: Storage, folder: str, held: Sequence[pa.RecordBatch]) -
         )
         for each in held
     ]
-    return write_rows(storage, folder, schema, pa.Table.from_batches(whole, schema))
+    return write_rows(storage, folder, schema, pa.Table.from_batches(whole, schema), partitions)
 
 
 @dataclass
@@ -176,6 +195,7 @@ class OpenedFile:
         deleted: NDArray[np.uint64],
         paged: PagedSource | None = None,
         some: NDArray[np.int64] | None = None,
+        constants: Sequence[tuple[str, pa.Scalar]] = (),
     ) -> None:
         """Take the open file.
 
@@ -185,10 +205,12 @@ class OpenedFile:
             deleted: the numbers of its rows that are there no more.
             paged: the same file, if reading many parts of it costs little.
             some: the numbers of the only rows to be read; None for all.
+            constants: the values of columns that it does not have.
         """
         self._source, self._layout, self._paged = source, layout, paged
         self._deleted = deleted
         self._some = some
+        self._constants = dict(constants)
         if layout.schema is None:
             layout.rows, layout.schema = int(self._file.metadata.num_rows), self._file.schema_arrow
 
@@ -199,7 +221,8 @@ class OpenedFile:
 
     def only(self, some: NDArray[np.int64]) -> OpenedFile:
         """Return the same file with only those of some rows that are there, by their numbers in the file, in order."""
-        return OpenedFile(self._source, self._layout, self._deleted, self._paged, some)
+        constants = [*self._constants.items()]
+        return OpenedFile(self._source, self._layout, self._deleted, self._paged, some, constants)
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
@@ -220,7 +243,7 @@ class OpenedFile:
         return np.union1d(self._deleted.astype(np.int64), self.numbers[rows])
 
     def read(self, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-        """Return columns, in the types of the table's schema; NULL in one that the file does not have.
+        """Return columns, in the types of the table's schema; NULL in one that is neither in the file nor constant.
 
         Columns with field ids are known by these, others by their names.
         """
@@ -239,7 +262,11 @@ class OpenedFile:
         fields = [schema.field(name) for name in columns]
         return pa.table(
             [
-                table[there[each.name]].cast(each.type) if each.name in there else pa.nulls(self.rows, each.type)
+                table[there[each.name]].cast(each.type)
+                if each.name in there
+                else pa.repeat(self._constants[each.name].cast(each.type), self.rows)
+                if each.name in self._constants
+                else pa.nulls(self.rows, each.type)
                 for each in fields
             ],
             schema=pa.schema(fields),
@@ -262,7 +289,7 @@ def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | Non
     with storage.open(path, file.size, few=is_little) as source:
         try:
             paged = PagedSource(source, file.size, layout.pages) if storage.is_local or is_little else None
-            opened = OpenedFile(source, layout, deleted, paged)
+            opened = OpenedFile(source, layout, deleted, paged, constants=file.constants)
             if len(deleted) and deleted[-1] >= layout.rows:
                 raise DamagedError(f"{storage.uri_of(folder)}/{file.path} has fewer rows than its deletion vector")
             yield opened
@@ -290,14 +317,25 @@ def _parts(rows: pa.Table) -> Iterator[pa.Table]:
         yield from sliced(rows.slice(start, size), 2 * MOST_BYTES)
 
 
-def _write_file(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table) -> DataFile:
-    sink = pa.BufferOutputStream()
+def _write_file(
+    storage: Storage,
+    folder: str,
+    schema: pa.Schema,
+    rows: pa.Table,
+    partitions: Sequence[FilePartition],
+    partition: tuple[PartitionValue, ...],
+) -> DataFile:
+    sink, whole = pa.BufferOutputStream(), rows.cast(file_schema(schema))
+    for each, value in zip(partitions, partition, strict=True):
+        # Some readers look for the values in the file alone, or in its path, which has none.
+        if each.own_field is not None:
+            whole = whole.append_column(each.own_field, pa.repeat(each.scalar(value), rows.num_rows))
     # Files are rewritten often, so that the fastest compression costs least.
     pq.write_table(
-        rows.cast(file_schema(schema)),
+        whole,
         sink,
         compression="snappy",
-        use_dictionary=_with_dictionaries(rows),
+        use_dictionary=_with_dictionaries(whole),
         dictionary_pagesize_limit=_DICTIONARY,
         data_page_size=_PAGE,
         write_page_index=True,
@@ -307,7 +345,7 @@ def _write_file(storage: Storage, folder: str, schema: pa.Schema, rows: pa.Table
     is_full = 2 * rows.num_rows >= MOST_ROWS or 2 * rows.nbytes >= MOST_BYTES
     path = f"part-{uuid.uuid4().hex}{_FULL if is_full else '.parquet'}"
     storage.write(f"{folder}/{path}", memoryview(data).cast("B"))
-    return DataFile(path, data.size, rows.num_rows, statistics_of(rows))
+    return DataFile(path, data.size, rows.num_rows, statistics_of(rows), partition=partition)
 
 
 def _with_dictionaries(rows: pa.Table) -> bool | list[str]:

@@ -65,7 +65,7 @@ def merge_files(work: Merge) -> Merged:
         size += rows[-1].nbytes
         if size >= data_files.MOST_BYTES:
             break
-    added = write_rows(work.storage, work.folder, schema, pa.concat_tables(rows))
+    added = write_rows(work.storage, work.folder, schema, pa.concat_tables(rows), work.table.file_partitions)
     return Merged(added, work.files[: len(rows)])
 
 

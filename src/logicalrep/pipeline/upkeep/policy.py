@@ -27,16 +27,21 @@ MOST_MARKED = 8
 def due_files(table: TableSpec, files: Collection[DataFile]) -> tuple[DataFile, ...]:
     """Return the files of a table that are to be written anew at once; none if the table is at rest.
 
-    Of files that become fewer, the smallest stays apart, as it takes in new rows.
+    Files of different file partitions stay apart. Of files that become fewer, the smallest one of each file partition
+    stays apart too, as it takes in new rows.
     """
     worn = [file for file in files if MOST_MARKED * (file.rows - file.rows_there) >= file.rows > 0]
     if worn:
         return (max(worn, key=lambda file: file.rows - file.rows_there),)
     classes: dict[object, list[DataFile]] = {}
-    for file in sorted((each for each in files if not each.is_full), key=lambda file: file.size)[1:]:
+    growing: set[object] = set()
+    for file in sorted((each for each in files if not each.is_full), key=lambda file: file.size):
+        if file.partition not in growing:
+            growing.add(file.partition)
+            continue
         # Ended versions of rows never change; current ones do. They are kept in different files.
         is_past = table.form == "history" and not file.statistics.nulls.get(END["history"], 1)
-        classes.setdefault((is_past, _class_of(file)), []).append(file)
+        classes.setdefault((file.partition, is_past, _class_of(file)), []).append(file)
     most = max(classes.values(), key=len, default=[])
     if len(most) < STEP:
         return ()

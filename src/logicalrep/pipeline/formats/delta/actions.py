@@ -6,9 +6,10 @@ Source: "Actions" in the Delta Transaction Log Protocol.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
@@ -87,15 +88,16 @@ def metadata(table: TableSpec, id_: object, properties: Mapping[str, str], at: i
             **({} if table.comment is None else {"description": table.comment}),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": _schema_string(table),
-            "partitionColumns": [],
-            "configuration": {**others, **_statistics_properties(table.stored), TABLE: table.to_json()},
+            "partitionColumns": [each.name for each in table.file_partitions],
+            "configuration": {**others, **_statistics_properties(table), TABLE: table.to_json()},
             "createdTime": at,
         }
     }
 
 
 def _schema_string(table: TableSpec) -> str:
-    text = Schema.from_arrow(table.stored).to_json()
+    own = [each.own_field for each in table.file_partitions if each.own_field is not None]
+    text = Schema.from_arrow(pa.schema([*table.stored, *own])).to_json()
     if not (comments := table.column_comments):
         return text
     schema = json.loads(text)
@@ -105,50 +107,58 @@ def _schema_string(table: TableSpec) -> str:
     return json.dumps(schema, ensure_ascii=False)
 
 
-def _statistics_properties(schema: pa.Schema) -> dict[str, str]:
-    """Return the properties of a table by which all its readers and writers know the columns with bounds."""
-    columns = statistics_columns(schema)
+def _statistics_properties(table: TableSpec) -> dict[str, str]:
+    """Return the properties of a table by which all its readers and writers know the columns with bounds.
+
+    Writers refuse a table of which one is a partition's.
+    """
+    partitions = {each.name for each in table.file_partitions}
+    columns = [name for name in statistics_columns(table.stored) if name not in partitions]
     if not columns:
         return {"delta.dataSkippingNumIndexedCols": "0"}
     return {"delta.dataSkippingStatsColumns": ",".join("`" + name.replace("`", "``") + "`" for name in columns)}
 
 
-def remove(file: DataFile, at: int, *, changes_data: bool) -> Action:
-    """Return the removal of a file."""
+def remove(table: TableSpec, file: DataFile, at: int, *, changes_data: bool) -> Action:
+    """Return the removal of a table's file."""
     return {
         "remove": {
             "path": file.path,
             "deletionTimestamp": at,
             "dataChange": changes_data,
             "extendedFileMetadata": True,
-            "partitionValues": {},
+            "partitionValues": _partition_values(table, file),
             "size": file.size,
             **_vector(file),
         }
     }
 
 
-def add(file: DataFile, at: int, *, changes_data: bool) -> Action:
-    """Return the adding of a file."""
+def add(table: TableSpec, file: DataFile, at: int, *, changes_data: bool) -> Action:
+    """Return the adding of a file to a table."""
     return {
         "add": {
             "path": file.path,
-            "partitionValues": {},
+            "partitionValues": _partition_values(table, file),
             "size": file.size,
             "modificationTime": at,
             "dataChange": changes_data,
-            "stats": stats(file),
+            "stats": stats(file, {each.name for each in table.file_partitions}),
             **_vector(file),
         }
     }
+
+
+def _partition_values(table: TableSpec, file: DataFile) -> Action:
+    return {each.name: each.logged(value) for each, value in zip(table.file_partitions, file.partition, strict=True)}
 
 
 def _vector(file: DataFile) -> Action:
     return {} if file.vector is None else {"deletionVector": descriptor(file.vector)}
 
 
-def stats(file: DataFile) -> str:
-    """Return a file's statistics as a log has them."""
+def stats(file: DataFile, partitions: Collection[str] = ()) -> str:
+    """Return a file's statistics as a log has them: without the columns of partitions, whose values are there too."""
     found, content = (
         file.statistics,
         {"numRecords": file.rows, **({} if file.vector is None else {"tightBounds": False})},
@@ -156,9 +166,9 @@ def stats(file: DataFile) -> str:
     if not found.nulls:
         return json.dumps(content)
     bounds = {
-        "minValues": {name: _logged(value) for name, value in found.least.items()},
-        "maxValues": {name: _logged(value) for name, value in found.greatest.items()},
-        "nullCount": found.nulls,
+        "minValues": {name: _logged(value) for name, value in found.least.items() if name not in partitions},
+        "maxValues": {name: _logged(value) for name, value in found.greatest.items() if name not in partitions},
+        "nullCount": {name: count for name, count in found.nulls.items() if name not in partitions},
     }
     return json.dumps({**content, **bounds})
 
@@ -169,7 +179,7 @@ def _logged(value: object) -> object:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def read_files(reader: DeltaTable, storage: Storage, folder: str) -> Iterator[DataFile]:
+def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: str) -> Iterator[DataFile]:
     """Yield the files of a version of a table; a file is opened if the log does not tell the number of its rows."""
     has_vectors = VECTORS in (reader.protocol().reader_features or ())
     vectors = read_vectors(storage, folder, reader.version()) if has_vectors else {}
@@ -179,7 +189,8 @@ def read_files(reader: DeltaTable, storage: Storage, folder: str) -> Iterator[Da
             {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)}
             for prefix in ("min.", "max.", "null_count.")
         )
-        if not is_own_name(row["path"]):
+        is_own = is_own_name(row["path"])
+        if not is_own:
             # Bounds of other programs may be cut texts, or times of fewer digits.
             least, greatest = (
                 {name: each for name, each in of.items() if type(each) is int} for of in (least, greatest)
@@ -197,9 +208,36 @@ def read_files(reader: DeltaTable, storage: Storage, folder: str) -> Iterator[Da
             ),
             vector=vectors.pop(row["path"], None),
         )
-        yield file if rows is not None else replace(file, rows=count_rows(storage, folder, file))
+        file = file if rows is not None else replace(file, rows=count_rows(storage, folder, file))
+        yield _with_partition(file, table, row, is_own=is_own)
     if vectors:
         raise ValueError(f"it has deletion vectors of {', '.join(vectors)}, which are no files of the table")
+
+
+def _with_partition(file: DataFile, table: TableSpec, row: Mapping[str, Any], *, is_own: bool) -> DataFile:
+    """Return a file with its file partition, and the bounds of its columns, which the log has nowhere else."""
+    if not table.file_partitions:
+        return file
+    found = [each.value_of(row[f"partition.{each.name}"]) for each in table.file_partitions]
+    values = [
+        (each.name, each.scalar(value))
+        for each, value in zip(table.file_partitions, found, strict=True)
+        if each.transform == "value"
+    ]
+    least, greatest, nulls = dict(file.statistics.least), dict(file.statistics.greatest), dict(file.statistics.nulls)
+    wanted = {*statistics_columns(table.stored)}
+    if nulls or wanted <= {name for name, _ in values}:
+        for name, value in values:
+            if name in wanted:
+                nulls[name] = 0 if value.is_valid else file.rows
+                least |= {name: value.as_py()} if value.is_valid else {}
+                greatest |= {name: value.as_py()} if value.is_valid else {}
+    return replace(
+        file,
+        statistics=Statistics(least, greatest, nulls),
+        partition=tuple(found),
+        constants=() if is_own else tuple(values),
+    )
 
 
 def _with_zone(value: object) -> object:

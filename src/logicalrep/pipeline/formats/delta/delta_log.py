@@ -104,7 +104,7 @@ class DeltaLog(StoredTable):
             )
         with self.storage.parsing(f"{self.folder}/_delta_log"):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
-            files = {file.path: file for file in read_files(reader, self.storage, self.folder)}
+            files = {file.path: file for file in read_files(reader, table, self.storage, self.folder)}
         self.table, self.load, self.files = table, load, files
         self._reader = reader
         self.version = reader.version()
@@ -132,7 +132,7 @@ class DeltaLog(StoredTable):
         stays = log.files.keys() & {file.path for file in made.files}
         files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
         first = [protocol(made.table), metadata(made.table, id_, properties, _now())]
-        log._write(files, old, made.application, made.lsn, first)
+        log._write(files, old, made.application, made.lsn, first, before=None if before is None else before.table)
         return log
 
     def applied(self, application: str) -> Lsn | None:
@@ -165,7 +165,7 @@ class DeltaLog(StoredTable):
             first.insert(0, protocol(table))
         application, lsn = (None, None) if position is None else position
         changes_data = (bool(removed) and table.stored != self.table.stored) or position is not None
-        self._write(added, removed, application, lsn, first, changes_data=changes_data)
+        self._write(added, removed, application, lsn, first, table=table, changes_data=changes_data)
         self.table = table
 
     def skip(self, skipped: Skipped, application: str) -> None:
@@ -198,9 +198,15 @@ class DeltaLog(StoredTable):
         lsn: Lsn | None,
         first: Sequence[Action],
         *,
+        table: TableSpec | None = None,
+        before: TableSpec | None = None,
         changes_data: bool = True,
     ) -> None:
-        now = _now()
+        """Write a commit.
+
+        `table` describes the files that are added, and `before` those that are removed, if another description does.
+        """
+        now, described, earlier = _now(), table or self.table, before or self.table
         info = {"timestamp": now, "operation": "REPLICATE" if changes_data else "OPTIMIZE", "engineInfo": "logicalrep"}
         info["writer"] = self._writer
         added = write_vectors(self.storage, self.folder, added)
@@ -208,8 +214,8 @@ class DeltaLog(StoredTable):
         if application is not None and lsn is not None:
             info["lsn"] = str(lsn)
             actions.append({"txn": {"appId": application, "version": int(lsn), "lastUpdated": now}})
-        actions += [remove(file, now, changes_data=changes_data) for file in removed]
-        actions += [add(file, now, changes_data=changes_data) for file in added]
+        actions += [remove(earlier, file, now, changes_data=changes_data) for file in removed]
+        actions += [add(described, file, now, changes_data=changes_data) for file in added]
         text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
         version = self.version + 1
         if not self.storage.create(commit_path(self.folder, version), text.encode()):

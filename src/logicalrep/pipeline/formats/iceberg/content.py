@@ -96,15 +96,20 @@ class Content:
         marked = [file for file in added if file.vector is not None and not file.is_same(self.files.get(file.path))]
         files |= {file.path: file for file in added}
         sources = {path: of for path, of in self.sources.items() if path in files and files[path].vector is not None}
-        deletes = [write_deletes(storage, folder, marked)] if marked else []
-        for each in deletes:
-            source = frozenset((path_of(storage, each.file_path).removeprefix(f"{folder}/"),))
-            sources |= {file.path: source for file in marked}
+        # A file of deletes belongs to one partition, as data files do.
+        by_partition: dict[object, list[DataFile]] = {}
+        for file in marked:
+            by_partition.setdefault(file.partition, []).append(file)
+        deletes = []
+        for of_partition in by_partition.values():
+            deletes.append(write_deletes(storage, folder, of_partition, writer.spec.spec_id))
+            source = frozenset((path_of(storage, deletes[-1].file_path).removeprefix(f"{folder}/"),))
+            sources |= {file.path: source for file in of_partition}
         needed = {location(storage, f"{folder}/{path}") for of in sources.values() for path in of}
         data = [each for each in self.manifests if not each.is_of_deletes]
         of_deletes = [each for each in self.manifests if each.is_of_deletes]
         surplus = {entry.data_file.file_path for each in of_deletes for entry in each.entries} - needed
-        described = [manifest_data_file(storage, folder, table, file) for file in new]
+        described = [manifest_data_file(storage, folder, table, file, writer.spec.spec_id) for file in new]
         names = {location(storage, f"{folder}/{path}") for path in gone}
         manifests = [
             *writer.changed(data, described, names, of_deletes=False),
@@ -117,4 +122,5 @@ def _data_file(path: str, file: ManifestDataFile, table: TableSpec, vector: Dele
     statistics = from_bounds(
         table.stored, file.lower_bounds, file.upper_bounds, file.null_value_counts, is_own=is_own_name(path)
     )
-    return DataFile(path, file.file_size_in_bytes, file.record_count, statistics, vector)
+    values = tuple(file.partition[number] for number in range(len(table.partitions)))
+    return DataFile(path, file.file_size_in_bytes, file.record_count, statistics, vector, values)

@@ -37,6 +37,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     surplus_snapshots,
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version
+from logicalrep.pipeline.formats.iceberg.partitions import has_spec_of, spec_updates
 from logicalrep.pipeline.formats.iceberg.removed_files import VersionsRemoved
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.removed_files import RemovedFile
@@ -97,13 +98,15 @@ class IcebergTable(StoredTable):
             raise ForeignTableError(
                 f"{uri} is an Iceberg table of another program: replicate to another destination, or remove it"
             )
-        if metadata.format_version != 2 or metadata.spec().fields:
+        with self.storage.parsing(version.name):
+            self.table, self.load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
+            is_known = metadata.format_version == 2 and has_spec_of(metadata, self.table)
+        if not is_known:
             raise LogDamagedError(
-                f"{uri} has the format version {metadata.format_version}, or partitions, by a change of another "
+                f"{uri} has the format version {metadata.format_version}, or other partitions, by a change of another "
                 "program, which this version of logicalrep does not read: restore it, or remove the folder"
             )
         with self.storage.parsing(version.name):
-            self.table, self.load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
             self._applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
             snapshot = metadata.current_snapshot()
             listed = None if snapshot is None else path_of(self.storage, snapshot.manifest_list)
@@ -211,8 +214,9 @@ class IcebergTable(StoredTable):
         """Write what a commit needs, and then make the next version of the metadata, which is the commit."""
         described, last = table or self.table, self._last
         before = new_metadata(self.storage, self.folder, described) if last is None else last.metadata
-        updates: list[TableUpdate] = schema_updates(before, described)
-        schema = update_table_metadata(before, tuple(updates)).schema() if updates else before.schema()
+        updates: list[TableUpdate] = [*schema_updates(before, described), *spec_updates(before, described)]
+        changed = update_table_metadata(before, tuple(updates)) if updates else before
+        schema, specs = changed.schema(), changed.specs()
         applied = {} if properties is not None and LOAD in properties else dict(self._applied)
         if position is not None:
             applied[position[0]] = int(position[1])
@@ -222,7 +226,9 @@ class IcebergTable(StoredTable):
         if added or removed or has_snapshot or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
             number = next_sequence_number(before)
-            writer = ManifestWriter(self.storage, f"{self.folder}/metadata", schema, snapshot_id, number)
+            writer = ManifestWriter(
+                self.storage, f"{self.folder}/metadata", schema, changed.spec(), specs, snapshot_id, number
+            )
             content = self._content.changed(writer, self.folder, described, added, removed)
             path = writer.write_list(content.manifests, before.current_snapshot_id)
             if operation is None and not (added or removed or has_snapshot):

@@ -8,7 +8,7 @@ Source: "Manifests" in the Iceberg Table Spec.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +24,7 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
     read_manifest_list,
 )
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
@@ -63,16 +63,18 @@ def read_manifests(storage: Storage, manifest_list: str | None) -> list[Manifest
     return [Manifest(file, tuple(file.fetch_manifest_entry(files))) for file in listed]
 
 
-def manifest_data_file(storage: Storage, folder: str, table: TableSpec, file: DataFile) -> ManifestDataFile:
+def manifest_data_file(
+    storage: Storage, folder: str, table: TableSpec, file: DataFile, spec_id: int
+) -> ManifestDataFile:
     """Return a data file as manifests have it."""
     return ManifestDataFile.from_args(
         content=DataFileContent.DATA,
         file_path=location(storage, f"{folder}/{file.path}"),
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=Record(*file.partition),
         record_count=file.rows,
         file_size_in_bytes=file.size,
-        spec_id=0,
+        spec_id=spec_id,
         **to_bounds(table.stored, file.rows, file.statistics),
     )
 
@@ -94,6 +96,10 @@ class ManifestWriter:
     folder: str
     """The folder of the metadata."""
     schema: Schema
+    spec: PartitionSpec
+    """The partition spec of new files."""
+    specs: Mapping[int, PartitionSpec]
+    """All specs by their ids: the manifests of another one are never merged with those of the new files."""
     snapshot_id: int
     sequence_number: int
 
@@ -112,16 +118,27 @@ class ManifestWriter:
         stay = [each for each in before if each not in touched]
         if not touched and not added:
             return stay
-        small = [each for each in stay if len(each.entries) < MOST_ENTRIES]
+        small = [
+            each
+            for each in stay
+            if len(each.entries) < MOST_ENTRIES and each.file.partition_spec_id == self.spec.spec_id
+        ]
         if len(small) >= MOST_MANIFESTS:
             touched, stay = [*touched, *small], [each for each in stay if each not in small]
-        entries = [self._next_entry(entry, gone) for manifest in touched for entry in manifest.entries]
-        entries += [
+        entries: dict[int, list[ManifestEntry]] = {}
+        for manifest in touched:
+            of_spec = entries.setdefault(manifest.file.partition_spec_id, [])
+            of_spec += [self._next_entry(entry, gone) for entry in manifest.entries]
+        entries.setdefault(self.spec.spec_id, []).extend(
             ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self.snapshot_id, data_file=file)
             for file in added
+        )
+        written = [
+            self._write(of_spec[start : start + MOST_ENTRIES], self.specs[spec_id], of_deletes)
+            for spec_id, of_spec in entries.items()
+            for start in range(0, len(of_spec), MOST_ENTRIES)
         ]
-        parts = (entries[start : start + MOST_ENTRIES] for start in range(0, len(entries), MOST_ENTRIES))
-        return [*stay, *(self._write(part, of_deletes) for part in parts)]
+        return [*stay, *written]
 
     def _next_entry(self, entry: ManifestEntry, gone: Collection[str]) -> ManifestEntry:
         is_gone = entry.data_file.file_path in gone
@@ -133,13 +150,13 @@ class ManifestWriter:
             data_file=entry.data_file,
         )
 
-    def _write(self, entries: Sequence[ManifestEntry], of_deletes: bool) -> Manifest:
+    def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec, of_deletes: bool) -> Manifest:
         path = f"{self.folder}/{uuid.uuid4()}-m.avro"
         written, kind = (
             FileToMemory(location(self.storage, path)),
             _DeleteManifestWriter if of_deletes else ManifestWriterV2,
         )
-        with kind(UNPARTITIONED_PARTITION_SPEC, self.schema, written, self.snapshot_id, _CODEC) as writer:
+        with kind(spec, self.schema, written, self.snapshot_id, _CODEC) as writer:
             for entry in entries:
                 writer.add_entry(entry)
         self.storage.write(path, written.data)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from pyiceberg.io.pyarrow import pyarrow_to_schema
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
@@ -24,6 +24,7 @@ from pyiceberg.table.update import (
 )
 
 from logicalrep.pipeline.formats.iceberg.memory_files import location
+from logicalrep.pipeline.formats.iceberg.partitions import partition_spec
 from logicalrep.pipeline.spec.field_ids import file_schema
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage
@@ -51,15 +52,15 @@ def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:
 
 def new_metadata(storage: Storage, folder: str, table: TableSpec) -> TableMetadata:
     """Return the metadata of a new table, of no version yet."""
-    schema = iceberg_schema(table, 0)
+    schema, spec = iceberg_schema(table, 0), partition_spec(table, [], 0)
     values: dict[str, Any] = {
         "location": location(storage, folder),
         "schemas": [schema],
         "last-column-id": schema.highest_field_id,
         "current-schema-id": 0,
-        "partition-specs": [UNPARTITIONED_PARTITION_SPEC],
+        "partition-specs": [spec],
         "default-spec-id": 0,
-        "last-partition-id": UNPARTITIONED_PARTITION_SPEC.last_assigned_field_id,
+        "last-partition-id": max((field.field_id for field in spec.fields), default=PARTITION_FIELD_ID_START - 1),
         "sort-orders": [UNSORTED_SORT_ORDER],
         "default-sort-order-id": 0,
     }

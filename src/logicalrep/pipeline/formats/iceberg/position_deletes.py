@@ -32,8 +32,8 @@ _SCHEMA = pa.schema(
 )
 
 
-def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile]) -> ManifestDataFile:
-    """Write the rows of data files that are there no more into one file, durable afterwards."""
+def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile], spec_id: int) -> ManifestDataFile:
+    """Write the rows that are there no more, of data files of one partition, into one file, durable afterwards."""
     rows = {location(storage, f"{folder}/{file.path}"): _numbers(storage, folder, file) for file in files}
     names = sorted(rows)
     paths = pa.array(names).take(pa.array(np.repeat(np.arange(len(names)), [len(rows[uri]) for uri in names])))
@@ -47,12 +47,12 @@ def write_deletes(storage: Storage, folder: str, files: Sequence[DataFile]) -> M
         content=DataFileContent.POSITION_DELETES,
         file_path=location(storage, path),
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=Record(*files[0].partition),
         record_count=len(positions),
         file_size_in_bytes=len(data),
         lower_bounds={_PATH: names[0].encode()},
         upper_bounds={_PATH: names[-1].encode()},
-        spec_id=0,
+        spec_id=spec_id,
     )
 
 

@@ -1,0 +1,81 @@
+"""Buckets: a number of so many for each value, as Iceberg and Spark number them.
+
+Source: "Bucket Transform Details" and "Appendix B: 32-bit Hash Requirements" in the Iceberg Table Spec.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_Words = NDArray[np.uint32]
+_C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
+
+
+def buckets_of(values: pa.Array, count: int) -> pa.Array:
+    """Return the bucket of each value, a number below `count`; NULL for NULL.
+
+    Args:
+        values: integers, dates, timestamps in microseconds, or texts.
+        count: the number of buckets.
+
+    Example:
+        >>> buckets_of(pa.array([34, None]), 16).to_pylist()
+        [3, None]
+    """
+    distinct = values.dictionary_encode()
+    hashes = _hashes(distinct.dictionary)
+    found = pa.array((hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % count, pa.int32())
+    return found.take(distinct.indices)
+
+
+def _hashes(values: pa.Array) -> _Words:
+    """Return the 32-bit Murmur3 hashes of values as bytes: those of numbers are those of 64-bit ones."""
+    type_ = values.type
+    if pa.types.is_string(type_):
+        whole = values.cast(pa.large_binary())
+        _, offsets, data = whole.buffers()
+        ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+        return _murmur3(np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8), ends)
+    if pa.types.is_date(type_):
+        values = values.cast(pa.int32())
+    numbers = values.cast(pa.int64()).to_numpy(zero_copy_only=False).astype("<i8")
+    return _murmur3(numbers.view(np.uint8), np.arange(len(numbers) + 1, dtype=np.int64) * 8)
+
+
+def _murmur3(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> _Words:
+    """Return the hashes of texts one after another, whose ends are told; all texts take their next word at once."""
+    starts, lengths = ends[:-1], np.diff(ends)
+    found: _Words = np.zeros(len(starts), np.uint32)
+    if not len(found):
+        return found
+    size = int(ends[-1])
+    padded = np.zeros(size + 4, np.uint8)
+    padded[:size] = data[:size]
+    words = np.ndarray((size + 1,), "<u4", padded, strides=(1,))
+    at = 0
+    left = np.flatnonzero(lengths >= 4)
+    while len(left):
+        found[left] = _rotated(found[left] ^ _mixed(words[starts[left] + at]), 13) * np.uint32(5) + np.uint32(
+            0xE6546B64
+        )
+        at += 4
+        left = left[lengths[left] >= at + 4]
+    rest = np.flatnonzero(lengths % 4)
+    if len(rest):
+        tails = words[starts[rest] + lengths[rest] // 4 * 4]
+        shift = (8 * (4 - lengths[rest] % 4)).astype(np.uint32)
+        found[rest] ^= _mixed((tails << shift) >> shift)
+    found ^= lengths.astype(np.uint32)
+    found = (found ^ (found >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    found = (found ^ (found >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return found ^ (found >> np.uint32(16))
+
+
+def _mixed(words: _Words) -> _Words:
+    return _rotated(words * _C1, 15) * _C2
+
+
+def _rotated(words: _Words, by: int) -> _Words:
+    return (words << np.uint32(by)) | (words >> np.uint32(32 - by))

@@ -1,0 +1,70 @@
+"""The refusal of settings that do not fit a table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+from logicalrep.pipeline.spec.file_partitions import PartitionColumnError
+from logicalrep.pipeline.spec.table_settings import OwnKeyError, ProtectedColumnError
+from logicalrep.pipeline.spec.table_spec import TableSpec
+
+
+def refuse_unfit(table: TableSpec, numbers: Mapping[str, int]) -> None:
+    """Refuse settings that do not fit the columns.
+
+    Args:
+        table: the table under its settings.
+        numbers: the numbers that columns to be masked or left out have to have, as far as they are known.
+
+    Raises:
+        ReservedColumnError: a column has the name of one that the settings add.
+        OwnKeyError: the table's own settings give it a key that it cannot have.
+        ProtectedColumnError: a column to be masked or left out is not there, or is one of the key that has to stay.
+        PartitionColumnError: a column to partition by is not there, or is of no such type.
+    """
+    settings = table.settings
+    if settings.key and table.key != settings.key:
+        raise OwnKeyError.of(table.relation, settings.key)
+    for name in sorted(settings.protected - {name for _, name in table.protected}):
+        raise ProtectedColumnError(
+            f"{table.relation} has no published column {name}, which is to be masked or left out: name it in the "
+            "settings by table as it is now, or leave it out of them if it is gone"
+        )
+    for number, name in table.protected:
+        if numbers.get(name, number) != number:
+            raise ProtectedColumnError(
+                f"{table.relation} has another column {name} than before, and one that had this name may be there "
+                "under another: name in the settings by table all that are to be masked or left out"
+            )
+    for name in table.key or ():
+        if name in settings.left_out or settings.masked.get(name) == "nulled":
+            raise ProtectedColumnError(
+                f"the column {name} of {table.relation} is of the key, which tells rows apart: it can be hashed, "
+                "and not be nulled or left out"
+            )
+    companions: list[Literal["history", "changes"] | None] = [None]
+    companions += ["history"] if settings.history else []
+    companions += ["changes"] if settings.append else []
+    for companion in companions:
+        assert replace(table, companion=companion).stored
+    for each in settings.wanted_partitions if len(table.partitions) < len(settings.wanted_partitions) else ():
+        if each.column not in table.relation.names:
+            raise PartitionColumnError(
+                f"{table.relation} has no published column {each.column}, by which it is to be partitioned: name it in "
+                "the settings by table as it is now"
+            )
+    assert len(table.file_partitions) == len(settings.wanted_partitions)
+
+
+def with_partitions_kept(table: TableSpec, last: TableSpec | None) -> TableSpec:
+    """Return a table with the file partitions of its last description, if its settings ask for the same.
+
+    Their columns may have other names now, which the settings do not know yet.
+    """
+    is_same = last is not None and last.relation.relation_id == table.relation.relation_id
+    if last is None or not is_same or last.settings.partition_by != table.settings.partition_by:
+        return table
+    are_there = {rule.number for rule in last.partitions} <= {*table.attnums}
+    return replace(table, partitions=last.partitions) if are_there else table

@@ -1,0 +1,86 @@
+"""Rows divided by a table's file partitions, before they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from logicalrep.pipeline.spec.file_partitions import FilePartition, PartitionColumnError, PartitionValue
+
+MOST_PARTITIONS = 10_000
+"""The most partitions of rows that are written at once: each gets a file of its own."""
+
+
+def parted(
+    partitions: Sequence[FilePartition], rows: pa.Table
+) -> Iterator[tuple[tuple[PartitionValue, ...], pa.Table]]:
+    """Yield rows in parts of one value of each file partition; their order stays within a part.
+
+    Beside the rows a copy of them is in memory, unless all are one part.
+
+    Raises:
+        PartitionValueError: the table's format cannot have a value.
+        PartitionColumnError: the rows have so many partitions that their files would be too many.
+    """
+    if not rows.num_rows or not partitions:
+        yield (), rows
+        return
+    codes = _codes(partitions, rows)
+    ends = np.cumsum(np.bincount(codes)).tolist()
+    if len(ends) > 1:
+        rows = rows.take(pa.array(np.argsort(codes, kind="stable")))
+    for first, end in pairwise([0, *ends]):
+        part = rows.slice(first, end - first)
+        yield partition_of(partitions, part), part
+
+
+def partition_of(partitions: Sequence[FilePartition], rows: pa.Table) -> tuple[PartitionValue, ...]:
+    """Return the values of the file partitions that the first row has."""
+    return tuple(_value(each.values_of(rows.column(each.source).slice(0, 1).combine_chunks())) for each in partitions)
+
+
+def partitions_of(partitions: Sequence[FilePartition], rows: pa.Table) -> set[tuple[PartitionValue, ...]]:
+    """Return the values of the file partitions that some rows have."""
+    if not rows.num_rows:
+        return set()
+    firsts = np.unique(_codes(partitions, rows), return_index=True)[1] if partitions else [0]
+    return {partition_of(partitions, rows.slice(first)) for first in firsts}
+
+
+def are_in(
+    partitions: Sequence[FilePartition], rows: pa.Table, partition: tuple[PartitionValue, ...]
+) -> NDArray[np.bool_]:
+    """Return which rows have these values of the file partitions."""
+    found = np.ones(rows.num_rows, bool)
+    for each, value in zip(partitions, partition, strict=True):
+        values = each.values_of(rows.column(each.source).combine_chunks())
+        is_equal = values.is_null() if value is None else pc.equal(values, value).fill_null(False)
+        found &= is_equal.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _codes(partitions: Sequence[FilePartition], rows: pa.Table) -> NDArray[np.int64]:
+    """Return a number for each row, the same for rows of the same file partition, from 0 on."""
+    codes = np.zeros(rows.num_rows, np.int64)
+    for each in partitions:
+        column = rows.column(each.source)
+        distinct = each.values_of(column.combine_chunks()).dictionary_encode("encode")
+        codes = codes * len(distinct.dictionary) + distinct.indices.to_numpy(zero_copy_only=False)
+        # Numbers of the combinations that there are: so they stay small, however many columns there are.
+        codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+        if int(codes.max()) >= MOST_PARTITIONS:
+            raise PartitionColumnError(
+                f"{rows.num_rows:,} rows are in more than {MOST_PARTITIONS:,} partitions by {each.name}, each with a "
+                "file of its own: partition by fewer values, as bucket(16, COLUMN) or month(COLUMN) do"
+            )
+    return codes
+
+
+def _value(one: pa.Array) -> PartitionValue:
+    value: PartitionValue = one[0].as_py()
+    return value
