@@ -30,6 +30,7 @@ class CatalogOfTests:
     settings: CatalogSettings
     storage: Storage
     server: RestServer | None
+    glue: Store | None
     patch: pytest.MonkeyPatch
 
     def open(self) -> IcebergTables:
@@ -82,7 +83,9 @@ def catalog_of(kind: str, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[C
         "glue": _glue,
     }
     with makers[kind]() as (settings, server):
-        yield CatalogOfTests(settings, Storage(str(folder / "lake")), server, patch)
+        rest = server if isinstance(server, RestServer) else None
+        glue = server if isinstance(server, Store) else None
+        yield CatalogOfTests(settings, Storage(str(folder / "lake")), rest, glue, patch)
 
 
 @contextmanager
@@ -107,12 +110,12 @@ def _rest(folder: Path) -> Iterator[tuple[CatalogSettings, RestServer]]:
 
 
 @contextmanager
-def _glue() -> Iterator[tuple[CatalogSettings, None]]:
+def _glue() -> Iterator[tuple[CatalogSettings, Store]]:
     # It answers for all services of AWS, and has one state in a process.
     store = Store()
     names = {"glue.endpoint": store.url, "glue.access-key-id": "testing", "glue.secret-access-key": "s3cret-token"}
     try:
-        yield CatalogSettings("glue://us-east-1", names), None
+        yield CatalogSettings("glue://us-east-1", names), store
     finally:
         glue = boto3.client(
             "glue",

@@ -6,7 +6,9 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,9 @@ from tests.pipeline.apply.test_applying import APP, KEYS, MODES, PicklingTasks, 
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
 from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert
 from tests.pipeline.histories import History, Row, table
+from tests.pipeline.storage.stores import Trouble
+from tests.postgres.proxy import start_proxy_to
+from tests.postgres.servers import create_database
 
 pytestmark = pytest.mark.filterwarnings("ignore:Iceberg scan planning", "ignore:.*unclosed:ResourceWarning")
 
@@ -224,6 +229,45 @@ def test_a_rest_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: p
             insert(stored, 1001, range(3, 5))
         insert(stored, 1001, range(3, 5))
         assert ids_at(catalog) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.thorough
+def test_a_postgresql_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connecting.PATIENCE, "answer", 0.5)
+    with create_database(18) as database, start_proxy_to(database.connection.info.host, database.name) as proxy:
+        # A URI for the proxy's address.
+        uri = f"postgresql://postgres@/{database.name}?{proxy.dsn.replace(' ', '&')}"
+        tables = IcebergTables.in_catalog(Storage(str(tmp_path)), CatalogSettings(uri))
+        stored = new_table(tables)
+        proxy.freeze(new=True)
+        with pytest.raises(StorageError) as silent:
+            insert(stored, 1000, range(3))
+        assert silent.value.code == "CATALOG_NOT_REACHED"
+        proxy.thaw()
+        insert(stored, 1000, range(3))
+        assert stored_in(tables).applied(APP) == Lsn(1000)
+
+
+@pytest.mark.thorough
+def test_an_answer_of_glue_that_is_lost_on_the_way_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with catalog_of("glue", tmp_path, monkeypatch) as catalog:
+        stored, store = new_table(catalog.open()), catalog.glue
+        assert store is not None
+        for number in range(6):
+            # Each request of the commit in its turn is done, and answered as if it had failed.
+            store.trouble = lose_one(number)
+            for _ in range(4):
+                with suppress(StorageError):
+                    insert(stored, 1000 + number, range(number, number + 1))
+            store.trouble = lambda method, path: None
+            assert stored_in(catalog.open()).applied(APP) == Lsn(1000 + number)
+        assert ids_at(catalog) == list(range(6))
+
+
+def lose_one(number: int) -> Callable[[str, str], Trouble]:
+    """Return the trouble of one request, counted from 0."""
+    numbers = count()
+    return lambda method, path: "lose" if next(numbers) == number else None
 
 
 def test_commits_of_other_programs_are_told(sqlite: CatalogOfTests) -> None:
