@@ -88,8 +88,10 @@ def _newest(uri: str, storage_options: Mapping[str, str] | None = None) -> str |
     # A table's name may have characters that no destination has.
     root, _, folder = uri.rpartition("/")
     paths = Storage(root, dict(storage_options or {})).list(f"{folder}/metadata")
-    numbers = [int(match[1]) for path in paths if (match := _METADATA.fullmatch(path.removeprefix(f"{folder}/")))]
-    return f"{uri}/metadata/v{max(numbers)}.metadata.json" if numbers else None
+    names = (path.removeprefix(f"{folder}/") for path in paths)
+    numbers = {int(match[1]): name for name in names if (match := _METADATA.fullmatch(name))}
+    return f"{uri}/{numbers[max(numbers)]}" if numbers else None
 
 
-_METADATA = re.compile(r"metadata/v(\d+)\.metadata\.json")
+_METADATA = re.compile(r"metadata/v?(\d+)(?:-.*)?\.metadata\.json")
+"""The names of a folder's versions, and of those of a catalog."""

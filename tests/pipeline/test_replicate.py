@@ -51,13 +51,18 @@ INSERT INTO audit SELECT '2020-01-01', 'same' FROM generate_series(1, 10);
 TABLES = ["public.customer", "public.orders", "public.audit"]
 FORMAT = os.environ.get("FORMAT", "delta")
 """The format of tables whose test names none."""
+CATALOG = os.environ.get("CATALOG", "")
+"""`sqlite` if Iceberg tables in a folder are in a catalog too, which then is a file beside it."""
 
 
 def settings(
     db: Database, storage: Path | str, *, table_settings: TableSettings | None = None, **options: Any
 ) -> ReplicateSettings:
     shared = {} if table_settings is None else shared_options(table_settings)
-    return ReplicateSettings(db.dsn, str(storage), **{**shared, "format": FORMAT, **options})
+    options = {**shared, "format": FORMAT, **options}
+    if CATALOG and options["format"] == "iceberg" and "://" not in str(storage):
+        options = {"catalog": f"sqlite:///{Path(storage).absolute()}.catalog.db", **options}
+    return ReplicateSettings(db.dsn, str(storage), **options)
 
 
 def replicate_once(db: Database, storage: Path | str, **options: Any) -> None:
