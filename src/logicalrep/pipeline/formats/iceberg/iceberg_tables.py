@@ -42,9 +42,12 @@ class IcebergTables(TableFormat):
         """Return those of a destination in a catalog. Raises CatalogError if it does not answer."""
         catalog = connect(settings, storage)
 
-        def remove_entry(folder: str) -> None:
+        def drop_entry(folder: str) -> None:
             with suppress(NoSuchTableError):
-                ask(settings, lambda: catalog.drop_table(catalog_name(folder)))
+                catalog.drop_table(catalog_name(folder))
+
+        def remove_entry(folder: str) -> None:
+            ask(settings, lambda: drop_entry(folder))
 
         return cls(storage, lambda folder: CatalogVersions(settings, catalog, storage, folder), remove_entry)
 

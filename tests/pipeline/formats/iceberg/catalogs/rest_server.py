@@ -10,7 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchTableError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+)
 from pyiceberg.table import CommitTableRequest, Table
 
 Fault = Literal["500 after", "503 before", "409 before", "silent after", None]
@@ -30,6 +35,9 @@ class RestServer:
             def do_GET(self) -> None:
                 self._answer(lambda: server.get(self.path.partition("?")[0].split("/")[2:]))
 
+            def do_HEAD(self) -> None:
+                self._answer(lambda: (204 if server.catalog.namespace_exists(self.path.split("/")[3]) else 404, ""))
+
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 self._answer(lambda: server.post(self.path.split("/")[2:], body))
@@ -41,7 +49,7 @@ class RestServer:
                 server.seen = dict(self.headers)
                 try:
                     status, text = action()
-                except NoSuchTableError as error:
+                except (NoSuchTableError, NoSuchNamespaceError) as error:
                     status, text = _error(404, error)
                 except (CommitFailedException, NamespaceAlreadyExistsError) as error:
                     status, text = _error(409, error)
@@ -62,7 +70,12 @@ class RestServer:
     def get(self, parts: list[str]) -> tuple[int, str]:
         if parts == ["config"]:
             return 200, '{"defaults": {}, "overrides": {}}'
+        if parts[0] == "namespaces" and len(parts) == 2:
+            return 200, json.dumps({"namespace": parts[1:], "properties": self._properties(parts[1])})
         return 200, self._table(parts)
+
+    def _properties(self, namespace: str) -> dict[str, str]:
+        return dict(self.catalog.load_namespace_properties(namespace))
 
     def _table(self, parts: list[str]) -> str:
         table = self.catalog.load_table((parts[1], parts[3]))

@@ -31,7 +31,7 @@ from tests.pipeline.apply.test_applying import APP, KEYS, MODES, PicklingTasks, 
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
 from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert
 from tests.pipeline.histories import History, Row, table
-from tests.pipeline.storage.stores import Trouble
+from tests.pipeline.storage.stores import Store, Trouble
 from tests.postgres.proxy import start_proxy_to
 from tests.postgres.servers import create_database
 
@@ -268,6 +268,22 @@ def lose_one(number: int) -> Callable[[str, str], Trouble]:
     """Return the trouble of one request, counted from 0."""
     numbers = count()
     return lambda method, path: "lose" if next(numbers) == number else None
+
+
+def test_files_in_an_object_store_are_known_to_the_catalog(tmp_path: Path) -> None:
+    store = Store()
+    try:
+        storage = Storage("s3://lake/shop", store.options)
+        settings = CatalogSettings(f"sqlite:///{tmp_path}/catalog.db")
+        stored = new_table(IcebergTables.in_catalog(storage, settings))
+        insert(stored, 1000, range(3))
+        insert(stored_in(IcebergTables.in_catalog(storage, settings)), 1001, range(3, 5))
+        catalog = connecting.connect(settings, storage)
+        found = catalog.load_table("public.t")
+        assert found.metadata_location.startswith("s3://lake/shop/public/t/metadata/00002-")
+        assert sorted(found.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4]
+    finally:
+        store.close()
 
 
 def test_commits_of_other_programs_are_told(sqlite: CatalogOfTests) -> None:

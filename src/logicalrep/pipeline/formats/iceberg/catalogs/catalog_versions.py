@@ -147,8 +147,10 @@ class CatalogVersions(MetadataVersions):
         )
 
     def _make_namespace(self) -> None:
-        with suppress(NamespaceAlreadyExistsError):
-            self._catalog.create_namespace(self._name[:1])
+        # Who may not make one may use one that is there.
+        if not self._catalog.namespace_exists(self._name[:1]):
+            with suppress(NamespaceAlreadyExistsError):
+                self._catalog.create_namespace(self._name[:1])
 
     def follow(self, last: MetadataVersion | None) -> LaterCommits:
         there = self.find()

@@ -5,9 +5,12 @@ The metadata that SQL catalogs and Glue leave to their clients is read and writt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 from psycopg.conninfo import make_conninfo
 from pyiceberg.catalog import Catalog, MetastoreCatalog
@@ -37,6 +40,8 @@ PATIENCE: dict[str, float] = {"connect": 10.0, "answer": 60.0}
 _TRIES_OF_GLUE = 3
 _TO, _STORE = "logicalrep.to", "logicalrep.store."
 _LIBRARIES = ("pyiceberg", "sqlalchemy", "requests", "urllib3", "botocore", "psycopg", "sqlite3", "pydantic_core")
+_SECRET = re.compile(r"token|credential|secret|key|password|header", re.IGNORECASE)
+"""The names of options that are not quoted."""
 _FOR_EVER = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthError, UnauthorizedError)
 """The errors of a catalog that another try does not mend."""
 
@@ -61,7 +66,7 @@ class CatalogFiles(FileIO):
         """Take the catalog's properties, which have the destination."""
         super().__init__(properties)
         options = {name.removeprefix(_STORE): value for name, value in properties.items() if name.startswith(_STORE)}
-        self._storage = Storage(properties[_TO], options)
+        self._storage = _storage(properties[_TO], tuple(options.items()))
 
     def new_input(self, location: str) -> InputFile:
         return StorageFiles(self._storage).new_input(location)
@@ -71,6 +76,12 @@ class CatalogFiles(FileIO):
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         raise NotImplementedError
+
+
+@cache
+def _storage(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
+    """Return a destination; each table and commit has files of its own, and all of them one client of a store."""
+    return Storage(uri, dict(options))
 
 
 def connect(settings: CatalogSettings, storage: Storage) -> Catalog:
@@ -98,7 +109,7 @@ def connect(settings: CatalogSettings, storage: Storage) -> Catalog:
 
 
 def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
-    """Return what a catalog answers; other errors of its library than `refusals` become a CatalogError."""
+    """Return what a catalog answers; errors of its library become a CatalogError."""
     try:
         return action()
     except Exception as error:
@@ -110,9 +121,9 @@ def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
 def error_of(settings: CatalogSettings, error: Exception) -> CatalogError:
     """Return an error of a catalog's library in words."""
     text = f"the catalog {settings.shown}: {first_line(error)}"
-    for secret in (settings.uri, *settings.options.values()):
-        if len(secret) > 3:
-            text = text.replace(secret, "***") if secret != settings.shown else text
+    secrets = [value for name, value in settings.options.items() if _SECRET.search(name)]
+    for secret in filter(None, (urlsplit(settings.uri).password, *secrets)):
+        text = text.replace(secret, "***")
     return (InvalidCatalogError if isinstance(error, _FOR_EVER) else CatalogError)(text)
 
 
