@@ -79,6 +79,8 @@ def main() -> None:
     try:
         debezium.build()
     except debezium.NotAvailableError as error:
+        if options.write:
+            parser.error(f"the page keeps what it has of Debezium. {error}")
         with_debezium, left_out = False, f" {error}"
     for name in options.parts or _PARTS:
         folder = Path(tempfile.mkdtemp(prefix="logicalrep-peers-"))
@@ -87,7 +89,7 @@ def main() -> None:
                 (version,) = connection.execute("SHOW server_version").fetchone()
                 said = setting_text(version, engines, with_debezium=with_debezium) + left_out
                 setting = Setting(server, connection, folder, options.rows, options.seconds, 0)
-                text = f"{said} {_PARTS[name](setting, engines, with_debezium)}"
+                text = f"{said} {_PARTS[name](setting, engines, with_debezium)}".replace(" \n", "\n")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         print(f"{text}\n", flush=True)
