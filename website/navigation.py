@@ -8,6 +8,7 @@ SECTIONS: dict[str, list[str]] = {
     "How-to": [
         "how-to/installation.md",
         "how-to/replicate.md",
+        "how-to/many-databases.md",
         "how-to/partitions.md",
         "how-to/operations.md",
         "how-to/monitoring.md",

@@ -64,7 +64,7 @@ def test_the_text_of_an_error_has_the_lines_that_it_should_have() -> None:
     assert [str(error).splitlines() for error in errors()] == [
         [f"[LOGICALREP] {SHOWN}"],
         [f"[A] {SHOWN}", "[B] b"],
-        ["[CONFIG_INVALID] there are 2 mistakes in the settings by table:", f"a.yaml:2: {SHOWN}", "a.yaml:3: b"],
+        ["[CONFIG_INVALID] there are 2 mistakes in the settings:", f"a.yaml:2: {SHOWN}", "a.yaml:3: b"],
     ]
 
 

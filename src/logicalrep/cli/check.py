@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from logicalrep.cli.replicate import add_options, options_of
-from logicalrep.cli.server_options import (
-    Commands,
-    add_destination_command,
-    catalog_of,
-    hide_secrets,
-    server_and_storage,
-)
+from logicalrep.cli.destinations import add_destination_command
+from logicalrep.cli.replicate_settings import add_options, settings_of
+from logicalrep.cli.server_options import ArgumentsError, Commands, hide_secrets
 from logicalrep.cli.terminal import say
 
 _EXIT_CODES = """exit codes:
@@ -33,6 +28,7 @@ def add_check(commands: Commands) -> None:
         "that mends all of it. Give it the options of replicate. It starts nothing: it only writes the names of slot "
         "and publication to the destination, which must be writable.",
         _EXIT_CODES,
+        has_config=True,
     )
     add_options(parser)
     parser.add_argument("--print-sql", action="store_true", help="print the script alone, which is empty if all is met")
@@ -40,16 +36,13 @@ def add_check(commands: Commands) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     hide_secrets(options)
-    arguments = options_of(options)
-    connection, storage = server_and_storage(options)
+    if options.print_sql and options.label is not None:
+        raise ArgumentsError("a script is for one database: name it by --database")
+    settings = settings_of(options)
     # Loaded late: the other commands need none of it.
-    from logicalrep.pipeline.settings import ReplicateSettings
     from logicalrep.pipeline.setup import query_unmet
 
-    catalog, catalog_options = catalog_of(options)
-    wanted = {"storage_options": storage.storage_options, **arguments}
-    wanted |= {"catalog": catalog, "catalog_options": catalog_options}
-    unmet = query_unmet(ReplicateSettings(connection, storage.uri, **wanted))
+    unmet = query_unmet(settings)
     if not options.print_sql:
         for finding in unmet.findings:
             say(str(finding))

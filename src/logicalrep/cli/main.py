@@ -15,39 +15,27 @@ from typing import Any
 from logicalrep.captures.capture import Capture, CaptureError, CaptureSession
 from logicalrep.cli.change_table import table_lines
 from logicalrep.cli.check import add_check
+from logicalrep.cli.failing import UsageError, run_command
 from logicalrep.cli.inspection import carried, inspect
 from logicalrep.cli.message_json import message_json
 from logicalrep.cli.operate import add_operations
 from logicalrep.cli.replicate import add_replicate
-from logicalrep.cli.server_options import ArgumentsError, Commands
+from logicalrep.cli.server_options import Commands
 from logicalrep.cli.slot import add_slot
 from logicalrep.cli.summary import Summary
 from logicalrep.cli.terminal import ProgressBar, TerminalStyle
 from logicalrep.cli.verify import add_verify
-from logicalrep.options.kinds import OptionError
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.table_names import TableNameError, name_parts
 from logicalrep.values.encodings import python_codec
 from logicalrep_protocol import versions
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
-from logicalrep_runtime.errors import DecodeError, EncodingError, LogicalRepError
+from logicalrep_runtime.errors import DecodeError, EncodingError
 from logicalrep_runtime.scalars import Lsn
-from logicalrep_runtime.visible import visible, visible_json
+from logicalrep_runtime.visible import visible_json
 
 _NEWEST = max(versions.PARSE)
-
-
-class UsageError(LogicalRepError):
-    """Invalid arguments; exit code 2."""
-
-    code = "USAGE"
-
-
-class StatementError(LogicalRepError):
-    """A statement that the server has refused or ended, with the server's words; exit code 1."""
-
-    code = "SERVER_ERROR"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -62,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
-        code: int = options.run(options)
+        code = run_command(options.run, options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -71,32 +59,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except (UsageError, OptionError) as error:
-        return _fail(str(error), 2)
-    except (TableNameError, ArgumentsError) as error:
-        return _fail(visible(error.description), 2)
-    except LogicalRepError as error:
-        return _fail(str(error), 1)
-    except OSError as error:
-        return _fail(visible(str(error)), 1)
-    except ModuleNotFoundError as error:
-        return _fail(
-            f"{error.name} is not installed: run pip install '.[local]', or '.[replicate]' with Spark, in a clone of "
-            "logicalrep",
-            1,
-        )
-    except Exception as error:
-        # Commands that reach no server do not need the library.
-        psycopg = sys.modules.get("psycopg")
-        if psycopg is None or not isinstance(error, psycopg.Error):
-            raise
-        return _fail(str(StatementError(" ".join(str(error).split()))), 1)
-
-
-def _fail(text: str, code: int) -> int:
-    sys.stdout.flush()
-    print(f"{TerminalStyle(sys.stderr).red('error:')} {text}", file=sys.stderr)
-    return code
 
 
 class _Parser(argparse.ArgumentParser):

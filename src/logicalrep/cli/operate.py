@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from logicalrep.cli.destinations import add_destination_command, labelled, refuse_several
 from logicalrep.cli.server_options import (
     ArgumentsError,
     Commands,
-    add_destination_command,
     catalog_of,
     catalog_settings_of,
     server_and_storage,
@@ -44,6 +44,7 @@ def add_operations(commands: Commands) -> None:
         "load replicated tables again",
         "Load tables again. Readers have the old rows until the new ones replace them in one commit. A running "
         "replicate does it at once, otherwise this command does it.",
+        run_several=refuse_several,
     )
     resync.add_argument("table", metavar="TABLE", nargs="?", help="the table: schema.table, or table, as in SQL")
     resync.add_argument("--all", action="store_true", help="all tables, with a new slot where the slot is lost")
@@ -59,6 +60,7 @@ def add_operations(commands: Commands) -> None:
         "leave one commit out of a table that is stopped at it",
         "Go on with a table that is stopped at a commit, without what this commit changes in it. The table lacks these "
         "changes, as status shows, until it is loaded again. A running replicate does it at once, else the next one.",
+        run_several=refuse_several,
     )
     skip.add_argument("table", metavar="TABLE", help="the table: schema.table, or table, as in SQL")
     skip.add_argument("lsn", metavar="LSN", help="the commit's LSN, as status shows it")
@@ -79,7 +81,7 @@ def _print_status(options: argparse.Namespace) -> int:
 
     found = query_status(connection, storage)
     if options.json:
-        print(visible_json(found.to_json(), indent=2))
+        print(visible_json(labelled(found.to_json(), options.label), indent=2 if options.label is None else None))
         return 0
     if not found.has_begun:
         say("nothing was made yet: logicalrep replicate makes the publication and the slot, and loads the tables")

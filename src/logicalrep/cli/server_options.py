@@ -7,8 +7,7 @@ import json
 import os
 import re
 import sys
-import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -48,7 +47,8 @@ class ArgumentsError(LogicalRepError, ValueError):
 
 def add_server(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name a server."""
-    parser.set_defaults(storage_option=[], catalog=None, catalog_option=[])
+    # `section` is the database of a file whose arguments these are.
+    parser.set_defaults(storage_option=[], catalog=None, catalog_option=[], section=None)
     server = parser.add_mutually_exclusive_group()
     server.add_argument(
         "--dsn",
@@ -61,54 +61,6 @@ def add_server(parser: argparse.ArgumentParser) -> None:
         help="a command of the shell that prints the password, run at each connect, for passwords that expire",
     )
     server.add_argument("--dsn-file", metavar="FILE", type=Path, help="the file that has the DSN, for a password in it")
-
-
-def add_destination_command(
-    commands: Commands,
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    text: str,
-    description: str,
-    exit_codes: str | None = None,
-) -> argparse.ArgumentParser:
-    """Add a command with the arguments that name a server and a destination; `text` is its line among the commands."""
-    parser = commands.add_parser(
-        name,
-        help=text,
-        # The formatter that leaves the table of exit codes as it is does not wrap either.
-        description=textwrap.fill(description, 100) if exit_codes else description,
-        epilog=exit_codes,
-        formatter_class=argparse.RawDescriptionHelpFormatter if exit_codes else argparse.HelpFormatter,
-    )
-    parser.set_defaults(run=run)
-    add_server(parser)
-    parser.add_argument(
-        "--to",
-        metavar="DESTINATION",
-        required=True,
-        help="the destination of the tables: a folder, or an object store's URI",
-    )
-    parser.add_argument(
-        "--storage-option",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an option of the object store, which adds to its usual environment variables; may be repeated",
-    )
-    parser.add_argument(
-        "--catalog",
-        metavar="URI",
-        help="the catalog that Iceberg tables are in: sqlite:///FILE, postgresql://…, https://… or glue://REGION",
-    )
-    parser.add_argument(
-        "--catalog-option",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an option of pyiceberg for the catalog, which adds to its file and environment variables; may be "
-        "repeated",
-    )
-    return parser
 
 
 def server_of(options: argparse.Namespace) -> ConnectionSettings:
@@ -196,10 +148,10 @@ def hide_secrets(options: argparse.Namespace) -> None:
     """
     has_password = options.dsn is not None and _PASSWORD.search(options.dsn) is not None
     has_catalog = options.catalog is not None and _PASSWORD_OF_CATALOG.search(options.catalog) is not None
-    dsn = _dsn_of(options)
-    storage, (catalog, catalog_options) = _storage_options_of(options), catalog_of(options)
-    if not (options.storage_option or options.catalog_option or has_password or has_catalog):
+    is_shown = options.storage_option or options.catalog_option or has_password or has_catalog
+    if options.section is not None or not is_shown:
         return
+    storage, (catalog, catalog_options) = _storage_options_of(options), catalog_of(options)
     arguments, is_value = [], False
     for argument in sys.argv[1:]:
         if not is_value and not argument.startswith(tuple(f"{flag}=" for flag in _HIDDEN)):
@@ -208,11 +160,13 @@ def hide_secrets(options: argparse.Namespace) -> None:
                 arguments.append(argument)
         else:
             is_value = False
-    environment = os.environ | {_DSN: dsn, _STORAGE: json.dumps(storage), _CATALOG_OPTIONS: json.dumps(catalog_options)}
+    environment = os.environ | {_STORAGE: json.dumps(storage), _CATALOG_OPTIONS: json.dumps(catalog_options)}
+    if options.dsn is not None:
+        environment[_DSN] = options.dsn
     if catalog is not None:
         environment[_CATALOG] = catalog
     if options.dsn_file is not None:
-        del environment[_DSN]
+        environment.pop(_DSN, None)
     if has_password:
         print(_READABLE, file=sys.stderr)
     if has_catalog:

@@ -8,13 +8,8 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import (
-    Commands,
-    add_destination_command,
-    catalog_settings_of,
-    not_negative,
-    server_and_storage,
-)
+from logicalrep.cli.destinations import add_destination_command, labelled
+from logicalrep.cli.server_options import Commands, catalog_settings_of, not_negative, server_and_storage
 from logicalrep.cli.terminal import TerminalStyle, say
 from logicalrep_runtime.visible import visible, visible_json
 
@@ -76,10 +71,11 @@ def _verify(options: argparse.Namespace) -> int:
     for verdict in found:
         results[verdict.result] += 1
         rows += verdict.rows
-        lines = [verdict_json(verdict)] if options.json else verdict_lines(verdict, style)
+        lines = [verdict_json(verdict, options.label)] if options.json else verdict_lines(verdict, style)
         print("\n".join(lines), flush=True)
     if options.json:
-        print(json.dumps({"tables": sum(results.values()), "rows": rows, **{key: results[key] for key in _CODES}}))
+        counts = {"tables": sum(results.values()), "rows": rows, **{key: results[key] for key in _CODES}}
+        print(json.dumps(labelled(counts, options.label)))
     else:
         counted = ", ".join(f"{results[key]} {key}" for key in _CODES if results[key])
         total = sum(results.values())
@@ -88,20 +84,23 @@ def _verify(options: argparse.Namespace) -> int:
     return next((_CODES[key] for key in ("different", "undecided") if results[key]), 0)
 
 
-def verdict_json(verdict: Verdict) -> str:
+def verdict_json(verdict: Verdict, label: str | None = None) -> str:
     return visible_json(
-        {
-            "table": str(verdict.table),
-            "result": verdict.result,
-            "rows": verdict.rows,
-            "differing": verdict.differing,
-            "is_least": verdict.is_least,
-            "examples": [
-                {"kind": each.kind, "key": each.key, "server": each.server, "destination": each.destination}
-                for each in verdict.examples
-            ],
-            "reason": verdict.reason,
-        }
+        labelled(
+            {
+                "table": str(verdict.table),
+                "result": verdict.result,
+                "rows": verdict.rows,
+                "differing": verdict.differing,
+                "is_least": verdict.is_least,
+                "examples": [
+                    {"kind": each.kind, "key": each.key, "server": each.server, "destination": each.destination}
+                    for each in verdict.examples
+                ],
+                "reason": verdict.reason,
+            },
+            label,
+        )
     )
 
 

@@ -276,8 +276,11 @@ One set of names, for Prometheus, from three sources:
 * `logicalrep.metrics.listener()` takes them from Spark's progress reports, for all queries of a session; the lag, the
   retained WAL and the mode from Spark 4.2 on.
 
-Each has the label `slot`, the replication slot. Counters begin at 0 with each start. A figure that is not known yet is
-absent. [examples/alerts.yml](../../examples/alerts.yml) has rules for alerts,
+Each has the label `slot`, the replication slot. With [many databases from one file](../how-to/many-databases.md) each
+has the label `database` too, and `logicalrep_database_up` is 1 for one whose process answers, else 0.
+
+Counters begin at 0 with each start. A figure that is not known yet is absent.
+[examples/alerts.yml](../../examples/alerts.yml) has rules for alerts,
 [examples/grafana.json](../../examples/grafana.json) is a dashboard.
 
 | metric | kind | unit | more labels | given by | meaning |

@@ -20,7 +20,7 @@ _CODE = re.compile(r"\[([A-Z_]+)\]")
 _POINTS = 200
 """The most points of a picture."""
 
-_STYLE = """
+STYLE = """
 :root{color-scheme:light dark;--paper:#f6f7f9;--card:#fff;--ink:#1b2430;--pale:#5d6979;--line:#dde2e8;--blue:#2563b8;
 --good:#1a7f45;--busy:#8a5a00;--bad:#b3261e}
 @media(prefers-color-scheme:dark){:root{--paper:#14181d;--card:#1d232b;--ink:#e6eaef;--pale:#9aa6b5;--line:#323b46;
@@ -50,7 +50,8 @@ a{color:var(--blue)}.row:last-child{padding-bottom:0}
 """
 
 
-def _text(text: str) -> str:
+def as_text(text: str) -> str:
+    """Return a text for HTML, with escapes in place of characters that are not seen."""
     return escape(visible(text))
 
 
@@ -73,15 +74,15 @@ def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -
         for state, text in (("following", "following"), ("loading", "loading"), ("stopped", "stopped"))
     ]
     saved = observed.checkpoint_at
-    heard = "no checkpoint is saved yet" if saved is None else f"checkpoint saved {_seconds(now - saved)} ago"
+    heard = "no checkpoint is saved yet" if saved is None else f"checkpoint saved {seconds_text(now - saved)} ago"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-{refresh}<title>logicalrep: {_text(uri)}</title><style>{_STYLE}</style></head><body>
-<h1>{_text(uri)}</h1>
-<p class="pale">{", ".join(counts)}; {heard}; {_clock(now)} UTC; <a href="metrics">metrics</a></p>
+{refresh}<title>logicalrep: {as_text(uri)}</title><style>{STYLE}</style></head><body>
+<h1>{as_text(uri)}</h1>
+<p class="pale">{", ".join(counts)}; {heard}; {clock_text(now)} UTC; <a href="metrics">metrics</a></p>
 <div class="tiles">{_tiles(observed, samples)}</div>
 <div class="charts">
-{_chart("Lag", [(each.time, float(each.lag_bytes)) for each in samples], _bytes)}
+{_chart("Lag", [(each.time, float(each.lag_bytes)) for each in samples], bytes_text)}
 {_chart("Changes per second", _rates(samples), _number)}
 </div>
 {_problems(observed, tables)}
@@ -97,11 +98,13 @@ def _tiles(observed: Observed, samples: Sequence[Sample]) -> str:
     lag, seconds, slot = observed.lag_bytes, observed.lag_seconds, observed.slot
     rates = _rates(samples[-13:])
     rate = sum(value for _, value in rates) / len(rates) if rates else None
-    left = "" if slot is None else "no bound" if slot.safe_wal_size is None else f"{_bytes(slot.safe_wal_size)} left"
+    left = ""
+    if slot is not None:
+        left = "no bound" if slot.safe_wal_size is None else f"{bytes_text(slot.safe_wal_size)} left"
     tiles = (
-        ("behind", "unknown" if lag is None else _bytes(lag), "" if seconds is None else _seconds(seconds)),
+        ("behind", "unknown" if lag is None else bytes_text(lag), "" if seconds is None else seconds_text(seconds)),
         ("changes per second", "unknown" if rate is None else _number(rate), "in the last minute"),
-        ("WAL retained by the slot", "unknown" if slot is None else _bytes(slot.retained_bytes), left),
+        ("WAL retained by the slot", "unknown" if slot is None else bytes_text(slot.retained_bytes), left),
         ("changes since the start", f"{observed.changes:,}", f"in {observed.batches:,} batches"),
     )
     return "".join(
@@ -133,7 +136,7 @@ def _chart(title: str, points: Sequence[tuple[float, float]], shown: Callable[[f
     return f"""<section class="card"><h2>{title} <small>at most {shown(top)}</small></h2>
 <svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{title} over time, at most {shown(top)}">
 <line x1="0" x2="{_WIDTH}" y1="{_HEIGHT - 1}" y2="{_HEIGHT - 1}"/><path d="M{" L".join(ends)}"/></svg>
-<div class="ends"><span>{_clock(first)}</span><span>{_clock(last)} UTC</span></div></section>"""
+<div class="ends"><span>{clock_text(first)}</span><span>{clock_text(last)} UTC</span></div></section>"""
 
 
 _STATES = ("stopped", "loading", "following")
@@ -164,7 +167,7 @@ def _search(query: Mapping[str, str]) -> str:
         for name in _ORDERS
     )
     return (
-        f'<form class="search"><input type="search" name="q" value="{_text(sought)}" aria-label="tables that have" '
+        f'<form class="search"><input type="search" name="q" value="{as_text(sought)}" aria-label="tables that have" '
         f'placeholder="a name or a state"><select name="sort" aria-label="sorted by">{options}</select>'
         '<button>Show</button></form><p class="pale"><a href="./">all, every five seconds</a></p>'
     )
@@ -175,8 +178,8 @@ def _table(name: str, table: TableFigures) -> str:
     figures += [] if table.version is None else [f"version {table.version}"]
     state = table.state if table.phase in (None, table.state) else f"{table.state}: {table.phase}"
     return (
-        f'<div class="row"><div class="name">{_text(name)}</div>'
-        f'<div><span class="{_text(table.state)}">{_text(state)}</span> <small>{", ".join(figures)}</small></div>'
+        f'<div class="row"><div class="name">{as_text(name)}</div>'
+        f'<div><span class="{as_text(table.state)}">{as_text(state)}</span> <small>{", ".join(figures)}</small></div>'
         f"{_bar(name, table.progress)}</div>"
     )
 
@@ -191,20 +194,20 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
         copied = f"{progress.rows:,} of about {progress.estimate:,} rows copied, {done:.0%}"
     since = datetime.fromisoformat(progress.snapshot_since).astimezone(UTC)
     return (
-        f'<div class="wide"><progress{known} aria-label="rows of {_text(name)} that are copied"></progress>'
+        f'<div class="wide"><progress{known} aria-label="rows of {as_text(name)} that are copied"></progress>'
         f"<small>{copied}; the snapshot is held since {since:%Y-%m-%d %H:%M} UTC</small></div>"
     )
 
 
 def _problems(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     rows = [
-        f'<div class="row"><div class="wide"><b class="bad">{_text(name)} is stopped</b><br>'
-        f"{_text(table.error)}{_help(table.error)}</div></div>"
+        f'<div class="row"><div class="wide"><b class="bad">{as_text(name)} is stopped</b><br>'
+        f"{as_text(table.error)}{_help(table.error)}</div></div>"
         for name, table in sorted(tables.items())
         if table.error is not None
     ]
     rows += [
-        f'<div class="row"><div class="wide"><small>{_clock(each.time)} UTC</small><br>{_text(each.text)}'
+        f'<div class="row"><div class="wide"><small>{clock_text(each.time)} UTC</small><br>{as_text(each.text)}'
         f"{_help(each.text)}</div></div>"
         for each in observed.all_messages()
     ]
@@ -215,12 +218,17 @@ def _help(text: str) -> str:
     """Return what helps against the errors in a text, by their codes, as docs/reference/errors.md has it."""
     codes = dict.fromkeys(code for code in _CODE.findall(text) if code in CODES)
     return "".join(
-        f"<br><small>{code}: {_text(CODES[code][1].replace('`', ''))} See docs/reference/errors.md.</small>"
+        f"<br><small>{code}: {as_text(CODES[code][1].replace('`', ''))} See docs/reference/errors.md.</small>"
         for code in codes
     )
 
 
-def _bytes(count: float) -> str:
+def _number(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 or number == 0 else f"{number:.1f}"
+
+
+def bytes_text(count: float) -> str:
+    """Return a number of bytes in a unit that fits."""
     for unit in ("B", "kB", "MB"):
         if abs(count) < 1000:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
@@ -228,15 +236,13 @@ def _bytes(count: float) -> str:
     return f"{count:,.1f} GB"
 
 
-def _number(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 or number == 0 else f"{number:.1f}"
-
-
-def _seconds(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
+    """Return seconds in a unit that fits."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _clock(moment: float) -> str:
+def clock_text(moment: float) -> str:
+    """Return the time of day of a moment in seconds since 1970, in UTC."""
     return f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}"

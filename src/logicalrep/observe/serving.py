@@ -20,6 +20,10 @@ _MOST_POSTED = 1 << 16
 """The most bytes that are taken at a time."""
 
 
+Answer = Callable[[Mapping[str, str]], tuple[int, str, bytes]]
+"""A function that returns a status, the type of some content, and the content, for a query's parameters."""
+
+
 @contextmanager
 def serve(
     listen: str,
@@ -27,6 +31,7 @@ def serve(
     pages: Mapping[str, Callable[[Mapping[str, str]], str]] | None = None,
     posts: Mapping[str, Callable[[bytes], None]] | None = None,
     checks: Mapping[str, Callable[[], tuple[bool, str]]] | None = None,
+    answers: Mapping[str, Answer] | None = None,
 ) -> Iterator[str]:
     """Serve metrics at `/metrics`, and pages; yield the server's URL.
 
@@ -36,6 +41,7 @@ def serve(
         pages: functions that return HTML for a query's parameters, by paths such as `/`.
         posts: functions that take what is sent to their paths; a ValueError, TypeError or KeyError refuses it.
         checks: functions that return whether all is well, and a line about it: the status is 200 or 503.
+        answers: functions for other paths, or in place of those above, that return a whole answer.
 
     Raises:
         ListenError: `listen` is no address, or cannot be listened at.
@@ -46,9 +52,11 @@ def serve(
     """
     host, port = listen_address(listen)
 
+    by_path = {path: _html(render) for path, render in (pages or {}).items()} | {"/metrics": _metrics(read)}
+    by_path |= {path: _checked(query) for path, query in (checks or {}).items()} | dict(answers or {})
+
     class Handler(_RequestHandler):
-        answers = {path: _html(render) for path, render in (pages or {}).items()} | {"/metrics": _metrics(read)}
-        answers |= {path: _checked(query) for path, query in (checks or {}).items()}
+        answers_by_path = by_path
         takers = posts or {}
 
     class Server(ThreadingHTTPServer):
@@ -79,15 +87,11 @@ def serve(
         thread.join(5)
 
 
-_Answer = Callable[[Mapping[str, str]], tuple[int, str, bytes]]
-"""A function that returns a status, the type of some content, and the content, for a query's parameters."""
-
-
-def _html(render: Callable[[Mapping[str, str]], str]) -> _Answer:
+def _html(render: Callable[[Mapping[str, str]], str]) -> Answer:
     return lambda query: (200, "text/html; charset=utf-8", render(query).encode())
 
 
-def _checked(query: Callable[[], tuple[bool, str]]) -> _Answer:
+def _checked(query: Callable[[], tuple[bool, str]]) -> Answer:
     def answer(_: Mapping[str, str]) -> tuple[int, str, bytes]:
         is_well, line = query()
         return 200 if is_well else 503, "text/plain; charset=utf-8", f"{line}\n".encode()
@@ -95,7 +99,7 @@ def _checked(query: Callable[[], tuple[bool, str]]) -> _Answer:
     return answer
 
 
-def _metrics(read: Callable[[], Iterable[Figures]]) -> _Answer:
+def _metrics(read: Callable[[], Iterable[Figures]]) -> Answer:
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
     return lambda _: (200, CONTENT_TYPE_LATEST, generate_latest(registry(read)))
@@ -103,7 +107,7 @@ def _metrics(read: Callable[[], Iterable[Figures]]) -> _Answer:
 
 class _RequestHandler(BaseHTTPRequestHandler):
     timeout = _PATIENCE
-    answers: Mapping[str, _Answer]
+    answers_by_path: Mapping[str, Answer]
     takers: Mapping[str, Callable[[bytes], None]]
 
     def do_HEAD(self) -> None:
@@ -111,9 +115,9 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        answer = self.answers.get(path)
+        answer = self.answers_by_path.get(path)
         if answer is None:
-            there = f"There are {' and '.join(sorted(self.answers))}.\n"
+            there = f"There are {' and '.join(sorted(self.answers_by_path))}.\n"
             self._send_answer(404, "text/plain; charset=utf-8", there.encode())
         else:
             self._send_answer(*answer(dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))))

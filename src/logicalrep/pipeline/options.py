@@ -19,6 +19,7 @@ from logicalrep.transactions.table_names import TableNameError, TableSelection
 if TYPE_CHECKING:
     # Loaded late: the command line has the table for its help, also without what these need.
     from logicalrep.pipeline.config.config import Config
+    from logicalrep.pipeline.config.nodes import TablesOfDatabase
     from logicalrep.postgres.connection import ConnectionSettings
 
 
@@ -133,9 +134,10 @@ class ReplicateOptions:
         "`none` leaves out changes that were replayed from another server, as in two-way replication (PostgreSQL 16); "
         "loads copy rows of every origin.",
     )
-    config: str | Path | Mapping[str, object] | Config | None = option(
+    config: str | Path | Mapping[str, object] | TablesOfDatabase | Config | None = option(
         kinds.text,
-        "A YAML file with the settings of single tables; in Python also a mapping like it.",
+        "A YAML file with the settings of single tables; in Python also a mapping like it. On the command line it may "
+        "have several databases, each with its server, its destination and its tables' settings.",
         metavar="FILE",
     )
     storage_options: Mapping[str, str] | None = field(
@@ -274,6 +276,8 @@ These are of the command line alone:
 
 | option | meaning |
 | --- | --- |
+| `--database NAME` | Replicate only this database of the file of `--config`, which has \
+[several](../how-to/many-databases.md). |
 | `--quiet` | Show only warnings, and what the work waits for. |
 | `--log text`, `-v`, `--verbose` | Write the log to standard error instead, a line for each batch. |
 | `--log json` | The same, each line a JSON object: `time`, `level`, `logger`, `message`, and the `event` with its \

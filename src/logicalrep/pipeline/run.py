@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,6 +23,7 @@ from logicalrep.observe.serving import serve
 from logicalrep.options.arguments import takes
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.engines.engine import Engine, EngineEndedError
+from logicalrep.pipeline.engines.spark.shared import SharedSpark
 from logicalrep.pipeline.engines.start import refuse_missing, start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.errors import Ended
@@ -46,6 +48,9 @@ from logicalrep.postgres.retries import Waiting
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep_runtime.columnar.compiling import telling
 from logicalrep_runtime.errors import LogicalRepError
+
+StartEngine = Callable[[ReplicateSettings, Storage, threading.Event, Observer], AbstractContextManager[Engine]]
+"""What starts an engine, which ends with its context."""
 
 _SIDE_BY_SIDE = 32
 """The number of tables written at the same time: few jobs have their work, and their commits wait for disks."""
@@ -103,9 +108,21 @@ def replicate_with(
     *,
     stop: threading.Event | None = None,
     engine: Engine | None = None,
+    shared: SharedSpark | None = None,
 ) -> None:
-    """Do what `replicate` does, with settings; `engine` runs the work in place of the one that they name."""
+    """Do what `replicate` does, with settings.
+
+    Args:
+        settings: the settings.
+        observer: the observer of what happens.
+        stop: ends the call after the batch that is being applied.
+        engine: runs the work in place of the one that the settings name.
+        shared: the Spark of another process, in place of one that is started for the settings.
+    """
     stop, observed = stop or threading.Event(), Observed()
+    start: StartEngine = start_engine if shared is None else partial(start_engine, shared=shared)
+    if engine is not None:
+        start = partial(_as_it_is, engine)
     with ExitStack() as stack:
         wanted = {CallsOnStop: settings.call_on_stop, CallsOnSchemaChange: settings.call_on_schema_change}
         calls = [kind(to, settings.to) for kind, to in wanted.items() if to is not None]
@@ -114,7 +131,9 @@ def replicate_with(
             stack.enter_context(each.calling())
         stack.enter_context(telling(observer.on_waiting))
         try:
-            _replicate(settings, observer, observed, stop, engine)
+            if engine is None:
+                refuse_missing(settings.engine, over_connect=shared is not None)
+            _replicate(settings, observer, observed, stop, start)
         except Ended:
             pass
         except Exception as error:
@@ -126,13 +145,15 @@ def replicate_with(
             raise
 
 
+def _as_it_is(engine: Engine, *_: object) -> AbstractContextManager[Engine]:
+    return nullcontext(engine)
+
+
 def _replicate(
-    settings: ReplicateSettings, observer: Observer, observed: Observed, stop: threading.Event, engine: Engine | None
+    settings: ReplicateSettings, observer: Observer, observed: Observed, stop: threading.Event, start: StartEngine
 ) -> None:
     """Serve the figures if that is asked for, and follow; start an engine anew that has ended."""
     storage = Storage(settings.to, settings.storage_options or {})
-    if engine is None:
-        refuse_missing(settings.engine)
     refuse_missing_format(settings.format)
     if settings.once:
         refuse_paused(storage)
@@ -145,7 +166,7 @@ def _replicate(
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
         while True:
             try:
-                follow(settings, storage, observer, observed, stop, engine)
+                follow(settings, storage, observer, observed, stop, start)
                 return
             except EngineEndedError as error:
                 ended.append(time.monotonic())
@@ -160,7 +181,7 @@ def follow(
     observer: Observer,
     observed: Observed,
     stop: threading.Event,
-    engine: Engine | None,
+    start: StartEngine,
 ) -> None:
     """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
     guard = Guard(storage, settings)
@@ -190,7 +211,7 @@ def follow(
         guard.store()
         # The work is done by the engine; the catalog tells what the server's tables are.
         observer.on_step("reading the catalog")
-        engine = engine or stack.enter_context(start_engine(settings, storage, stop, observer))
+        engine = stack.enter_context(start(settings, storage, stop, observer))
         said = prepared.published.warnings
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if settings.listen is not None:

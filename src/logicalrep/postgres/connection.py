@@ -158,10 +158,7 @@ class ConnectionSettings:
             >>> ConnectionSettings("host=db.example.org sslmode=require").warnings
             ['the server db.example.org is reached with sslmode=require, …']
         """
-        effective = {
-            each.keyword.decode(): each.val.decode() for each in Conninfo.get_defaults() if each.val is not None
-        }
-        effective |= self._parameters
+        effective = self._effective
         mode = effective.get("sslmode", "prefer")
         if (
             mode == "verify-full"
@@ -182,6 +179,25 @@ class ConnectionSettings:
             f"the server {', '.join(others)} is reached with sslmode={mode}: {effect}. Add sslmode=verify-full to the "
             "DSN, and where passwords are SCRAM's channel_binding=require and require_auth=scram-sha-256"
         ]
+
+    @property
+    def server(self) -> str:
+        """The server's address as libpq has it, `host:port`; two of them may be one server.
+
+        Example:
+            >>> ConnectionSettings("host=db.example.org dbname=shop").server
+            'db.example.org:5432'
+        """
+        effective = self._effective
+        return f"{effective.get('host') or effective.get('hostaddr', '')}:{effective.get('port', '')}"
+
+    @property
+    def _effective(self) -> dict[str, str]:
+        """The parameters with those of the environment and libpq's defaults."""
+        defaults = {
+            each.keyword.decode(): each.val.decode() for each in Conninfo.get_defaults() if each.val is not None
+        }
+        return defaults | self._parameters
 
     def __repr__(self) -> str:
         shown = {name: value for name, value in self._parameters.items() if not _is_hidden(name)}

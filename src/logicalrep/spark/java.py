@@ -41,9 +41,6 @@ trap '' HUP INT TERM
 exec {program} "$@"
 """
 
-_ENDING = 2.0
-"""The longest time between an error of a Java that ends and its end, in seconds."""
-
 
 def java_options(settings: Mapping[str, str]) -> str:
     """Return the default options of a session's Java, which the session's and the machine's settings override."""
@@ -80,7 +77,7 @@ class JavaError(LogicalRepError, RuntimeError):
     code = "JAVA_MISSING"
 
 
-def has_ended(within: float = _ENDING) -> bool:
+def has_ended(within: float) -> bool:
     """Return whether the Java that this process started has ended, or does within some seconds; false without one.
 
     Its connections break before the process is gone.

@@ -140,7 +140,7 @@ def test_a_table_that_is_not_replicated_is_a_mistake(shop: Database, tmp_path: P
     )
     assert done.returncode == 1
     assert done.stderr.split("error: ")[1].splitlines() == [
-        "[CONFIG_INVALID] there are 2 mistakes in the settings by table:",
+        "[CONFIG_INVALID] there are 2 mistakes in the settings:",
         f"{path}:2: no table public.ordres is replicated, and it is not optional; did you mean orders?",
         f"{path}:3: no table public.bare is replicated, and it is not optional",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -136,12 +137,20 @@ class Document:
         return text
 
 
+@dataclass(frozen=True, eq=False)
+class TablesOfDatabase:
+    """The settings by table of a database, as its file has them."""
+
+    document: Document
+    node: yaml.Node | None
+
+
 def refuse(mistakes: Collection[str]) -> None:
     """Raise ConfigError if there are mistakes."""
     if mistakes:
         lines = "\n".join(map(visible, mistakes))
         count = "there is a mistake" if len(mistakes) == 1 else f"there are {len(mistakes)} mistakes"
-        raise ConfigError(f"{count} in the settings by table:\n{lines}")
+        raise ConfigError(f"{count} in the settings:\n{lines}")
 
 
 def nearest(text: str, names: Collection[str]) -> str:

@@ -11,7 +11,7 @@ import yaml
 
 from logicalrep.options.kinds import Choice, OptionError, names, number_type
 from logicalrep.pipeline.config.config import Config, Entry
-from logicalrep.pipeline.config.nodes import Document
+from logicalrep.pipeline.config.nodes import Document, TablesOfDatabase
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.options import OF_TABLES
 from logicalrep.pipeline.spec.file_partitions import WantedPartition
@@ -20,11 +20,11 @@ from logicalrep.transactions.table_names import TableName, TableNameError, table
 from logicalrep.values.numbers import check_number_type
 
 
-def read_config(source: str | Path | Mapping[str, object], defaults: TableSettings) -> Config:
+def read_config(source: str | Path | Mapping[str, object] | TablesOfDatabase, defaults: TableSettings) -> Config:
     """Return the settings by table of a YAML file, or of a mapping like it.
 
     Args:
-        source: the file's path, or the mapping.
+        source: the file's path, or the mapping; or what a file has for one of its databases.
         defaults: the settings that a table has where it has none of its own.
 
     Raises:
@@ -36,17 +36,27 @@ def read_config(source: str | Path | Mapping[str, object], defaults: TableSettin
         >>> config.entries[TableName("public", "orders")].settings.deletes
         'soft'
     """
-    document = Document(source)
+    document, tables = _tables(source)
     entries: dict[TableName, Entry] = {}
-    if document.root is not None:
-        for _, tables in document.read_known(document.root, "the file", ["tables"]).values():
-            for key, text, node in document.read_entries(tables, "'tables'"):
-                _add(entries, document, defaults, key, text, node)
+    if tables is not None:
+        for key, text, node in document.read_entries(tables, "'tables'"):
+            _add(entries, document, defaults, key, text, node)
     document.refuse()
     if any("hashed" in entry.settings.masked.values() for entry in entries.values()):
         check = MaskKey.from_environment().check
         entries = {name: entry.with_key(check) for name, entry in entries.items()}
     return Config(entries, is_given=True)
+
+
+def _tables(
+    source: str | Path | Mapping[str, object] | TablesOfDatabase,
+) -> tuple[Document, yaml.Node | None]:
+    """Return a document, and its settings by table; None if it has none."""
+    if isinstance(source, TablesOfDatabase):
+        return source.document, source.node
+    document = Document(source)
+    known = {} if document.root is None else document.read_known(document.root, "the file", ["tables"])
+    return document, known["tables"][1] if known else None
 
 
 def _add(

@@ -13,6 +13,7 @@ from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.reaching import check_destination
+from logicalrep.pipeline.engines.spark.shared import SharedSpark
 from logicalrep.pipeline.engines.spark.start import is_spark_there, start_spark
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import Storage
@@ -20,15 +21,18 @@ from logicalrep.pipeline.storage.storage import Storage
 EngineName = Literal["spark", "local"]
 
 
-def refuse_missing(name: EngineName) -> None:
+def refuse_missing(name: EngineName, *, over_connect: bool = False) -> None:
     """Raise EngineError if an engine's libraries are not installed; to be called before anything is made.
 
     They are not imported, which takes longer than a run with little to do.
     """
-    for library in ("pyspark", "py4j") if name == "spark" else ():
+    if name != "spark":
+        return
+    extra = "replicate,connect" if over_connect else "replicate"
+    for library in ("pyspark", "py4j", *(["grpc"] if over_connect else [])):
         if not _is_installed(library):
             raise EngineError(
-                f"{library} is not installed: run pip install '.[replicate]' in a clone of logicalrep, or work "
+                f"{library} is not installed: run pip install '.[{extra}]' in a clone of logicalrep, or work "
                 "without Spark by --engine local",
                 code="ENGINE_MISSING",
             )
@@ -42,7 +46,11 @@ def _is_installed(library: str) -> bool:
 
 
 def start_engine(
-    settings: ReplicateSettings, storage: Storage, stop: threading.Event, observer: Observer
+    settings: ReplicateSettings,
+    storage: Storage,
+    stop: threading.Event,
+    observer: Observer,
+    shared: SharedSpark | None = None,
 ) -> AbstractContextManager[Engine]:
     """Return the context of an engine, which ends it; little work runs in this process.
 
@@ -52,6 +60,7 @@ def start_engine(
         storage: the destination.
         stop: ends the waiting for it.
         observer: is told, by any thread, that work waits for the start of a Spark, and what is not as it should be.
+        shared: the Spark of another process, in place of a new local one; None for none.
     """
     if settings.engine == "local":
         if settings.shared_folder:
@@ -61,7 +70,7 @@ def start_engine(
     def start(ending: threading.Event) -> AbstractContextManager[Engine]:
         if settings.once and not is_spark_there():
             observer.on_waiting(f"starting Spark, for work of more than {LITTLE >> 20} MB")
-        return start_spark(settings, storage, ending, observer)
+        return start_spark(settings, storage, ending, observer, shared)
 
     if is_spark_there() or settings.shared_folder:
         return BySizeEngine(start, stop, "now")

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from logicalrep.pipeline.engines.engine import Here, Shared
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, TableFailedError
-from logicalrep.pipeline.engines.spark.errors import NO_TASK, refuse_ended, spark_errors
+from logicalrep.pipeline.engines.spark.errors import NO_TASK, java_has_ended, refuse_ended, spark_errors
+from logicalrep.pipeline.engines.spark.shared import SharedSpark
 from logicalrep.pipeline.state.state import FOLDER
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 
@@ -42,9 +43,10 @@ class ConnectJobs:
     It has as many tasks as Spark has cores, each with some items. What items share is an object at the destination.
     """
 
-    def __init__(self, spark: SparkSession, storage: Storage) -> None:
-        """Take the session, and the destination, which nobody else writes to now."""
+    def __init__(self, spark: SparkSession, storage: Storage, shared: SharedSpark | None = None) -> None:
+        """Take the session, the destination, which nobody else writes to now, and whose Spark it is if it is shared."""
         self._spark, self._storage = spark, storage
+        self._has_ended = java_has_ended if shared is None else shared.has_ended
         self._ending = threading.Event()
         self._living = threading.Thread(target=self._live, name="logicalrep-connect", daemon=True)
 
@@ -76,7 +78,7 @@ class ConnectJobs:
 
         # PySpark asks a server that is away again and again for ten minutes.
         threading.Thread(target=run, name="logicalrep-connect-job", daemon=True).start()
-        with spark_errors(NO_TASK):
+        with spark_errors(NO_TASK, self._has_ended):
             while not wait([job], _CHECK_AGAIN).done:
                 self.check()
             found = job.result()
@@ -94,8 +96,8 @@ class ConnectJobs:
             self._storage.delete(path)
 
     def check(self) -> None:
-        """Raise EngineEndedError if the server ran in a Java of this process, which has ended."""
-        refuse_ended()
+        """Raise EngineEndedError if the server ran in a Java of this process, or in a shared one, which has ended."""
+        refuse_ended(self._has_ended)
 
     def _live(self) -> None:
         while not self._ending.wait(ALIVE):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 
@@ -12,28 +12,35 @@ from logicalrep_runtime.errors import LogicalRepError
 NO_TASK = "Spark could not run a task"
 
 
-def refuse_ended() -> None:
-    """Raise EngineEndedError if the Java that this process has started has ended."""
+_ENDING = 2.0
+"""The longest time between an error of a Java that ends and its end, in seconds."""
+
+
+def java_has_ended(within: float) -> bool:
+    """Return whether the Java that this process has started has ended, or does within some seconds."""
     from logicalrep.spark.java import has_ended
 
-    if has_ended(within=0):
+    return has_ended(within)
+
+
+def refuse_ended(has_ended: Callable[[float], bool] = java_has_ended) -> None:
+    """Raise EngineEndedError if the Java that a function asks for has ended; by default that of this process."""
+    if has_ended(0):
         raise EngineEndedError("Spark is not there any more: its Java has ended")
 
 
 @contextmanager
-def spark_errors(what: str) -> Iterator[None]:
+def spark_errors(what: str, has_ended: Callable[[float], bool] = java_has_ended) -> Iterator[None]:
     """Raise EngineError, which says what could not be done, for an error of Spark.
 
-    Raises EngineEndedError if Spark's Java has ended.
+    Raises EngineEndedError if Spark's Java has ended, as a function of the seconds to wait for it says.
     """
     try:
         yield
     except LogicalRepError:
         raise
     except Exception as error:
-        from logicalrep.spark.java import has_ended
-
-        if has_ended():
+        if has_ended(_ENDING):
             raise EngineEndedError(f"{what}: its Java has ended") from error
         raise EngineError(f"{what}: {_reason(error)}") from error
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from logicalrep.observe.observer import Observer
@@ -18,6 +19,8 @@ from logicalrep.pipeline.engines.spark.connect import ConnectJobs
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.errors import spark_errors
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs, SparkJobs
+from logicalrep.pipeline.engines.spark.local import LOCAL, SETTINGS, start_apart
+from logicalrep.pipeline.engines.spark.shared import SharedSpark, connect
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import StateError
@@ -26,14 +29,6 @@ from logicalrep.pipeline.storage.storage import Storage
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOCAL = "local[*,4]"
-"""All cores; a task whose worker has ended is tried again."""
-_SETTINGS = {
-    # A load's tasks must not keep those of a batch waiting.
-    "spark.scheduler.mode": "FAIR",
-    # Files are read and written by Python; Java only passes on where tasks find their items. Spark takes no less.
-    "spark.driver.memory": "512m",
-}
 _OF_SPARK = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 """The environment variables that `spark-submit`, and sessions of Spark Connect, set."""
 _CHECK_AGAIN = 0.1
@@ -52,11 +47,16 @@ def is_spark_there() -> bool:
 
 @contextmanager
 def start_spark(
-    settings: ReplicateSettings, storage: Storage, stop: threading.Event, observer: Observer
+    settings: ReplicateSettings,
+    storage: Storage,
+    stop: threading.Event,
+    observer: Observer,
+    shared: SharedSpark | None = None,
 ) -> Iterator[Engine]:
     """Yield an engine on the active session, on that of the environment, or on a new local one, which ends with it.
 
-    A session that is not new is checked: what the executors need, and whether they reach the destination.
+    A session that is not new is checked: what the executors need, and whether they reach the destination. With
+    `shared`, the Spark that another process of this machine has started is in place of a new local one.
 
     Raises:
         StateError: the destination is a local folder, and the executors elsewhere would write into folders of their
@@ -79,8 +79,9 @@ def start_spark(
             if spark is None and is_spark_there():
                 spark = SparkSession.builder.getOrCreate()
             if spark is None:
-                spark, is_ours = _start_session(stop), True
-            executors = _executors_elsewhere(spark)
+                start = partial(start_apart, LOCAL, SETTINGS) if shared is None else partial(connect, shared)
+                spark, is_ours = _start_session(stop, start), True
+            executors = "" if is_ours else _executors_elsewhere(spark)
     except EngineEndedError:
         forget()
         raise
@@ -99,7 +100,7 @@ def start_spark(
                     if executors:
                         warn_of_plain_text(spark, _secrets(settings, storage), observer.on_warning)
             jobs: SparkJobs = (
-                stack.enter_context(ConnectJobs(spark, storage)) if is_connect(spark) else ClassicJobs(spark)
+                stack.enter_context(ConnectJobs(spark, storage, shared)) if is_connect(spark) else ClassicJobs(spark)
             )
             engine = SparkEngine(jobs)
             if executors or settings.shared_folder:
@@ -117,21 +118,18 @@ def start_spark(
                     spark.stop()
 
 
-def _start_session(stop: threading.Event) -> SparkSession:
-    """Return a new local session. Raises Ended as soon as `stop` is set, however long the start takes."""
-    from logicalrep.spark.java import launch_apart
-    from logicalrep.spark.sessions import start_session
-
+def _start_session(stop: threading.Event, start: Callable[[], SparkSession]) -> SparkSession:
+    """Return the session that a function starts. Raises Ended as soon as `stop` is set, however long that takes."""
     made: Future[SparkSession] = Future()
 
-    def start() -> None:
+    def run() -> None:
         try:
-            made.set_result(start_session(_LOCAL, _SETTINGS, launch_apart))
+            made.set_result(start())
         except BaseException as error:
             made.set_exception(error)
 
     # PySpark started by the main thread would take over its handling of Ctrl-C.
-    threading.Thread(target=start, name="logicalrep-spark", daemon=True).start()
+    threading.Thread(target=run, name="logicalrep-spark", daemon=True).start()
     while not made.done():
         if stop.wait(_CHECK_AGAIN):
             raise Ended

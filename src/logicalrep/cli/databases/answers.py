@@ -1,0 +1,75 @@
+"""What the processes of several databases serve, served together: one page, one set of metrics, one state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.client import HTTPException
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+from logicalrep.cli.databases.processes import DatabaseProcess
+from logicalrep.observe.overview import DatabaseAnswer, labelled_metrics, overview
+from logicalrep.observe.serving import Answer
+
+PATIENCE = 5.0
+"""The seconds that a process has for an answer."""
+_TEXT, _HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
+_OF_EACH = ("", "metrics", "healthz", "readyz")
+
+
+def answers_of(processes: Sequence[DatabaseProcess]) -> Mapping[str, Answer]:
+    """Return what is served at each path: `/`, `/metrics`, `/healthz`, `/readyz`, and the same below `/NAME/`."""
+    found: dict[str, Answer] = {
+        "/": lambda _: (200, _HTML, overview(_ask_all(processes)).encode()),
+        "/metrics": lambda _: labelled_metrics(_ask_all(processes)),
+        "/healthz": lambda _: (200, _TEXT, b"alive\n"),
+        "/readyz": lambda _: _readiness(processes),
+    }
+    for each in processes:
+        found |= {f"/{each.name}/{path}": _passed_on(each, path) for path in _OF_EACH}
+    return found
+
+
+def _passed_on(process: DatabaseProcess, path: str) -> Answer:
+    return lambda query: _ask(process, path, query)
+
+
+def _ask(process: DatabaseProcess, path: str, query: Mapping[str, str] | None = None) -> tuple[int, str, bytes]:
+    """Return the answer of a database's process; one with the status 503 if there is none."""
+    address = process.address
+    if address is not None:
+        with suppress(OSError, HTTPException):
+            try:
+                with urlopen(f"{address}{path}?{urlencode(query or {})}", timeout=PATIENCE) as answer:
+                    return answer.status, answer.headers["Content-Type"], answer.read()
+            except HTTPError as error:
+                return error.code, error.headers["Content-Type"], error.read()
+    return 503, _TEXT, f"{process.name} does not answer: {process.words}\n".encode()
+
+
+def _each(
+    processes: Sequence[DatabaseProcess], ask: Callable[[DatabaseProcess], tuple[int, str, bytes]]
+) -> list[tuple[int, str, bytes]]:
+    """Return the answers of all, which are asked at the same time: one that hangs costs its patience alone."""
+    with ThreadPoolExecutor(len(processes)) as pool:
+        return list(pool.map(ask, processes))
+
+
+def _ask_all(processes: Sequence[DatabaseProcess]) -> list[DatabaseAnswer]:
+    answers = _each(processes, lambda process: _ask(process, "metrics"))
+    return [
+        DatabaseAnswer(
+            name=each.name, uri=each.to, process=each.words, metrics=body.decode() if status == 200 else None
+        )
+        for each, (status, _, body) in zip(processes, answers, strict=True)
+    ]
+
+
+def _readiness(processes: Sequence[DatabaseProcess]) -> tuple[int, str, bytes]:
+    """Return that all databases are ready, or which are not."""
+    answers = _each(processes, lambda process: _ask(process, "readyz"))
+    lines = [b"%s: %s" % (each.name.encode(), body) for each, (_, _, body) in zip(processes, answers, strict=True)]
+    return 200 if all(status == 200 for status, _, _ in answers) else 503, _TEXT, b"".join(lines)

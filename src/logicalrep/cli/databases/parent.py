@@ -1,0 +1,63 @@
+"""The process that started this one, for one of several databases; they write lines of JSON to a socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import socket
+import threading
+from typing import Any
+
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.engine import EngineError
+
+
+class ParentProcess(Observer):
+    """The parent: it is told where the page of this process is, and starts a Spark for all that it has started.
+
+    This process ends once the parent asks for it, or has ended itself, however it ended.
+    """
+
+    def __init__(self, descriptor: int, stop: threading.Event) -> None:
+        """Take the socket's descriptor, and what is set for the end."""
+        os.set_inheritable(descriptor, False)
+        self._socket = socket.socket(fileno=descriptor)
+        self._stop = stop
+        self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._number = 0
+        self._has_ended = threading.Event()
+        threading.Thread(target=self._listen, name="logicalrep-parent", daemon=True).start()
+
+    def on_listening(self, address: str) -> None:
+        """Tell the parent the address of the page and of the metrics."""
+        self._send(address=address)
+
+    def query_url(self) -> str:
+        """Return the URL of the parent's Spark Connect, once it has started. Raises EngineError if it does not."""
+        self._send(spark=True)
+        answer = self._answers.get()
+        if "url" in answer:
+            return str(answer["url"])
+        raise EngineError(answer["text"], code=answer["code"])
+
+    def has_ended(self, within: float) -> bool:
+        """Return whether the Spark of the last URL has ended, or is known to within some seconds."""
+        return self._has_ended.wait(within)
+
+    def _send(self, **message: object) -> None:
+        self._socket.sendall(f"{json.dumps(message)}\n".encode())
+
+    def _listen(self) -> None:
+        with self._socket.makefile() as lines:
+            for line in lines:
+                message = json.loads(line)
+                if "ended" in message:
+                    if message["ended"] == self._number:
+                        self._has_ended.set()
+                    continue
+                if "url" in message:
+                    self._number = message["number"]
+                    self._has_ended.clear()
+                self._answers.put(message)
+        self._stop.set()

@@ -1,0 +1,169 @@
+"""The commands of a destination, or of each database of a file that has several."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import functools
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from logicalrep.cli.failing import run_command
+from logicalrep.cli.server_options import ArgumentsError, Commands, add_server, hide_secrets
+from logicalrep.cli.terminal import say
+
+if TYPE_CHECKING:
+    from logicalrep.pipeline.config.databases import DatabaseSection
+
+Run: TypeAlias = Callable[[argparse.Namespace], int]
+RunSeveral: TypeAlias = "Callable[[argparse.Namespace, Sequence[DatabaseSection]], int]"
+
+_OF_FILE = {"dsn": "--dsn", "dsn_file": "--dsn-file", "password_command": "--password-command", "to": "--to"}
+"""The arguments that each database of a file has for itself."""
+_WORST_FIRST = (1, 2, 3, 4, 5)
+
+
+def add_destination_command(
+    commands: Commands,
+    name: str,
+    run: Run,
+    text: str,
+    description: str,
+    exit_codes: str | None = None,
+    *,
+    run_several: RunSeveral | None = None,
+    has_config: bool = False,
+) -> argparse.ArgumentParser:
+    """Add a command with the arguments that name a server and a destination.
+
+    Args:
+        commands: the commands.
+        name: its name.
+        run: runs it for one database.
+        text: its line among the commands.
+        description: its description.
+        exit_codes: their meanings.
+        run_several: runs it for the databases of a file; by default for one after another.
+        has_config: whether it has the option `--config` already, for settings by table too.
+    """
+    parser = commands.add_parser(
+        name,
+        help=text,
+        # The formatter that leaves the table of exit codes as it is does not wrap either.
+        description=textwrap.fill(description, 100) if exit_codes else description,
+        epilog=exit_codes,
+        formatter_class=argparse.RawDescriptionHelpFormatter if exit_codes else argparse.HelpFormatter,
+    )
+    several = run_several or functools.partial(run_one_by_one, run)
+    # `label` is the database's name where a command runs for several.
+    parser.set_defaults(run=functools.partial(_run_of_file, run, several, has_config), label=None)
+    add_server(parser)
+    parser.add_argument(
+        "--to",
+        metavar="DESTINATION",
+        help="the destination of the tables: a folder, or an object store's URI",
+    )
+    parser.add_argument(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of the object store, which adds to its usual environment variables; may be repeated",
+    )
+    parser.add_argument(
+        "--catalog",
+        metavar="URI",
+        help="the catalog that Iceberg tables are in: sqlite:///FILE, postgresql://…, https://… or glue://REGION",
+    )
+    parser.add_argument(
+        "--catalog-option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of pyiceberg for the catalog, which adds to its file and environment variables; may be "
+        "repeated",
+    )
+    if not has_config:
+        parser.add_argument("--config", metavar="FILE", help="the file that has the databases, in place of --dsn, --to")
+    parser.add_argument("--database", metavar="NAME", help="only this database of the file")
+    return parser
+
+
+def _run_of_file(run: Run, several: RunSeveral, may_have_none: bool, options: argparse.Namespace) -> int:
+    """Run a command for the one database that its arguments name, or for those of its file."""
+    sections = _sections_of(options)
+    if options.config is not None and not sections and not may_have_none:
+        raise ArgumentsError(f"{options.config} has no 'databases'")
+    if not sections:
+        if options.database is not None:
+            raise ArgumentsError("--database names a database of a file: add --config with a file that has 'databases'")
+        if options.to is None:
+            raise ArgumentsError("name the destination by --to, or a file with 'databases' by --config")
+        return run(options)
+    if both := [flag for name, flag in _OF_FILE.items() if getattr(options, name) is not None]:
+        raise ArgumentsError(f"{', '.join(both)}: {options.config} has this for each of its databases")
+    hide_secrets(options)
+    if options.database is None:
+        return several(options, sections)
+    for section in sections:
+        if section.name == options.database:
+            return run(with_section(options, section))
+    raise ArgumentsError(f"{options.config} has no database {options.database}: it has {_names(sections)}")
+
+
+def _sections_of(options: argparse.Namespace) -> Sequence[DatabaseSection]:
+    """Return the databases of the file that the arguments name; none without one."""
+    if options.config is None:
+        return []
+    # Loaded late: it needs the library for YAML.
+    from logicalrep.pipeline.config.databases import read_databases
+
+    return read_databases(Path(options.config))
+
+
+def with_section(
+    options: argparse.Namespace, section: DatabaseSection, *, label: str | None = None
+) -> argparse.Namespace:
+    """Return the arguments of one database: what its file has for it, and otherwise those of the command."""
+    made = copy.copy(options)
+    for name in _OF_FILE:
+        setattr(made, name, getattr(section, name))
+    for name, text in section.options.items():
+        setattr(made, name, text)
+    if section.catalog is not None:
+        made.catalog = section.catalog
+    made.catalog_option = [*options.catalog_option, *map("=".join, section.catalog_options.items())]
+    made.storage_option = [*options.storage_option, *map("=".join, section.storage_options.items())]
+    made.section, made.config, made.label = section, section.tables, label
+    return made
+
+
+def run_one_by_one(run: Run, options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
+    """Run a command for each database of a file; the error of one ends no other. Return the worst exit code."""
+    codes = []
+    for section in sections:
+        if not getattr(options, "json", False):
+            say(f"{section.name}, at {section.to}:")
+        codes.append(run_command(run, with_section(options, section, label=section.name), label=section.name))
+    return worst_code(codes)
+
+
+def labelled(content: Mapping[str, Any], label: str | None) -> Mapping[str, Any]:
+    """Return an object for JSON, with the name of its database where a command runs for several."""
+    return content if label is None else {"database": label, **content}
+
+
+def refuse_several(options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
+    """Raise ArgumentsError: the command is for one database."""
+    raise ArgumentsError(f"name the database by --database: {options.config} has {_names(sections)}")
+
+
+def worst_code(codes: Sequence[int]) -> int:
+    """Return the exit code for several: 0 if all have it, else that of an error before all others."""
+    return next((code for code in _WORST_FIRST if code in codes), 0 if not any(codes) else 1)
+
+
+def _names(sections: Sequence[DatabaseSection]) -> str:
+    return ", ".join(section.name for section in sections)

@@ -1,0 +1,67 @@
+"""The running of a command: each error is a line on standard error, and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from logicalrep.cli.server_options import ArgumentsError
+from logicalrep.cli.terminal import TerminalStyle
+from logicalrep.options.kinds import OptionError
+from logicalrep.transactions.table_names import TableNameError
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.visible import visible
+
+
+class UsageError(LogicalRepError):
+    """Invalid arguments; exit code 2."""
+
+    code = "USAGE"
+
+
+class StatementError(LogicalRepError):
+    """A statement that the server has refused or ended, with the server's words; exit code 1."""
+
+    code = "SERVER_ERROR"
+
+
+def run_command(
+    run: Callable[[argparse.Namespace], int], options: argparse.Namespace, *, label: str | None = None
+) -> int:
+    """Run a command; return its exit code, which for an error is 1, and for invalid arguments 2.
+
+    Args:
+        run: runs it.
+        options: its arguments.
+        label: stands before an error; None for nothing.
+    """
+    try:
+        return run(options)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        text, code = _told(error)
+    sys.stdout.flush()
+    print(f"{TerminalStyle(sys.stderr).red('error:')} {'' if label is None else f'{label}: '}{text}", file=sys.stderr)
+    return code
+
+
+def _told(error: Exception) -> tuple[str, int]:
+    """Return the text and the exit code of an error. Raises it if nobody foresaw it."""
+    if isinstance(error, UsageError | OptionError):
+        return str(error), 2
+    if isinstance(error, TableNameError | ArgumentsError):
+        return visible(error.description), 2
+    if isinstance(error, LogicalRepError):
+        return str(error), 1
+    if isinstance(error, OSError):
+        return visible(str(error)), 1
+    if isinstance(error, ModuleNotFoundError):
+        extras = "run pip install '.[local]', or '.[replicate]' with Spark, in a clone of logicalrep"
+        return f"{error.name} is not installed: {extras}", 1
+    # Commands that reach no server do not need the library.
+    psycopg = sys.modules.get("psycopg")
+    if psycopg is None or not isinstance(error, psycopg.Error):
+        raise error
+    return str(StatementError(" ".join(str(error).split()))), 1

@@ -1,0 +1,113 @@
+"""The page and the metrics of several databases, each from what its own process serves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from logicalrep.observe.page import STYLE, as_text, bytes_text, clock_text, seconds_text
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric as Family
+
+UP = "logicalrep_database_up"
+"""The metric of whether a database's process answers."""
+_MEANING = "1 for a database of the command whose process answers, 0 for one that has ended, hangs or starts."
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseAnswer:
+    """What the process of a database has answered."""
+
+    name: str
+    uri: str
+    """The destination's URI."""
+    process: str
+    """The state of its process, in a few words."""
+    metrics: str | None
+    """The text of its metrics; None if it has not answered."""
+    families: Sequence[Family] = field(init=False)
+
+    def __post_init__(self) -> None:
+        from prometheus_client.parser import text_string_to_metric_families
+
+        object.__setattr__(self, "families", list(text_string_to_metric_families(self.metrics or "")))
+
+    def value(self, name: str) -> float | None:
+        """Return a metric that has one value; None if it is not known."""
+        return next((each.value for family in self.families for each in family.samples if each.name == name), None)
+
+    def count_state(self, state: str) -> int:
+        """Return the number of tables in a state."""
+        return sum(
+            int(each.value)
+            for family in self.families
+            for each in family.samples
+            if each.name == "logicalrep_table_state" and each.labels["state"] == state
+        )
+
+
+class _LabelledMetrics:
+    """The metrics of all processes, each with the label `database`."""
+
+    def __init__(self, answers: Sequence[DatabaseAnswer]) -> None:
+        self._answers = answers
+
+    def collect(self) -> Iterator[Family]:
+        """Yield each metric once, with the figures of all databases."""
+        from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+        up = GaugeMetricFamily(UP, _MEANING, labels=["database"])
+        found: dict[str, Family] = {}
+        for answer in self._answers:
+            up.add_metric([answer.name], float(answer.metrics is not None))
+            for family in answer.families:
+                its = found.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                for sample in family.samples:
+                    its.add_sample(sample.name, {**sample.labels, "database": answer.name}, sample.value)
+        yield up
+        yield from found.values()
+
+
+def labelled_metrics(answers: Sequence[DatabaseAnswer]) -> tuple[int, str, bytes]:
+    """Return the metrics of several databases as an answer, each with the label `database`."""
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+    made = CollectorRegistry()
+    made.register(_LabelledMetrics(answers))
+    return 200, CONTENT_TYPE_LATEST, generate_latest(made)
+
+
+def overview(answers: Sequence[DatabaseAnswer]) -> str:
+    """Return the page as HTML: a line for each database, with a link to its own page."""
+    up = sum(answer.metrics is not None for answer in answers)
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<meta http-equiv="refresh" content="5"><title>logicalrep: {len(answers)} databases</title><style>{STYLE}</style></head>
+<body>
+<h1>{len(answers)} databases</h1>
+<p class="pale">{up} running, {len(answers) - up} not; {clock_text(time.time())} UTC; <a href="metrics">metrics</a></p>
+<section class="card"><h2>Databases</h2>{"".join(map(_row, answers))}</section>
+</body></html>
+"""
+
+
+def _row(answer: DatabaseAnswer) -> str:
+    name = as_text(answer.name)
+    head = f'<b>{name}</b> <span class="bad">does not answer</span>'
+    figures = []
+    if answer.metrics is not None:
+        head = f'<b><a href="{name}/">{name}</a></b>'
+        stopped = answer.count_state("stopped")
+        figures = [f"{answer.count_state(state):,} {state}" for state in ("following", "loading")]
+        figures.append(f'<span class="bad">{stopped:,} stopped</span>' if stopped else "0 stopped")
+        lag, seconds = answer.value("logicalrep_lag_bytes"), answer.value("logicalrep_lag_seconds")
+        if lag is not None:
+            figures.append(f"{bytes_text(lag)}{'' if seconds is None else f', {seconds_text(seconds)}'} behind")
+    return (
+        f'<div class="row"><span>{head}<br><small>{as_text(answer.uri)}; {as_text(answer.process)}</small></span>'
+        f"<span>{'; '.join(figures)}</span></div>"
+    )

@@ -1,0 +1,126 @@
+"""The databases of a file: a server, a destination, options and settings by table for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.config.nodes import Document, TablesOfDatabase, nearest
+from logicalrep.pipeline.options import OPTIONS, ReplicateOptions
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_OF_ALL = ("once", "config", "listen")
+"""The options that are of the whole command."""
+_TEXTS = ("dsn", "dsn_file", "password_command", "to", "catalog")
+_SETTINGS = (*_TEXTS, "storage_options", "catalog_options", "options", "tables")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseSection:
+    """A database of a file."""
+
+    name: str
+    to: str
+    dsn: str | None = field(repr=False)
+    dsn_file: Path | None
+    password_command: str | None
+    storage_options: Mapping[str, str] = field(repr=False)
+    catalog: str | None = field(repr=False)
+    catalog_options: Mapping[str, str] = field(repr=False)
+    options: Mapping[str, str]
+    """The options of `replicate` that it has of its own, as texts, by their names in Python."""
+    tables: TablesOfDatabase
+
+
+def read_databases(path: str | Path) -> list[DatabaseSection]:
+    """Return the databases of a file, in its order; none if it has settings by table alone.
+
+    Raises ConfigError if there are mistakes; the text has all of them, as `path:line: what is wrong`.
+
+    Example:
+        >>> [database.name for database in read_databases("lakes.yaml")]
+        ['shop', 'crm']
+    """
+    document = Document(path)
+    if document.root is None or not _has_databases(document.root):
+        return []
+    found = []
+    for key, value in document.read_known(document.root, "a file with 'databases'", ["databases"]).values():
+        for name_key, name, node in document.read_entries(value, "'databases'"):
+            if not _NAME.fullmatch(name):
+                document.add(name_key, f"the name {name!r} of a database must be of letters, digits, '_', '-' and '.'")
+            section = _read_section(document, name_key, name, node)
+            if section is not None:
+                found.append(section)
+        if not found and not document.mistakes:
+            document.add(key, "'databases' has none")
+    document.refuse()
+    return found
+
+
+def _has_databases(root: yaml.Node) -> bool:
+    return isinstance(root, yaml.MappingNode) and any(
+        isinstance(key, yaml.ScalarNode) and key.value == "databases" for key, _ in root.value
+    )
+
+
+def _read_section(document: Document, key: yaml.Node, name: str, node: yaml.Node) -> DatabaseSection | None:
+    known = {setting: value for setting, (_, value) in document.read_known(node, name, _SETTINGS).items()}
+    texts = {
+        setting: document.read_text(known[setting], f"{setting!r} of {name}") for setting in _TEXTS if setting in known
+    }
+    if ("dsn" in known) == ("dsn_file" in known):
+        document.add(key, f"{name} must have 'dsn' or 'dsn_file', and not both")
+    if "to" not in known:
+        document.add(key, f"{name} has no 'to', the destination of its tables")
+    storage_options = _read_each(document, name, "storage_options", known)
+    catalog_options = _read_each(document, name, "catalog_options", known)
+    options = _read_each(document, name, "options", known)
+    for option, (at, text) in options.items():
+        _check_option(document, name, at, option, text)
+    to, dsn_file = texts.get("to"), texts.get("dsn_file")
+    if to is None:
+        return None
+    return DatabaseSection(
+        name=name,
+        to=to,
+        dsn=texts.get("dsn"),
+        dsn_file=None if dsn_file is None else Path(dsn_file),
+        password_command=texts.get("password_command"),
+        storage_options={option: text for option, (_, text) in storage_options.items()},
+        catalog=texts.get("catalog"),
+        catalog_options={option: text for option, (_, text) in catalog_options.items()},
+        options={option: text for option, (_, text) in options.items()},
+        tables=TablesOfDatabase(document, known.get("tables")),
+    )
+
+
+def _read_each(
+    document: Document, name: str, setting: str, known: Mapping[str, yaml.Node]
+) -> dict[str, tuple[yaml.Node, str]]:
+    """Return the keys of a setting, each with its node and its text; the texts of a list become one."""
+    if setting not in known:
+        return {}
+    return {
+        option: (at, ",".join(text for _, text in document.read_texts(value, f"{option!r} of {name}")))
+        for at, option, value in document.read_entries(known[setting], f"{setting!r} of {name}")
+    }
+
+
+def _check_option(document: Document, name: str, at: yaml.Node, option: str, text: str) -> None:
+    if option in _OF_ALL:
+        document.add(at, f"{option!r} is of the command, and of no single database")
+    elif option not in OPTIONS:
+        document.add(at, f"'options' of {name} has no {option!r}{nearest(option, OPTIONS)}")
+    else:
+        its: dict[str, Any] = {option: text}
+        try:
+            ReplicateOptions("", "", **its)
+        except OptionError as error:
+            document.add(at, f"{name}: {error.description}")

@@ -1,0 +1,122 @@
+"""A Spark that several processes of this machine share by Spark Connect. PySpark is imported late."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from logicalrep.pipeline.engines.spark.errors import java_has_ended, spark_errors
+from logicalrep.pipeline.engines.spark.local import LOCAL, SETTINGS, start_apart
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""Spark's environment variable for what a client has to know, so that no other user of the machine runs tasks."""
+_PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
+_POOLS = '<allocations><pool name="default"><schedulingMode>FAIR</schedulingMode></pool></allocations>'
+"""Spark Connect has no other pool: the tasks of all its clients take turns in it."""
+_GIGABYTE = 1 << 30
+
+
+class SharedSpark(Protocol):
+    """A Spark of another process, as one that shares it has it."""
+
+    def query_url(self) -> str:
+        """Return the URL of its Spark Connect, once it has started. Raises EngineError if it does not start."""
+        ...
+
+    def has_ended(self, within: float) -> bool:
+        """Return whether the Spark of the last URL has ended, or is known to within some seconds."""
+        ...
+
+
+def connect(shared: SharedSpark) -> SparkSession:
+    """Return a session of a shared Spark. Raises EngineError if that does not start, or PySpark lacks what it needs."""
+    url = shared.query_url()
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    session: Any = ConnectSession.builder.remote(url).create()
+    # It is on this machine: what does not answer is gone, and another one has another URL.
+    session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
+    made: SparkSession = session
+    return made
+
+
+class ServedSpark:
+    """A local Spark with a server of Spark Connect on this machine, which starts once it is needed.
+
+    Example:
+        >>> with ServedSpark(3) as spark:
+        ...     session = SparkSession.builder.remote(spark.query_url()).create()
+    """
+
+    def __init__(self, clients: int) -> None:
+        """Start nothing yet; `clients` is the number of processes that share it."""
+        self.starts = 0
+        """The number of times that it was started."""
+        self._clients = clients
+        self._session: SparkSession | None = None
+        self._url = ""
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            if self._session is not None:
+                with suppress(Exception):  # Java may have ended.
+                    self._session.stop()
+
+    def query_url(self) -> str:
+        """Return the URL of the server; start Spark if it is not there, or its Java has ended.
+
+        Raises EngineError if it does not start.
+        """
+        with self._lock:
+            if self.has_ended():
+                from logicalrep.spark.java import forget
+
+                forget()
+                self._session = None
+            if self._session is None:
+                with spark_errors("Spark does not start"):
+                    self._url = self._start()
+                self.starts += 1
+            return self._url
+
+    def has_ended(self) -> bool:
+        """Return whether its Java has ended; false if it is not there."""
+        return self._session is not None and java_has_ended(within=0)
+
+    def _start(self) -> str:
+        token = os.environ.setdefault(TOKEN, secrets.token_hex(16))
+        with tempfile.TemporaryDirectory(prefix="logicalrep-spark-") as folder:
+            pools = Path(folder, "pools.xml")
+            pools.write_text(_POOLS)
+            self._session = start_apart(
+                LOCAL,
+                SETTINGS
+                | {
+                    "spark.driver.memory": f"{self._heap()}g",
+                    "spark.scheduler.allocation.file": pools.as_uri(),
+                    "spark.plugins": _PLUGIN,
+                    "spark.connect.grpc.binding.address": "localhost",
+                    "spark.connect.grpc.binding.port": "0",
+                },
+            )
+        java: Any = self._session
+        service = getattr(java._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+        return f"sc://localhost:{getattr(service, 'MODULE$').localPort()}/;token={token}"
+
+    def _heap(self) -> int:
+        """Return the gigabytes that its Java may have: one for each client, but half of the machine's at most."""
+        of_machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(1, min(self._clients, of_machine // 2 // _GIGABYTE))

@@ -1,0 +1,248 @@
+"""Several databases of one file: a process for each, and what becomes of the others when one ends or hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from logicalrep.cli.databases import answers
+from logicalrep.cli.main import main
+from tests.conftest import ROOT
+from tests.observe.scraping import got
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.test_observe import asked
+from tests.pipeline.test_replicate import replicate_once
+from tests.postgres.servers import Database, create_database
+from tests.waiting import eventually
+
+COMMAND = [sys.executable, "-m", "logicalrep.cli.main"]
+NAMES = ("shop", "crm")
+
+
+@pytest.fixture
+def databases() -> Iterator[Mapping[str, Database]]:
+    """Yield two databases of one server, each with a table."""
+    with create_database(18) as one, create_database(18) as other:
+        found = dict(zip(NAMES, (one, other), strict=True))
+        for db in found.values():
+            db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'one'), (2, 'two')")
+        yield found
+
+
+def write_file(folder: Path, databases: Mapping[str, Database], **others: Mapping[str, object]) -> Path:
+    """Write a file with databases, whose destinations are in the same folder; `others` has more of each."""
+    path = folder / "databases.yaml"
+    sections = {
+        name: {"dsn": db.dsn, "to": str(folder / name), **others.get(name, {})} for name, db in databases.items()
+    }
+    path.write_text(yaml.safe_dump({"databases": sections}, sort_keys=False))
+    return path
+
+
+def are_equal(folder: Path, databases: Mapping[str, Database], *names: str) -> bool:
+    return all(
+        any(folder.glob(f"{name}/public/t/_delta_log/*.json"))
+        and find_differences(databases[name].dsn, str(folder / name), ["public.t"]) == {}
+        for name in names or databases
+    )
+
+
+def of_database(parent: subprocess.Popen[str], name: str) -> int | None:
+    """Return the process of a database; None if it is not there."""
+    listing = subprocess.run(["ps", "-wweo", "pid,ppid,stat,args"], capture_output=True, text=True, check=True).stdout
+    for line in listing.splitlines()[1:]:
+        pid, ppid, state, arguments = line.split(None, 3)
+        if int(ppid) == parent.pid and f"--database {name} " in arguments and not state.startswith("Z"):
+            return int(pid)
+    return None
+
+
+@contextmanager
+def following(path: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """Yield the command that follows the databases of a file; its lines are in a file beside that."""
+    with path.with_suffix(".log").open("a") as log:
+        parent = subprocess.Popen(
+            [*COMMAND, "replicate", "--config", str(path), "--every", "0", *options],
+            cwd=ROOT, stdout=log, stderr=log, text=True, start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield parent
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+def by_label(address: str, metric: str) -> dict[str, float]:
+    """Return a metric of each database."""
+    return {
+        sample.labels["database"]: sample.value
+        for family in text_string_to_metric_families(got(f"{address}metrics"))
+        for sample in family.samples
+        if sample.name == metric
+    }
+
+
+def test_one_is_killed_and_hangs_while_the_other_goes_on(databases: Mapping[str, Database], tmp_path: Path) -> None:
+    path = write_file(tmp_path, databases)
+    log = path.with_suffix(".log")
+    shop, crm = databases.values()
+    with following(path, "--engine", "local", "--listen", "0") as parent:
+        eventually(lambda: are_equal(tmp_path, databases))
+        address = log.read_text().partition("the page is at ")[2].partition(",")[0]
+        eventually(lambda: by_label(address, "logicalrep_database_up") == {"shop": 1, "crm": 1})
+        eventually(lambda: asked(f"{address}readyz")[0] == 200)
+        eventually(lambda: by_label(address, "logicalrep_table_rows") == {"shop": 2, "crm": 2})
+        eventually(lambda: "2 running, 0 not" in got(address))
+        eventually(lambda: got(address).count("1 following; 0 loading; 0 stopped") == 2)
+        eventually(lambda: f"<h1>{tmp_path / 'crm'}</h1>" in asked(f"{address}crm/")[1])
+        its, killed = of_database(parent, "shop"), of_database(parent, "crm")
+        assert its is not None
+        assert killed is not None
+        os.kill(killed, signal.SIGKILL)
+        shop.execute("INSERT INTO t VALUES (3, 'three')")
+        crm.execute("INSERT INTO t VALUES (3, 'three')")
+        eventually(lambda: are_equal(tmp_path, databases))
+        assert "crm: " in log.read_text()
+        assert "its process has ended by SIGKILL; it is started again in 1 s" in log.read_text()
+        stopped = of_database(parent, "crm")
+        assert stopped not in (None, killed)
+        assert of_database(parent, "shop") == its
+        # Its page is served once it has its address.
+        eventually(lambda: by_label(address, "logicalrep_database_up") == {"shop": 1, "crm": 1})
+        assert stopped is not None
+        os.kill(stopped, signal.SIGSTOP)
+        shop.execute("INSERT INTO t VALUES (4, 'four')")
+        crm.execute("INSERT INTO t VALUES (4, 'four')")
+        eventually(lambda: are_equal(tmp_path, databases, "shop"))
+        eventually(lambda: by_label(address, "logicalrep_database_up") == {"shop": 1, "crm": 0})
+        eventually(lambda: by_label(address, "logicalrep_table_rows") == {"shop": 4})
+        assert '<span class="bad">does not answer</span>' in got(address)
+        code, text = asked(f"{address}readyz")
+        assert (code, [line.partition(": ")[0] for line in text.splitlines()]) == (503, ["shop", "crm"])
+        os.kill(stopped, signal.SIGCONT)
+        eventually(lambda: are_equal(tmp_path, databases))
+        parent.terminate()
+        assert parent.wait(60) == 130
+        assert of_database(parent, "shop") is None
+        assert of_database(parent, "crm") is None
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.thorough
+def test_their_processes_end_with_a_parent_that_is_killed(databases: Mapping[str, Database], tmp_path: Path) -> None:
+    with following(write_file(tmp_path, databases), "--engine", "local") as parent:
+        eventually(lambda: are_equal(tmp_path, databases))
+        there = [of_database(parent, name) for name in NAMES]
+        parent.kill()
+        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in there))
+
+
+def test_the_exit_code_and_the_lines_tell_which_database_they_are_of(
+    databases: Mapping[str, Database], tmp_path: Path
+) -> None:
+    shop, crm = databases.values()
+    crm.execute("CREATE TABLE bad (id int PRIMARY KEY, at date)", "INSERT INTO bad VALUES (1, 'infinity')")
+    shop.execute("INSERT INTO t VALUES (3, NULL)")
+    options = {"engine": "local"}
+    path = write_file(tmp_path, databases, shop={"options": options, "tables": {"t": {"masked": {"v": "nulled"}}}})
+    once = [*COMMAND, "replicate", "--config", str(path), "--once", "--engine", "local", "--log", "json"]
+    done = subprocess.run(once, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert done.returncode == 4, done.stderr
+    assert {line["database"] for line in lines} == {*NAMES}
+    assert [line["database"] for line in lines if "TABLES_STOPPED" in line["message"]].count("shop") == 0
+    assert lines[-1]["message"] == "its process has ended with exit code 4; the others go on"
+    assert are_equal(tmp_path, databases, "crm")
+    assert find_differences(shop.dsn, str(tmp_path / "shop"), ["public.t"]) != {}
+
+
+def test_commands_of_people_take_the_file(
+    databases: Mapping[str, Database], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = write_file(tmp_path, databases)
+    of_file = ["--config", str(path)]
+
+    def printed(*arguments: str, code: int = 0) -> str:
+        assert main([*arguments, *of_file]) == code
+        return capfd.readouterr().out
+
+    assert printed("check", "--engine", "local").splitlines() == [
+        f"shop, at {tmp_path}/shop:",
+        "ready",
+        f"crm, at {tmp_path}/crm:",
+        "ready",
+    ]
+    assert printed("check", "--print-sql", "--database", "crm") == ""
+    assert main(["check", "--print-sql", *of_file]) == 2
+    assert capfd.readouterr().err == (
+        "error: shop: a script is for one database: name it by --database\n"
+        "error: crm: a script is for one database: name it by --database\n"
+    )
+    replicate_once(databases["shop"], tmp_path / "shop")
+    assert printed("verify", "--database", "shop").splitlines()[0] == "public.t: equal, 2 rows"
+    found = [json.loads(line) for line in printed("verify", "--json").splitlines()]
+    assert [each["database"] for each in found] == ["shop", "shop", "crm"]
+    found = [json.loads(line) for line in printed("status", "--json").splitlines()]
+    assert [(each["database"], [*each["tables"]]) for each in found] == [("shop", ["public.t"]), ("crm", [])]
+    assert main(["resync", "public.t", *of_file]) == 2
+    assert capfd.readouterr().err.splitlines()[-1] == f"error: name the database by --database: {path} has shop, crm"
+    # One error ends no other.
+    write_file(tmp_path, databases, shop={"to": "nope://x"})
+    assert [line[:4] for line in printed("status", code=1).splitlines()] == ["shop", "crm,", "noth"]
+    write_file(tmp_path, databases)
+    assert printed("drop", "--delete-tables", "--yes").splitlines()[0] == f"shop, at {tmp_path}/shop:"
+    assert databases["shop"].rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database()") == []
+    assert not any(tmp_path.glob("*/public"))
+
+
+@pytest.mark.parametrize(
+    ("others", "arguments", "text"),
+    [
+        ({}, ["--dsn", "dbname=x"], "has this for each of its databases"),
+        ({}, ["--database", "crn"], "has no database crn: it has shop, crm"),
+        ({"crm": {"to": "{folder}/shop"}}, [], "shop and crm have the same destination, {folder}/shop"),
+        ({"crm": {"to": "{folder}/shop/crm"}}, [], "shop and crm: one destination is in the other"),
+        ({}, ["--slot", "one"], "shop and crm have the same slot, one of "),
+        ({"shop": {"options": {"once": "true"}}}, [], "'once' is of the command, and of no single database"),
+        ({"shop": {"options": {"deletes": "sotf"}}}, [], ":6: shop: option 'deletes' is 'sotf'"),
+        ({"shop": {"tables": {"t": {"histroy": True}}}}, [], "did you mean history?"),
+        ({"shop": {"dsn_file": "x"}}, [], "shop must have 'dsn' or 'dsn_file', and not both"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(
+    others: Mapping[str, dict[str, object]],
+    arguments: list[str],
+    text: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    sections = {
+        name: {
+            "dsn": "host=localhost dbname=x",
+            "to": str(tmp_path / name),
+            **{
+                key: value.replace("{folder}", str(tmp_path)) if isinstance(value, str) else value
+                for key, value in others.get(name, {}).items()
+            },
+        }
+        for name in NAMES
+    }
+    path = tmp_path / "databases.yaml"
+    path.write_text(yaml.safe_dump({"databases": sections}, sort_keys=False))
+    assert main(["replicate", "--config", str(path), "--engine", "local", *arguments]) in (1, 2)
+    assert text.replace("{folder}", str(tmp_path)) in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_patience_for_a_process_that_hangs_is_less_than_that_of_prometheus() -> None:
+    assert answers.PATIENCE < 10
