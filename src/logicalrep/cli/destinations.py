@@ -46,7 +46,7 @@ def add_destination_command(
         description: its description.
         exit_codes: their meanings.
         run_several: runs it for the databases of a file; by default for one after another.
-        has_config: whether it has the option `--config` already, for settings by table too.
+        has_config: whether it has the options of `replicate`, of which `--config` is one, for settings by table too.
     """
     parser = commands.add_parser(
         name,
@@ -58,7 +58,7 @@ def add_destination_command(
     )
     several = run_several or functools.partial(run_one_by_one, run)
     # `label` is the database's name where a command runs for several.
-    parser.set_defaults(run=functools.partial(_run_of_file, run, several, has_config), label=None)
+    parser.set_defaults(run=functools.partial(_run_of_file, run, several), label=None, has_options=has_config)
     add_server(parser)
     parser.add_argument(
         "--to",
@@ -91,10 +91,10 @@ def add_destination_command(
     return parser
 
 
-def _run_of_file(run: Run, several: RunSeveral, may_have_none: bool, options: argparse.Namespace) -> int:
+def _run_of_file(run: Run, several: RunSeveral, options: argparse.Namespace) -> int:
     """Run a command for the one database that its arguments name, or for those of its file."""
     sections = _sections_of(options)
-    if options.config is not None and not sections and not may_have_none:
+    if options.config is not None and not sections and not options.has_options:
         raise ArgumentsError(f"{options.config} has no 'databases'")
     if not sections:
         if options.database is not None:
@@ -130,7 +130,7 @@ def with_section(
     made = copy.copy(options)
     for name in _OF_FILE:
         setattr(made, name, getattr(section, name))
-    for name, text in section.options.items():
+    for name, text in section.options.items() if options.has_options else ():
         setattr(made, name, text)
     if section.catalog is not None:
         made.catalog = section.catalog

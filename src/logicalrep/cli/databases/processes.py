@@ -71,7 +71,12 @@ class DatabaseProcess:
         stop, pause = self._parts.stop, FIRST_PAUSE
         while True:
             began = time.monotonic()
-            code = self._run_once()
+            try:
+                code = self._run_once()
+            except OSError as error:
+                # The machine has no room for another process, perhaps for a moment.
+                self._parts.lines.tell(self.name, f"its process cannot be started: {error}")
+                code = 1
             self.address = self._spark = None
             how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
             self.words = f"ended {how}"

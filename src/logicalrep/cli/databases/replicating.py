@@ -65,7 +65,7 @@ def replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseSe
         run_processes(processes, parts)
     if stop.is_set():
         return _INTERRUPTED
-    return worst_code([each.exit_code or 0 for each in processes])
+    return worst_code([1 if each.exit_code is None else each.exit_code for each in processes])
 
 
 def _arguments_of(options: argparse.Namespace) -> list[str]:
