@@ -16,17 +16,19 @@ from deltalake import DeltaTable, QueryBuilder
 from pyiceberg.table import StaticTable
 
 from logicalrep.pipeline.config.nodes import ConfigError
+from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.loop import TablesStoppedError
-from logicalrep.pipeline.spec.table_settings import FormatName
+from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep import policy
+from tests.documents import examples
 from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import newest_metadata
-from tests.pipeline.test_replicate import replicate_meanwhile
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.pipeline.test_write_modes import replicated
 from tests.postgres.servers import Database
 
@@ -329,3 +331,27 @@ def test_a_value_that_is_no_partition_of_a_delta_table_stops_it_and_can_be_skipp
     replicated(db18, tmp_path, **options)
     assert differences(db18, tmp_path) == {}
     assert {row["region"] for row in delta(tmp_path).to_pyarrow_table().to_pylist()} >= {"", None, "EU"}
+
+
+def test_an_iceberg_table_is_divided_and_read_as_the_page_says(db18: Database, tmp_path: Path) -> None:
+    page = "docs/how-to/partitions.md"
+    db18.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, region text, created_at timestamptz)",
+        "CREATE TABLE visits (id int PRIMARY KEY, user_id int)",
+        "INSERT INTO orders VALUES (1, 'EU', '2026-11-25'), (2, 'EU', '2026-11-26'), (3, 'US', '2026-11-26')",
+    )
+    (config,) = examples(page, "yaml")
+    (tmp_path / "shop.yaml").write_text(config)
+    settings = read_config(tmp_path / "shop.yaml", TableSettings())
+    replicate_once(db18, tmp_path / "lake", format="iceberg", config=settings)
+    of_page = "lake/public/orders/metadata/v7.metadata.json"
+    (reading,) = examples(page, "python")
+    assert of_page in reading
+    names: dict[str, Any] = {}
+    exec(
+        reading.replace(of_page, newest_metadata(str(tmp_path / "lake/public/orders"))).replace(
+            "StaticTable.from", "found = StaticTable.from"
+        ),
+        names,
+    )
+    assert names["found"].column("id").to_pylist() == [2]

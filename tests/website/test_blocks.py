@@ -28,6 +28,10 @@ _RUN = {
         "$ logicalrep inspect": "tests/protocol/test_documents.py",
     },
     "docs/how-to/operations.md": {"```sh": "tests/pipeline/operate/test_operations_page.py"},
+    "docs/how-to/partitions.md": {
+        "```yaml": "tests/pipeline/test_file_partitions.py",
+        "```python": "tests/pipeline/test_file_partitions.py",
+    },
     "docs/how-to/reading.md": {"```python": "tests/pipeline/test_documents.py"},
     "docs/how-to/replicate.md": {"```python": "tests/pipeline/test_tutorial.py"},
     "docs/how-to/server-changes.md": {"```sh": "tests/pipeline/operate/test_operations_page.py"},
@@ -65,6 +69,7 @@ _NOT_RUN = {
         "$ logicalrep check": "an output that only a server with these faults gives",
         "logicalrep status --dsn …": "an overview; the commands run as docs/how-to/operations.md has them",
     },
+    "docs/how-to/partitions.md": {"```sql": "DuckDB would fetch its extension for Delta"},
     "docs/how-to/rights.md": {"CREATE ROLE replicator": "the role would be one for all databases of the tests' server"},
     "docs/how-to/spark-monitoring.md": {
         'listen="127.0.0.1:9400"': "its port may be another's; tests/spark/monitoring reads the option with a free one",
