@@ -27,6 +27,7 @@ _RUN = {
         "psql -XAtq": "tests/postgres/test_readme.py",
         "$ logicalrep inspect": "tests/protocol/test_documents.py",
     },
+    "docs/how-to/many-databases.md": {"```yaml": "tests/pipeline/config/test_config.py"},
     "docs/how-to/operations.md": {"```sh": "tests/pipeline/operate/test_operations_page.py"},
     "docs/how-to/partitions.md": {
         "```yaml": "tests/pipeline/test_file_partitions.py",
@@ -57,6 +58,7 @@ _NOT_RUN = {
     "docs/explanation/architecture.md": {"```mermaid": "a diagram: tests/website holds its picture against it"},
     "docs/explanation/lifecycle.md": {"```mermaid": "a diagram, which is written from the phases"},
     "docs/how-to/installation.md": {"error: deltalake is": "an error of an installation that lacks a package"},
+    "docs/how-to/many-databases.md": {"```sh": "it follows servers until it is ended; tests/cli/databases has its own"},
     "docs/how-to/monitoring.md": {
         "--call-on-stop": "it sends a mail, or calls an address of somebody's",
         "INFO logicalrep.batch": "a line of a log, whose form tests/observe holds",

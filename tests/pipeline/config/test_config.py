@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from logicalrep.pipeline.config.databases import read_databases
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.spec.table_settings import TableSettings
@@ -16,6 +17,7 @@ from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
+from tests.documents import examples
 from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, shop
 from tests.postgres.servers import Database
@@ -185,3 +187,11 @@ def test_a_key_of_its_own(shop: Database, tmp_path: Path) -> None:
         shop.execute("DROP INDEX by_both")
         eventually(lambda: State.read(Storage(str(tmp_path))).tables["public.full_rows"].state == "stopped")
     assert "[KEY_NOT_UNIQUE]" in str(State.read(Storage(str(tmp_path))).tables["public.full_rows"].error)
+
+
+def test_the_databases_of_the_page_are_read(tmp_path: Path) -> None:
+    (config,) = examples("docs/how-to/many-databases.md", "yaml")
+    (tmp_path / "databases.yaml").write_text(config)
+    shop, crm = read_databases(tmp_path / "databases.yaml")
+    assert (shop.name, shop.to) == ("shop", "s3://lake/shop")
+    assert (crm.name, crm.options) == ("crm", {"every": "60", "exclude_tables": "audit.*"})
