@@ -17,6 +17,8 @@ The parts, all of them by default but `upkeep`, `commits` and `memory`, which ta
 - upkeep: an hour of random updates while rows are marked: bytes written, files, and a reader's seconds in its parts.
 - memory: the most memory for a load, a transaction and a batch over many tables, each small and large.
 - first: three tables of 1,000 rows where no loop was compiled yet, then again, and a run with nothing to do.
+- cluster: what the tasks and the driver of a cluster cost, by one worker with a core of its own and by two, and a model
+  of more; of a load, and of updates by copying and by marking.
 - workers: a first load and updates by one worker of a cluster and by two, into an object store on loopback.
 
 The command runs as a process of its own, with a server on the same machine. Each figure has the processor seconds of
@@ -35,7 +37,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.tables import amplification, backlog, first, formats, growth, latency, load, memory, upkeep, workers
+from bench.tables import amplification, backlog, cluster, first, formats, growth, latency, load, memory, upkeep, workers
 from bench.tables.setting import Setting
 from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -57,6 +59,7 @@ _PARTS = {
     "memory": memory.measure,
     "first": first.measure,
     "workers": workers.measure,
+    "cluster": cluster.measure,
 }
 
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,43 +23,58 @@ PATHS = os.pathsep.join(str(ROOT / folder) for folder in ("src", "generated", ".
 """The PYTHONPATH that its executors need, as the workers' environment has nothing of ours."""
 
 
-def submitted(
-    master: str, program: Path, *arguments: str, settings: dict[str, str], environment: dict[str, str]
-) -> subprocess.CompletedProcess[str]:
-    """Run a program by `spark-submit` on executors of one core each; `environment` is added to the driver's alone."""
+def submission(master: str, program: Path, *arguments: str, settings: dict[str, str]) -> list[str]:
+    """Return the command that runs a program by `spark-submit` on executors of one core each."""
     own = {"spark.executorEnv.PYTHONPATH": PATHS, "spark.executor.cores": "1", "spark.ui.enabled": "false"}
     submit = [str(HOME / "bin" / "spark-submit"), "--master", master]
     submit += [part for name, value in (own | settings).items() for part in ("--conf", f"{name}={value}")]
-    paths = {"PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return [*submit, str(program), *arguments]
+
+
+OF_DRIVER = {"PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+"""The environment that a driver needs beside that of the tests."""
+
+
+def submitted(
+    master: str,
+    program: Path,
+    *arguments: str,
+    settings: dict[str, str],
+    environment: dict[str, str],
+    timeout: float = 300,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program by `spark-submit`; `environment` is added to the driver's alone."""
     return subprocess.run(
-        [*submit, str(program), *arguments],
-        env=os.environ | paths | environment,
+        submission(master, program, *arguments, settings=settings),
+        env=os.environ | OF_DRIVER | environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=timeout,
         check=False,
     )
 
 
 @contextmanager
-def connect_server(master: str, folder: Path, settings: dict[str, str]) -> Iterator[str]:
+def connect_server(
+    master: str, folder: Path, settings: dict[str, str], *, python: str = sys.executable, paths: str = PATHS
+) -> Iterator[str]:
     """Yield the URL of a server of Spark Connect on a cluster, whose log is in `folder`; it is the driver."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     own = {"spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1"}
-    own |= {"spark.executorEnv.PYTHONPATH": PATHS, "spark.executor.cores": "1", "spark.ui.enabled": "false"}
+    own |= {"spark.executorEnv.PYTHONPATH": paths, "spark.executor.cores": "1", "spark.ui.enabled": "false"}
     submit = [str(HOME / "bin" / "spark-submit"), "--master", master]
     submit += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     submit += [part for name, value in (own | settings).items() for part in ("--conf", f"{name}={value}")]
     with (folder / "connect.log").open("ab") as log:
         process = subprocess.Popen(
             [*submit, "spark-internal"],
-            env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env=os.environ | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"},
             stdout=log, stderr=log, cwd=folder,
         )  # fmt: skip
     try:
-        eventually(lambda: _answers(port) or process.poll() is not None, seconds=120)
+        eventually(lambda: _answers(port) or process.poll() is not None)
         yield f"sc://127.0.0.1:{port}"
     finally:
         process.terminate()
@@ -72,10 +87,13 @@ def _answers(port: int) -> bool:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2, python: str = sys.executable, **of_workers: Any) -> Iterator[str]:
+def cluster(
+    folder: Path, workers: int = 2, python: str = sys.executable, cores: Sequence[int] = (), **of_workers: Any
+) -> Iterator[str]:
     """Yield the URL of a master, whose log is in `folder`.
 
-    `of_workers` are arguments of Popen for the workers, such as another user, who then owns their folders.
+    Each worker, with its executors, has one of `cores` for itself, if there are some. `of_workers` are arguments of
+    Popen for the workers, such as another user, who then owns their folders.
     """
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
     environment |= {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": python}
@@ -86,23 +104,25 @@ def cluster(folder: Path, workers: int = 2, python: str = sys.executable, **of_w
 
     with ExitStack() as stack:
 
-        def start(*arguments: str, own: Path = folder, **others: Any) -> None:
+        def start(*arguments: str, own: Path = folder, before: Sequence[str] = (), **others: Any) -> None:
             with log.open("ab") as output:
                 process = subprocess.Popen(
-                    [HOME / "bin" / "spark-class", *arguments],
+                    [*before, HOME / "bin" / "spark-class", *arguments],
                     env=environment | {"TMPDIR": str(own)}, stdout=output, stderr=output, cwd=own, **others,
                 )  # fmt: skip
             stack.callback(process.wait, 30)
             stack.callback(process.terminate)
 
         start("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        eventually(lambda: bool(found(r"Starting Spark master at spark://\S+")), seconds=120)
+        eventually(lambda: bool(found(r"Starting Spark master at spark://\S+")))
         [url] = found(r"Starting Spark master at (spark://\S+)")
-        for _ in range(workers):
+        for number in range(workers):
             own = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="logicalrep-worker-")))
             if "user" in of_workers:
                 os.chown(own, of_workers["user"], of_workers["group"])
             worker = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "-d", str(own)]
-            start("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *worker, url, own=own, **of_workers)
-        eventually(lambda: len(found("Registering worker")) == workers, seconds=120)
+            pinned = ["taskset", "-c", str(cores[number])] if cores else []
+            of_worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *worker, url]
+            start(*of_worker, own=own, before=pinned, **of_workers)
+        eventually(lambda: len(found("Registering worker")) == workers)
         yield url
