@@ -12,6 +12,7 @@ from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.load import table_loads
 from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.spec.table_settings import FormatName
 from tests.pipeline.apply.test_applying import mark_in_small_files
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import open_stored, read_properties, read_table
@@ -37,8 +38,10 @@ def replicated(db: Database, storage: Path, **options: Any) -> list[str]:
 def marked_files(storage: Path, folder: str) -> tuple[int, bool]:
     """Return how many files of a table have marked rows, and whether its readers have to know vectors."""
     stored = open_stored(storage, folder)
-    protocol = DeltaTable(str(storage / folder)).protocol()
     found = sum(file.vector is not None for file in stored.files.values())
+    if stored.table.settings.format == "iceberg":
+        return found, stored.table.marks_rows
+    protocol = DeltaTable(str(storage / folder)).protocol()
     return found, "deletionVectors" in (protocol.reader_features or ())
 
 
@@ -47,10 +50,14 @@ def load_of(storage: Path) -> str:
     return stored.load
 
 
+@pytest.mark.parametrize(
+    ("table_format", "marks"), [("delta", "Delta's deletion vectors"), ("iceberg", "Iceberg's position deletes")]
+)
 def test_a_table_goes_to_marked_rows_and_back_without_a_load(
-    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    db18: Database, tmp_path: Path, table_format: FormatName, marks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark_in_small_files(monkeypatch)
+    options: dict[str, Any] = {"history": True, "append": True, "format": table_format}
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text, at timestamptz)",
         "CREATE TABLE other (id int PRIMARY KEY, v text)",
@@ -62,15 +69,15 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
         "DELETE FROM t WHERE id % 100 = 2",
         "UPDATE other SET v = id",
     )
-    replicated(db18, tmp_path, history=True, append=True)
+    replicated(db18, tmp_path, **options)
     load = load_of(tmp_path)
     db18.execute(*change)
     config = {"tables": {"t": {"write_mode": "merge-on-read"}}}
-    said = replicated(db18, tmp_path, history=True, append=True, config=config)
-    assert "public.t: rows that go are marked from now on, and readers need to know Delta's deletion vectors" in said
+    said = replicated(db18, tmp_path, **options, config=config)
+    assert f"public.t: rows that go are marked from now on, and readers need to know {marks}" in said
     assert not [text for text in said if "other" in text]
     db18.execute("UPDATE t SET v = 'newer' WHERE id % 100 = 3", "UPDATE other SET v = 'newer' WHERE id < 5")
-    assert replicated(db18, tmp_path, history=True, append=True, config=config) == []
+    assert replicated(db18, tmp_path, **options, config=config) == []
     assert marked_files(tmp_path, "public/t") == (1, True)
     assert marked_files(tmp_path, "public/t~history") == (1, True)
     # Changes never go, and a table that was not asked for stays as it was.
@@ -81,8 +88,8 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
     assert versions == 3000 + 30 + 30
 
     db18.execute("UPDATE t SET v = 'newest' WHERE id % 100 = 4")
-    said = replicated(db18, tmp_path, history=True, append=True, config={"tables": {"t": {"history": True}}})
-    assert [text for text in said if "were written anew, and readers need no deletion vectors any more" in text]
+    said = replicated(db18, tmp_path, **options, config={"tables": {"t": {"history": True}}})
+    assert [text for text in said if f"were written anew, and readers need not know {marks} any more" in text]
     assert marked_files(tmp_path, "public/t") == (0, False)
     assert marked_files(tmp_path, "public/t~history") == (0, False)
     properties = read_properties(str(tmp_path / "public/t"))

@@ -11,7 +11,7 @@ import pytest
 
 from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
@@ -23,7 +23,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import delta_rows, find_differences
-from tests.pipeline.reading import read_properties, read_table
+from tests.pipeline.reading import open_stored, read_properties, read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -237,14 +237,15 @@ def test_a_skip_that_was_cut_off_loads_the_table_again(
     with monkeypatch.context() as patch:
         done: list[str] = []
 
-        def cut_off(log: DeltaLog, *arguments: object) -> None:
+        def cut_off(log: StoredTable, *arguments: object) -> None:
             if done:
                 raise KeyboardInterrupt
             done.append(log.folder)
             original(log, *arguments)  # type: ignore[arg-type]
 
-        original = DeltaLog.skip
-        patch.setattr(DeltaLog, "skip", cut_off)
+        stored = type(open_stored(tmp_path, "public/t"))
+        original = stored.skip
+        patch.setattr(stored, "skip", cut_off)
         with pytest.raises(KeyboardInterrupt):
             replicate_once(db, tmp_path, table_settings=ALL)
     db.execute("DELETE FROM t WHERE id = 4")

@@ -101,8 +101,9 @@ class Differences:
 
     def _change_write_mode(self, table: Table, mode: WriteMode) -> None:
         count = self.writer.change_all(table, partial(change_write_mode, mode=mode))
+        marks = self.context.settings.table_settings.marks
         if mode == "merge-on-read":
-            text = "rows that go are marked from now on, and readers need to know Delta's deletion vectors"
+            text = f"rows that go are marked from now on, and readers need to know {marks}"
         else:
-            text = f"{count:,} files with marked rows were written anew, and readers need no deletion vectors any more"
+            text = f"{count:,} files with marked rows were written anew, and readers need not know {marks} any more"
         self.context.observer.on_warning(f"{table.name}: {text}")

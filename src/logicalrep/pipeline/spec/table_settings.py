@@ -125,6 +125,11 @@ class TableSettings:
         """Whether data files know columns by ids, so that no name of a column matters."""
         return self.format == "iceberg"
 
+    @property
+    def marks(self) -> str:
+        """The marks of rows that go, in the words of the format, for people."""
+        return "Iceberg's position deletes" if self.format == "iceberg" else "Delta's deletion vectors"
+
     def number_type(self, column: str) -> str:
         """Return the type of a column's numbers if they have no bound: `text`, `double` or `decimal(p,s)`."""
         return self.numeric_columns.get(column, self.numeric)
