@@ -111,7 +111,7 @@ STORED_TABLE = """{
 FILES = {
     "_logicalrep/place.json": """{
       "slot": "s", "publication": "p", "system_identifier": 1, "database": "d", "format": 1,
-      "table_format": "iceberg"
+      "table_format": "iceberg", "catalog": "sqlite:///c.db"
     }""",
     "_logicalrep/states/00000000000000000002.json": """{
       "format": 2, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
@@ -147,7 +147,7 @@ FILES = {
 def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     identity: dict[str, Any] = {"slot": "s", "publication": "p", "system_identifier": 1, "database": "d"}
-    Identity.claim(storage, **identity, table_format="iceberg")
+    Identity.claim(storage, **identity, table_format="iceberg", catalog="sqlite:///c.db")
     with pytest.raises(StateError, match="in the format iceberg, not delta"):
         Identity.claim(storage, **identity)
     # Earlier versions read what a destination with Delta tables has.
@@ -208,7 +208,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     contents["_logicalrep/paused.json"]["since"] = "2026-01-01T00:00:00+00:00"
     assert contents == {path: json.loads(text) for path, text in FILES.items()}
 
-    assert Identity.read(storage) == Identity("s", "p", 1, "d", table_format="iceberg")
+    assert Identity.read(storage) == Identity("s", "p", 1, "d", table_format="iceberg", catalog="sqlite:///c.db")
     assert State.read(storage) == state
     assert read_state(storage, datetime(2026, 1, 2, 12, tzinfo=UTC)) == before
     assert StoredSettings.read(storage) == settings
