@@ -17,7 +17,8 @@ from logicalrep.pipeline.spec.forms import END
 _MOST_COLUMNS = 32
 _LONGEST_TEXT = 32
 """The characters of a text that are in a bound."""
-_LAST = chr(0x10FFFF)
+LAST = chr(0x10FFFF)
+"""The end of an upper bound that is a cut text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ def statistics_of(rows: pa.Table) -> Statistics:
             # Python has no dates before the year 1 or after 9999.
             return Statistics()
         if isinstance(greatest, str) and len(greatest) > _LONGEST_TEXT:
-            if greatest[_LONGEST_TEXT] == _LAST:
+            if greatest[_LONGEST_TEXT] == LAST:
                 return Statistics()
-            greatest = greatest[:_LONGEST_TEXT] + _LAST
+            greatest = greatest[:_LONGEST_TEXT] + LAST
         found.least[name] = least[:_LONGEST_TEXT] if isinstance(least, str) else least
         found.greatest[name] = greatest
     return found

@@ -18,7 +18,7 @@ from logicalrep.pipeline.formats.delta.descriptors import descriptor
 from logicalrep.pipeline.formats.delta.vectors import read_vectors
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, count_rows, is_own_name
-from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns
+from logicalrep.pipeline.storage.statistics import LAST, Statistics, statistics_columns
 from logicalrep.pipeline.storage.storage import Storage, below
 
 Action = Mapping[str, object]
@@ -165,12 +165,13 @@ def stats(file: DataFile, partitions: Collection[str] = ()) -> str:
     )
     if not found.nulls:
         return json.dumps(content)
+    # Escapes of characters beyond U+FFFF are read wrongly by delta-rs.
     bounds = {
         "minValues": {name: _logged(value) for name, value in found.least.items() if name not in partitions},
         "maxValues": {name: _logged(value) for name, value in found.greatest.items() if name not in partitions},
         "nullCount": {name: count for name, count in found.nulls.items() if name not in partitions},
     }
-    return json.dumps({**content, **bounds})
+    return json.dumps({**content, **bounds}, ensure_ascii=False)
 
 
 def _logged(value: object) -> object:
@@ -201,7 +202,7 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
             path=row["path"],
             size=row["size_bytes"],
             rows=0 if rows is None else rows,
-            statistics=Statistics(
+            statistics=_statistics(
                 least={name: _with_zone(value) for name, value in least.items() if value is not None},
                 greatest={name: _with_zone(value) for name, value in greatest.items() if value is not None},
                 nulls={name: value for name, value in nulls.items() if value is not None},
@@ -212,6 +213,20 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
         yield _with_partition(file, table, row, is_own=is_own)
     if vectors:
         raise ValueError(f"it has deletion vectors of {', '.join(vectors)}, which are no files of the table")
+
+
+def _statistics(least: dict[str, Any], greatest: dict[str, Any], nulls: dict[str, int]) -> Statistics:
+    """Return a file's statistics; none if an upper bound is in doubt.
+
+    Earlier versions wrote escapes of characters beyond U+FFFF, of which delta-rs reads a part as lower ones: U+20000 as
+    U+10000, and the end of a cut text, U+10FFFF, as U+FFFFF.
+    """
+    for name, value in greatest.items():
+        if isinstance(value, str) and value > "" and max(value) > "\uffff":
+            if value[-1] not in (LAST, "\U000fffff") or max(value[:-1], default="") > "\uffff":
+                return Statistics()
+            greatest[name] = value[:-1] + LAST
+    return Statistics(least, greatest, nulls)
 
 
 def _with_partition(file: DataFile, table: TableSpec, row: Mapping[str, Any], *, is_own: bool) -> DataFile:
