@@ -226,8 +226,9 @@ class IcebergTable(StoredTable):
         if added or removed or has_snapshot or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
             number = next_sequence_number(before)
+            of_metadata = f"{self.folder}/metadata"
             writer = ManifestWriter(
-                self.storage, f"{self.folder}/metadata", schema, changed.spec(), specs, snapshot_id, number
+                self.storage, of_metadata, schema, before.schemas, changed.spec(), specs, snapshot_id, number
             )
             content = self._content.changed(writer, self.folder, described, added, removed)
             path = writer.write_list(content.manifests, before.current_snapshot_id)

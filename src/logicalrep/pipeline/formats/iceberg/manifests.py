@@ -96,6 +96,8 @@ class ManifestWriter:
     folder: str
     """The folder of the metadata."""
     schema: Schema
+    earlier: Sequence[Schema]
+    """The schemas that the table had: an earlier spec may be by a column that the last one has no more."""
     spec: PartitionSpec
     """The partition spec of new files."""
     specs: Mapping[int, PartitionSpec]
@@ -156,7 +158,9 @@ class ManifestWriter:
             FileToMemory(location(self.storage, path)),
             _DeleteManifestWriter if of_deletes else ManifestWriterV2,
         )
-        with kind(spec, self.schema, written, self.snapshot_id, _CODEC) as writer:
+        sources = {field.source_id for field in spec.fields}
+        schema = next(each for each in (self.schema, *reversed(self.earlier)) if sources <= each.field_ids)
+        with kind(spec, schema, written, self.snapshot_id, _CODEC) as writer:
             for entry in entries:
                 writer.add_entry(entry)
         self.storage.write(path, written.data)
