@@ -86,7 +86,8 @@ def test_the_slot_of_a_standby_is_left_alone(db18: Database, capsys: pytest.Capt
 
 
 def test_sessions_are_named_after_their_command() -> None:
-    given: dict[str, Any] = {"dsn": "dbname=shop", "dsn_file": None, "storage_option": [], "password_command": None}
+    given: dict[str, Any] = {"dsn": "dbname=shop", "dsn_file": None, "password_command": None, "section": None}
+    given |= {"storage_option": [], "catalog": None, "catalog_option": []}
     settings = server_of(argparse.Namespace(command="verify", **given))
     assert "fallback_application_name='logicalrep verify'" in repr(settings)
 

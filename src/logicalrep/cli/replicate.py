@@ -63,11 +63,11 @@ def add_replicate(commands: Commands) -> None:
 
 def _replicate(options: argparse.Namespace) -> int:
     hide_secrets(options)
-    # Before the rest is loaded, which takes seconds on a busy machine.
     stop = ending_by_signals()
+    settings = settings_of(options)
+    # Before the rest is loaded, which takes seconds on a busy machine.
     if not (options.quiet or options.verbose or options.log):
         say(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} logicalrep {version('logicalrep')} starts", sys.stderr)
-    settings = settings_of(options)
     from logicalrep.observe.observer import Observers
     from logicalrep.observe.terminal import show_progress
     from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError
