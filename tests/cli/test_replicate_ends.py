@@ -65,6 +65,7 @@ def send_signal(command: subprocess.Popen[bytes], number: signal.Signals) -> int
     return command.wait(60)
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough)])
 def test_its_java_is_killed_and_then_all_its_processes_are_told_to_end(

@@ -84,6 +84,7 @@ def test_a_place_goes_on(release: Path, later: Database) -> None:
     assert sorted((row["id"], row["day_text"]) for row in texts) == [(1, None), (2, None), (3, "-infinity")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", [name if name == "feed" else pytest.param(name, marks=pytest.mark.thorough) for name in QUERIES]
 )

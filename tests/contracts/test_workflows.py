@@ -28,7 +28,8 @@ def _steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _commands(text: str) -> set[str]:
-    return set(re.findall(r"^make ([a-z-]+)", text, re.MULTILINE))
+    lines = re.findall(r"^make ((?:[a-z][a-z-]* ?)+)", text, re.MULTILINE)
+    return {command for line in lines for command in line.split()}
 
 
 @pytest.mark.parametrize("name", sorted(WORKFLOWS))

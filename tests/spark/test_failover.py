@@ -27,6 +27,7 @@ def primary() -> Iterator[Database]:
         yield database
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mode: str) -> None:
     with start_standby_of(primary.server, tmp_path / "backup") as standby:

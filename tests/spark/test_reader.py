@@ -258,6 +258,7 @@ def test_a_planned_batch_that_is_larger_than_the_spool(db: Database, tmp_path: P
     query.restart(again=False)
 
 
+@pytest.mark.thorough
 def test_a_transaction_that_takes_longer_than_the_server_may_be_away(db: Database, tmp_path: Path) -> None:
     query = Query(db, tmp_path, protocol_version="1")
     db.execute("INSERT INTO t SELECT i, repeat('x', 50) FROM generate_series(1, 200000) AS i")
@@ -381,6 +382,7 @@ def test_a_new_column_is_warned_of_once(
     assert said == ["public.t.c came with ADD COLUMN ... DEFAULT", "public.t has got c"]
 
 
+@pytest.mark.thorough
 def test_a_slot_of_a_standby_that_is_dropped_ends_no_query(
     db18: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

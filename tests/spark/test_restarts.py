@@ -21,6 +21,7 @@ from tests.spark.workload import prepare
 from tests.waiting import eventually
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_restart_with_smaller_batches(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark")
@@ -50,6 +51,7 @@ def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mo
     assert [row.after["id"] for row in stream.frame().orderBy("commit_lsn").collect()] == ["1", "2"]
 
 
+@pytest.mark.thorough
 def test_prepared_transactions_that_overlap(spark: Any, db18: Database, tmp_path: Path) -> None:
     """An undecided transaction holds the slot back, so after a restart another one's decision is sent alone."""
     prepare(db18)
@@ -66,6 +68,7 @@ def test_prepared_transactions_that_overlap(spark: Any, db18: Database, tmp_path
     assert found == [["0"], ["0"], ["0", "1"], ["0", "1"], ["0", "1", "2"], ["0", "1", "2"]]
 
 
+@pytest.mark.thorough
 def test_prepared_transactions_without_changes(spark: Any, db: Database, tmp_path: Path) -> None:
     """PostgreSQL 15 to 17 send only the decision on a transaction that just locked rows, and 18 no Begin Prepare."""
     prepare(db)
@@ -155,6 +158,7 @@ def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mo
         assert _confirmed(database) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_server_that_took_over_with_all_that_was_read(spark: Any, tmp_path: Path, mode: str) -> None:
     with LocalServer(installation(18)) as server:

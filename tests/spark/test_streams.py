@@ -180,6 +180,7 @@ def test_messages_outside_of_transactions(
     assert [row.op for row in rows if row.op not in ("message", "relation")] == ["insert"]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="a run is one batch")
 @pytest.mark.parametrize("mode", EACH_MODE)
 def test_messages_outside_of_transactions_keep_within_the_limit(
@@ -409,6 +410,7 @@ def test_options_are_checked(spark: Any, db18: Database, tmp_path: Path) -> None
             Stream(spark, db18, tmp_path, **options).load()
 
 
+@pytest.mark.thorough
 def test_an_idle_query_does_next_to_nothing(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18)
     create_slot(db18.connection, "spark")

@@ -71,7 +71,7 @@ CHANGES = [
     ("table_format", "mode"),
     [
         ("delta", "merge-on-read"),
-        ("iceberg", "merge-on-read"),
+        pytest.param("iceberg", "merge-on-read", marks=pytest.mark.thorough),
         pytest.param("delta", "copy-on-write", marks=pytest.mark.thorough),
         pytest.param("iceberg", "copy-on-write", marks=pytest.mark.thorough),
     ],

@@ -89,7 +89,7 @@ def test_a_large_file_is_read_in_ranges(store: Store, monkeypatch: pytest.Monkey
 FORMATS: tuple[FormatName, ...] = ("delta", "iceberg")
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", ["delta", pytest.param("iceberg", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("root", ["s3://lake/shop", "s3://lake/odd destination", "s3://lake/odd%20place"])
 def test_odd_names_are_one_key_to_all(store: Store, root: str, table_format: FormatName) -> None:
     storage = Storage(root, store.options)
@@ -148,8 +148,17 @@ class Troubles:
         return self.seen[-1]
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-@pytest.mark.parametrize(("seed", "mode"), [(0, "copy-on-write"), (1, "merge-on-read"), (2, "merge-on-read")])
+@pytest.mark.parametrize(
+    ("seed", "mode", "table_format"),
+    [
+        (0, "copy-on-write", "iceberg"),
+        (1, "merge-on-read", "delta"),
+        pytest.param(0, "copy-on-write", "delta", marks=pytest.mark.thorough),
+        pytest.param(1, "merge-on-read", "iceberg", marks=pytest.mark.thorough),
+        pytest.param(2, "merge-on-read", "delta", marks=pytest.mark.thorough),
+        pytest.param(2, "merge-on-read", "iceberg", marks=pytest.mark.thorough),
+    ],
+)
 def test_late_failing_and_lost_answers_change_nothing(
     store: Store, seed: int, mode: WriteMode, table_format: FormatName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

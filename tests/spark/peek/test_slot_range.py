@@ -43,6 +43,7 @@ def test_the_rows_are_those_of_one_session(db: Database) -> None:
         assert _rows(db, decoding_sessions="5", **options) == expected
 
 
+@pytest.mark.thorough
 def test_a_session_that_breaks(db18: Database) -> None:
     prepare(db18, "s")
     db18.execute("INSERT INTO plain SELECT i, repeat('x', 1000) FROM generate_series(1, 15000) AS i")
