@@ -18,7 +18,7 @@ from logicalrep.pipeline.spec.row_keys import row_keys
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
-from logicalrep.pipeline.storage.parting import are_in
+from logicalrep.pipeline.storage.parting import taken_out
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
@@ -81,11 +81,11 @@ def rewrite(work: Rewriting) -> Rewritten:
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
     # Rows that replace marked ones come into the files that take in new rows.
-    for file in sorted(work.files, key=lambda file: file in work.grown):
+    grown = {file.path for file in work.grown}
+    for file in sorted(work.files, key=lambda file: file.path in grown):
         growth = new.slice(0, 0)
-        if file in work.grown:
-            is_its = are_in(table.file_partitions, new, file.partition)
-            growth, new = new.filter(pa.array(is_its)), new.filter(pa.array(~is_its))
+        if file.path in grown:
+            growth, new = taken_out(table.file_partitions, new, file.partition)
         numbers_found = work.found.get(file.path)
         few = None if numbers_found is None else len(numbers_found)
         with open_data_file(work.storage, work.folder, file, few) as there:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from logicalrep.pipeline.apply.repartitioning import change_partitions
-from logicalrep.pipeline.apply.write_modes import change_write_mode
+from logicalrep.pipeline.apply.other_settings import change_partitions, change_write_mode
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.proof import ATTACHED, latest, reason_to_load
 from logicalrep.pipeline.failures import TableFailures

@@ -52,16 +52,18 @@ def partitions_of(partitions: Sequence[FilePartition], rows: pa.Table) -> set[tu
     return {partition_of(partitions, rows.slice(first)) for first in firsts}
 
 
-def are_in(
+def taken_out(
     partitions: Sequence[FilePartition], rows: pa.Table, partition: tuple[PartitionValue, ...]
-) -> NDArray[np.bool_]:
-    """Return which rows have these values of the file partitions."""
+) -> tuple[pa.Table, pa.Table]:
+    """Return the rows that have these values of the file partitions, and the others."""
+    if not partitions:
+        return rows, rows.slice(0, 0)
     found = np.ones(rows.num_rows, bool)
     for each, value in zip(partitions, partition, strict=True):
         values = each.values_of(rows.column(each.source).combine_chunks())
         is_equal = values.is_null() if value is None else pc.equal(values, value).fill_null(False)
         found &= is_equal.to_numpy(zero_copy_only=False)
-    return found
+    return rows.filter(pa.array(found)), rows.filter(pa.array(~found))
 
 
 def _codes(partitions: Sequence[FilePartition], rows: pa.Table) -> NDArray[np.int64]:

@@ -1,15 +1,31 @@
-"""The change of a stored table's file partitions, which leaves its rows as they are."""
+"""The change of a stored table's write mode, or of its file partitions, which leaves its rows as they are."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.spec.table_settings import WriteMode
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage
+
+
+def change_write_mode(stored: StoredTable, engine: Engine, mode: WriteMode) -> int:
+    """Let a table, or a companion table of it, mark rows from now on, or not any more, in one commit.
+
+    Files with marked rows are written anew before readers may do without the marks. Returns their number.
+
+    Raises:
+        DamagedError: a data file of the table is gone.
+        StorageError: the destination cannot be read or written.
+    """
+    table = replace(stored.table, settings=replace(stored.table.settings, write_mode=mode))
+    marked = [] if table.marks_rows else [file for file in stored.files.values() if file.vector is not None]
+    return _write_as(stored, engine, table, marked)
 
 
 def change_partitions(stored: StoredTable, engine: Engine, wanted: TableSpec) -> int:
@@ -30,25 +46,29 @@ def change_partitions(stored: StoredTable, engine: Engine, wanted: TableSpec) ->
     """
     settings = replace(stored.table.settings, partition_by=wanted.settings.partition_by)
     table = replace(stored.table, settings=settings, partitions=wanted.partitions)
+    files = [] if stored.table.partitions == table.partitions else list(stored.files.values())
+    return _write_as(stored, engine, table, files)
+
+
+def _write_as(stored: StoredTable, engine: Engine, table: TableSpec, files: Sequence[DataFile]) -> int:
+    """Store another description of the same columns, with some files written anew for it; return their number."""
     if stored.table == table:
         return 0  # The earlier try had succeeded, though its answer was lost, or the process ended after it.
-    files = [] if stored.table.partitions == table.partitions else list(stored.files.values())
-    work = [_Divided(stored.storage, stored.folder, stored.table, table, file) for file in files]
-    done = engine.run(_divide, work, sum(file.size for file in files))
+    work = [_Written(stored.storage, stored.folder, table, file) for file in files]
+    done = engine.run(_write_file_as, work, sum(file.size for file in files))
     stored.describe(table, [file for each in done for file in each], files)
     return len(files)
 
 
 @dataclass(frozen=True)
-class _Divided:
+class _Written:
     storage: Storage
     folder: str
-    before: TableSpec
-    after: TableSpec
+    table: TableSpec
     file: DataFile
 
 
-def _divide(work: _Divided) -> list[DataFile]:
-    schema = work.before.stored
+def _write_file_as(work: _Written) -> list[DataFile]:
+    schema = work.table.stored
     rows = read_rows(work.storage, work.folder, work.file, schema, schema.names)
-    return write_versions(work.storage, work.folder, work.after, rows)
+    return write_versions(work.storage, work.folder, work.table, rows)
