@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,18 @@ class RemovedFiles:
         self._paths.add(file.path)
         self._size += file.size
 
-    def keep(self, paths: Iterable[str]) -> None:
+    def note(self, before: Mapping[str, int], now: Mapping[str, int]) -> None:
+        """Note what a commit removed: files of the version before are not needed any more, or are again.
+
+        Args:
+            before: the sizes of the files that the version before needs, by their paths.
+            now: those of the last version.
+        """
+        for path in before.keys() - now.keys():
+            self.add(RemovedFile(time.time(), path, before[path]))
+        self._keep(now.keys() - before.keys())
+
+    def _keep(self, paths: Iterable[str]) -> None:
         """Forget files that are in the last version again."""
         back = self._paths.intersection(paths)
         if back:

@@ -222,10 +222,11 @@ def _statistics(least: dict[str, Any], greatest: dict[str, Any], nulls: dict[str
     U+10000, and the end of a cut text, U+10FFFF, as U+FFFFF.
     """
     for name, value in greatest.items():
-        if isinstance(value, str) and value > "" and max(value) > "\uffff":
-            if value[-1] not in (LAST, "\U000fffff") or max(value[:-1], default="") > "\uffff":
+        if isinstance(value, str) and max(value, default="") > "\uffff":
+            start, end = value[:-1], value[-1]
+            if end not in (LAST, "\U000fffff") or max(start, default="") > "\uffff":
                 return Statistics()
-            greatest[name] = value[:-1] + LAST
+            greatest[name] = start + LAST
     return Statistics(least, greatest, nulls)
 
 

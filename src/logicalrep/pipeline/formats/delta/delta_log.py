@@ -33,7 +33,6 @@ from logicalrep.pipeline.formats.delta.actions import (
 from logicalrep.pipeline.formats.delta.foreign_commits import OthersCommit
 from logicalrep.pipeline.formats.delta.removed_files import FilesRemovedByLog, commit_path
 from logicalrep.pipeline.formats.delta.vectors import write_vectors
-from logicalrep.pipeline.formats.removed_files import RemovedFile
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
     LogDamagedError,
@@ -277,10 +276,7 @@ class DeltaLog(StoredTable):
 
     def _set_files(self, files: dict[str, DataFile]) -> None:
         """Take the files of a later version, and note which are not needed for it any more."""
-        before, after = sizes_of(self.files.values()), sizes_of(files.values())
-        for path in before.keys() - after.keys():
-            self.removed.add(RemovedFile(time.time(), path, before[path]))
-        self.removed.keep(after.keys() - before.keys())
+        self.removed.note(sizes_of(self.files.values()), sizes_of(files.values()))
         self.files = files
 
     def changed_by_others(self, known: int) -> str | None:

@@ -102,14 +102,14 @@ class Content:
             by_partition.setdefault(file.partition, []).append(file)
         deletes = []
         for of_partition in by_partition.values():
-            deletes.append(write_deletes(storage, folder, of_partition, writer.spec.spec_id))
+            deletes.append(write_deletes(storage, folder, of_partition, writer.spec_id))
             source = frozenset((path_of(storage, deletes[-1].file_path).removeprefix(f"{folder}/"),))
             sources |= {file.path: source for file in of_partition}
         needed = {location(storage, f"{folder}/{path}") for of in sources.values() for path in of}
         data = [each for each in self.manifests if not each.is_of_deletes]
         of_deletes = [each for each in self.manifests if each.is_of_deletes]
         surplus = {entry.data_file.file_path for each in of_deletes for entry in each.entries} - needed
-        described = [manifest_data_file(storage, folder, table, file, writer.spec.spec_id) for file in new]
+        described = [manifest_data_file(storage, folder, table, file, writer.spec_id) for file in new]
         names = {location(storage, f"{folder}/{path}") for path in gone}
         manifests = [
             *writer.changed(data, described, names, of_deletes=False),

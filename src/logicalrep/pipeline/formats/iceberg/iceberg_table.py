@@ -30,7 +30,6 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     WRITER,
     expiry,
     new_metadata,
-    next_sequence_number,
     schema_updates,
     snapshot_updates,
     superseded,
@@ -40,7 +39,6 @@ from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version
 from logicalrep.pipeline.formats.iceberg.partitions import has_spec_of, spec_updates
 from logicalrep.pipeline.formats.iceberg.removed_files import VersionsRemoved
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
-from logicalrep.pipeline.formats.removed_files import RemovedFile
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
     LogDamagedError,
@@ -216,7 +214,6 @@ class IcebergTable(StoredTable):
         before = new_metadata(self.storage, self.folder, described) if last is None else last.metadata
         updates: list[TableUpdate] = [*schema_updates(before, described), *spec_updates(before, described)]
         changed = update_table_metadata(before, tuple(updates)) if updates else before
-        schema, specs = changed.schema(), changed.specs()
         applied = {} if properties is not None and LOAD in properties else dict(self._applied)
         if position is not None:
             applied[position[0]] = int(position[1])
@@ -225,17 +222,13 @@ class IcebergTable(StoredTable):
         only_expires = bool(expired) and self._versions.commits_snapshots
         if added or removed or has_snapshot or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
-            number = next_sequence_number(before)
-            of_metadata = f"{self.folder}/metadata"
-            writer = ManifestWriter(
-                self.storage, of_metadata, schema, before.schemas, changed.spec(), specs, snapshot_id, number
-            )
+            writer = ManifestWriter(self.storage, f"{self.folder}/metadata", changed, snapshot_id)
             content = self._content.changed(writer, self.folder, described, added, removed)
             path = writer.write_list(content.manifests, before.current_snapshot_id)
             if operation is None and not (added or removed or has_snapshot):
                 operation = Operation.REPLACE
             summary = _summary(operation, added, removed, self.files, content.files, position, own)
-            updates += snapshot_updates(self.storage, before, schema.schema_id, snapshot_id, path, summary)
+            updates += snapshot_updates(self.storage, before, changed.current_schema_id, snapshot_id, path, summary)
             old = [] if self._keep_hours is None else superseded(before, (time.time() - self._keep_hours * 3600) * 1000)
             expired = {*expired, *surplus_snapshots(before), *old}
         updates += expiry(sorted(expired))
@@ -257,10 +250,7 @@ class IcebergTable(StoredTable):
         """Take what a later version has, and note which files are not needed for it any more."""
         before = self._sizes()
         self._last, self.version, self._content, self.files = version, version.number, content, content.files
-        now = self._sizes()
-        for path in before.keys() - now.keys():
-            self.removed.add(RemovedFile(time.time(), path, before[path]))
-        self.removed.keep(now.keys() - before.keys())
+        self.removed.note(before, self._sizes())
 
     def _sizes(self) -> dict[str, int]:
         """Return the sizes of the files that the last version needs, by their paths in the table's folder."""

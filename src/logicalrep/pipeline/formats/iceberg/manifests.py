@@ -8,7 +8,7 @@ Source: "Manifests" in the Iceberg Table Spec.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,10 +26,12 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 
 from logicalrep.pipeline.formats.iceberg.bounds import to_bounds
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles, location
+from logicalrep.pipeline.formats.iceberg.metadata import next_sequence_number
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage
@@ -95,15 +97,19 @@ class ManifestWriter:
     storage: Storage
     folder: str
     """The folder of the metadata."""
-    schema: Schema
-    earlier: Sequence[Schema]
-    """The schemas that the table had: an earlier spec may be by a column that the last one has no more."""
-    spec: PartitionSpec
-    """The partition spec of new files."""
-    specs: Mapping[int, PartitionSpec]
-    """All specs by their ids: the manifests of another one are never merged with those of the new files."""
+    metadata: TableMetadata
+    """The table's metadata, with the schema and the partition spec of the new files."""
     snapshot_id: int
-    sequence_number: int
+
+    @property
+    def spec_id(self) -> int:
+        """The number of the partition spec of new files: no manifest of another one is merged with theirs."""
+        return self.metadata.default_spec_id
+
+    @property
+    def sequence_number(self) -> int:
+        """The sequence number of the snapshot."""
+        return next_sequence_number(self.metadata)
 
     def changed(
         self, before: Sequence[Manifest], added: Sequence[ManifestDataFile], gone: Collection[str], *, of_deletes: bool
@@ -121,9 +127,7 @@ class ManifestWriter:
         if not touched and not added:
             return stay
         small = [
-            each
-            for each in stay
-            if len(each.entries) < MOST_ENTRIES and each.file.partition_spec_id == self.spec.spec_id
+            each for each in stay if len(each.entries) < MOST_ENTRIES and each.file.partition_spec_id == self.spec_id
         ]
         if len(small) >= MOST_MANIFESTS:
             touched, stay = [*touched, *small], [each for each in stay if each not in small]
@@ -131,12 +135,12 @@ class ManifestWriter:
         for manifest in touched:
             of_spec = entries.setdefault(manifest.file.partition_spec_id, [])
             of_spec += [self._next_entry(entry, gone) for entry in manifest.entries]
-        entries.setdefault(self.spec.spec_id, []).extend(
+        entries.setdefault(self.spec_id, []).extend(
             ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=self.snapshot_id, data_file=file)
             for file in added
         )
         written = [
-            self._write(of_spec[start : start + MOST_ENTRIES], self.specs[spec_id], of_deletes)
+            self._write(of_spec[start : start + MOST_ENTRIES], self.metadata.specs()[spec_id], of_deletes)
             for spec_id, of_spec in entries.items()
             for start in range(0, len(of_spec), MOST_ENTRIES)
         ]
@@ -158,9 +162,7 @@ class ManifestWriter:
             FileToMemory(location(self.storage, path)),
             _DeleteManifestWriter if of_deletes else ManifestWriterV2,
         )
-        sources = {field.source_id for field in spec.fields}
-        schema = next(each for each in (self.schema, *reversed(self.earlier)) if sources <= each.field_ids)
-        with kind(spec, schema, written, self.snapshot_id, _CODEC) as writer:
+        with kind(spec, self._schema_of(spec), written, self.snapshot_id, _CODEC) as writer:
             for entry in entries:
                 writer.add_entry(entry)
         self.storage.write(path, written.data)
@@ -173,6 +175,12 @@ class ManifestWriter:
         file.sequence_number = self.sequence_number
         file.min_sequence_number = min((entry.sequence_number or 0 for entry in there), default=self.sequence_number)
         return Manifest(file, tuple(there))
+
+    def _schema_of(self, spec: PartitionSpec) -> Schema:
+        """Return the last schema that has the columns of a spec: the present one may have one of them no more."""
+        sources = {field.source_id for field in spec.fields}
+        schemas = (self.metadata.schema(), *reversed(self.metadata.schemas))
+        return next(each for each in schemas if sources <= each.field_ids)
 
     def write_list(self, manifests: Sequence[Manifest], parent: int | None) -> str:
         """Write the list of a snapshot's manifests; return its path."""
