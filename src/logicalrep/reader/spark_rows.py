@@ -8,7 +8,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, lit
+from pyspark.sql.functions import lit
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -17,6 +17,7 @@ from logicalrep.pipeline.spec.field_ids import field_id, names_in_file
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, below
 from logicalrep.spark.frames.data_files import read_data_files
+from logicalrep.spark.frames.events import column
 
 _AT_ONCE = 8
 """The most files whose columns are looked up at the same time."""
@@ -36,13 +37,12 @@ def read_spark_rows(spark: SparkSession, stored: StoredTable) -> DataFrame:
         return _read(spark, stored, files, _spark_schema(schema))
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="logicalrep-read") as pool:
         columns = list(pool.map(lambda file: _columns(stored, file), files))
-    groups: dict[str, list[DataFile]] = {}
+    # Two schemas are equal whatever field ids they have.
+    groups: dict[str, tuple[pa.Schema, list[DataFile]]] = {}
     for file, there in zip(files, columns, strict=True):
-        groups.setdefault(there.to_string(show_field_metadata=True), []).append(file)
-    known = {there.to_string(show_field_metadata=True): there for there in columns}
+        groups.setdefault(there.to_string(show_field_metadata=True), (there, []))[1].append(file)
     parts = [
-        _renamed(_read(spark, stored, same, _spark_schema(known[key])), known[key], schema)
-        for key, same in groups.items()
+        _renamed(_read(spark, stored, same, _spark_schema(there)), there, schema) for there, same in groups.values()
     ]
     return reduce(DataFrame.unionAll, parts) if parts else spark.createDataFrame([], _spark_schema(schema))
 
@@ -51,9 +51,7 @@ def _renamed(rows: DataFrame, there: pa.Schema, schema: pa.Schema) -> DataFrame:
     """Return rows of files in the columns of the table; NULL in one that the files do not have."""
     names = names_in_file(there, schema, schema.names)
     columns = [
-        (col(_quoted(names[wanted.name])) if wanted.name in names else lit(None))
-        .cast(wanted.dataType)
-        .alias(wanted.name)
+        (column(names[wanted.name]) if wanted.name in names else lit(None)).cast(wanted.dataType).alias(wanted.name)
         for wanted in _spark_schema(schema)
     ]
     return rows.select(*columns)
@@ -78,7 +76,3 @@ def _read(spark: SparkSession, stored: StoredTable, files: list[DataFile], schem
 
 def _spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

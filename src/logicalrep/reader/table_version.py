@@ -137,10 +137,9 @@ class TableVersion:
         Args:
             session: a session; None for a local one.
         """
-        from pyspark.sql.functions import col
-
         from logicalrep.reader.spark_rows import read_spark_rows
         from logicalrep.spark import session as start_session
+        from logicalrep.spark.frames.events import column
 
         stored = self._stored
         try:
@@ -148,9 +147,9 @@ class TableVersion:
         except DamagedError as error:
             raise self._gone(error.description) from None
         for each in self.where:
-            values, column = [value.as_py() for value in each.values], col(_quoted(each.column))
-            rows = rows.where(column.isin(values) if each.operator == "in" else each.compare(column, values[0]))
-        return rows if self.columns is None else rows.select(*map(_quoted, self.columns))
+            values, its = [value.as_py() for value in each.values], column(each.column)
+            rows = rows.where(its.isin(values) if each.operator == "in" else each.compare(its, values[0]))
+        return rows if self.columns is None else rows.select(*map(column, self.columns))
 
     @cached_property
     def _stored(self) -> StoredTable:
@@ -193,7 +192,3 @@ class TableVersion:
             "of --keep, and as long as they take at most twenty times as much as the table",
             code="VERSION_GONE",
         )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
