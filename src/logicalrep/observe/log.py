@@ -53,11 +53,18 @@ def _moment(value: object) -> str:
 def log_to_standard_error(log: logging.Logger, *, as_json: bool = False) -> None:
     """Let a logger write to standard error from INFO on, each line with its time in UTC, level and name."""
     handler = logging.StreamHandler(sys.stderr)
-    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler.setFormatter(JsonFormatter() if as_json else formatter)
+    handler.setFormatter(line_formatter(as_json=as_json))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
+
+
+def line_formatter(*, as_json: bool = False) -> logging.Formatter:
+    """Return what makes a line of a record: as JSON, or as text with its time in UTC, level and name."""
+    if as_json:
+        return JsonFormatter()
+    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    return formatter
 
 
 def _text(value: Value) -> str:

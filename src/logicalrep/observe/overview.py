@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from logicalrep.observe.page import STYLE, as_text, bytes_text, clock_text, seconds_text
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from prometheus_client.metrics_core import Metric as Family
 
 UP = "logicalrep_database_up"
@@ -28,12 +30,13 @@ class DatabaseAnswer:
     """The state of its process, in a few words."""
     metrics: str | None
     """The text of its metrics; None if it has not answered."""
-    families: Sequence[Family] = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def families(self) -> Sequence[Family]:
+        """The metrics; none if it has not answered."""
         from prometheus_client.parser import text_string_to_metric_families
 
-        object.__setattr__(self, "families", list(text_string_to_metric_families(self.metrics or "")))
+        return list(text_string_to_metric_families(self.metrics or ""))
 
     def value(self, name: str) -> float | None:
         """Return a metric that has one value; None if it is not known."""
@@ -71,14 +74,13 @@ class _LabelledMetrics:
         yield from found.values()
 
 
-def labelled_metrics(answers: Sequence[DatabaseAnswer]) -> tuple[int, str, bytes]:
-    """Return the metrics of several databases as an answer, each with the label `database`."""
+def labelled_registry(answers: Sequence[DatabaseAnswer]) -> CollectorRegistry:
+    """Return a registry of prometheus_client with the metrics of several databases, each with the label `database`."""
     from prometheus_client import CollectorRegistry
-    from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
     made = CollectorRegistry()
     made.register(_LabelledMetrics(answers))
-    return 200, CONTENT_TYPE_LATEST, generate_latest(made)
+    return made
 
 
 def overview(answers: Sequence[DatabaseAnswer]) -> str:

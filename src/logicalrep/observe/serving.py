@@ -7,11 +7,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 from logicalrep.observe.figures import Figures
 from logicalrep.observe.metrics import registry
 from logicalrep.options.listen_address import ListenError, listen_address
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 _PATIENCE = 10.0
 """The seconds that a client has for its request, and for each part of the answer."""
@@ -19,7 +23,8 @@ _MOST_FIELDS = 20
 _MOST_POSTED = 1 << 16
 """The most bytes that are taken at a time."""
 
-
+TEXT, HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
+"""The types of answers."""
 Answer = Callable[[Mapping[str, str]], tuple[int, str, bytes]]
 """A function that returns a status, the type of some content, and the content, for a query's parameters."""
 
@@ -88,21 +93,26 @@ def serve(
 
 
 def _html(render: Callable[[Mapping[str, str]], str]) -> Answer:
-    return lambda query: (200, "text/html; charset=utf-8", render(query).encode())
+    return lambda query: (200, HTML, render(query).encode())
 
 
 def _checked(query: Callable[[], tuple[bool, str]]) -> Answer:
     def answer(_: Mapping[str, str]) -> tuple[int, str, bytes]:
         is_well, line = query()
-        return 200 if is_well else 503, "text/plain; charset=utf-8", f"{line}\n".encode()
+        return 200 if is_well else 503, TEXT, f"{line}\n".encode()
 
     return answer
 
 
 def _metrics(read: Callable[[], Iterable[Figures]]) -> Answer:
+    return lambda _: metrics_answer(registry(read))
+
+
+def metrics_answer(metrics: CollectorRegistry) -> tuple[int, str, bytes]:
+    """Return the metrics of a registry of prometheus_client as an answer."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-    return lambda _: (200, CONTENT_TYPE_LATEST, generate_latest(registry(read)))
+    return 200, CONTENT_TYPE_LATEST, generate_latest(metrics)
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
@@ -118,21 +128,21 @@ class _RequestHandler(BaseHTTPRequestHandler):
         answer = self.answers_by_path.get(path)
         if answer is None:
             there = f"There are {' and '.join(sorted(self.answers_by_path))}.\n"
-            self._send_answer(404, "text/plain; charset=utf-8", there.encode())
+            self._send_answer(404, TEXT, there.encode())
         else:
             self._send_answer(*answer(dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))))
 
     def do_POST(self) -> None:
         taker, size = self.takers.get(self.path), self.headers.get("Content-Length", "")
         if taker is None or not size.isdecimal() or int(size) > _MOST_POSTED:
-            self._send_answer(404, "text/plain; charset=utf-8", b"Nothing is taken there.\n")
+            self._send_answer(404, TEXT, b"Nothing is taken there.\n")
             return
         try:
             taker(self.rfile.read(int(size)))
         except (ValueError, TypeError, KeyError):
-            self._send_answer(400, "text/plain; charset=utf-8", b"That is not understood.\n")
+            self._send_answer(400, TEXT, b"That is not understood.\n")
         else:
-            self._send_answer(204, "text/plain; charset=utf-8", b"")
+            self._send_answer(204, TEXT, b"")
 
     def _send_answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)

@@ -11,21 +11,20 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from logicalrep.cli.databases.processes import DatabaseProcess
-from logicalrep.observe.overview import DatabaseAnswer, labelled_metrics, overview
-from logicalrep.observe.serving import Answer
+from logicalrep.observe.overview import DatabaseAnswer, labelled_registry, overview
+from logicalrep.observe.serving import HTML, TEXT, Answer, metrics_answer
 
 PATIENCE = 5.0
 """The seconds that a process has for an answer."""
-_TEXT, _HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
 _OF_EACH = ("", "metrics", "healthz", "readyz")
 
 
 def answers_of(processes: Sequence[DatabaseProcess]) -> Mapping[str, Answer]:
     """Return what is served at each path: `/`, `/metrics`, `/healthz`, `/readyz`, and the same below `/NAME/`."""
     found: dict[str, Answer] = {
-        "/": lambda _: (200, _HTML, overview(_ask_all(processes)).encode()),
-        "/metrics": lambda _: labelled_metrics(_ask_all(processes)),
-        "/healthz": lambda _: (200, _TEXT, b"alive\n"),
+        "/": lambda _: (200, HTML, overview(_ask_all(processes)).encode()),
+        "/metrics": lambda _: metrics_answer(labelled_registry(_ask_all(processes))),
+        "/healthz": lambda _: (200, TEXT, b"alive\n"),
         "/readyz": lambda _: _readiness(processes),
     }
     for each in processes:
@@ -47,7 +46,7 @@ def _ask(process: DatabaseProcess, path: str, query: Mapping[str, str] | None = 
                     return answer.status, answer.headers["Content-Type"], answer.read()
             except HTTPError as error:
                 return error.code, error.headers["Content-Type"], error.read()
-    return 503, _TEXT, f"{process.name} does not answer: {process.words}\n".encode()
+    return 503, TEXT, f"{process.name} does not answer: {process.words}\n".encode()
 
 
 def _each(
@@ -72,4 +71,4 @@ def _readiness(processes: Sequence[DatabaseProcess]) -> tuple[int, str, bytes]:
     """Return that all databases are ready, or which are not."""
     answers = _each(processes, lambda process: _ask(process, "readyz"))
     lines = [b"%s: %s" % (each.name.encode(), body) for each, (_, _, body) in zip(processes, answers, strict=True)]
-    return 200 if all(status == 200 for status, _, _ in answers) else 503, _TEXT, b"".join(lines)
+    return 200 if all(status == 200 for status, _, _ in answers) else 503, TEXT, b"".join(lines)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 from datetime import UTC, datetime
 from typing import IO
 
+from logicalrep.observe.log import line_formatter
 from logicalrep_runtime.visible import visible
 
 _LOGGER = "logicalrep.databases"
@@ -36,15 +38,13 @@ class DatabaseLines:
 
     def tell(self, database: str, text: str) -> None:
         """Write what became of a database's process."""
-        now = datetime.now(UTC)
-        seconds, precise = f"{now:%Y-%m-%dT%H:%M:%S}Z", now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        if self._log == "json":
-            line = {"database": database, "time": precise, "level": "WARNING", "logger": _LOGGER, "message": text}
-            self._print(json.dumps(line, ensure_ascii=False))
-        elif self._log == "text":
-            self._print(f"{database}: {precise} WARNING {_LOGGER}: {visible(text)}")
-        else:
-            self._print(f"{database}: {seconds} {visible(text)}")
+        if self._log is None:
+            self._print(f"{database}: {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {visible(text)}")
+            return
+        is_json = self._log == "json"
+        words = text if is_json else visible(text)
+        record = logging.makeLogRecord({"name": _LOGGER, "levelname": "WARNING", "msg": words})
+        self.pass_on(database, line_formatter(as_json=is_json).format(record))
 
     def _print(self, line: str) -> None:
         with self._lock:
