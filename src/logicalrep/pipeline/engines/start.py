@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from importlib.util import find_spec
 from typing import Literal
 
 from logicalrep.observe.observer import Observer
+from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
@@ -29,20 +29,12 @@ def refuse_missing(name: EngineName, *, over_connect: bool = False) -> None:
     if name != "spark":
         return
     extra = "replicate,connect" if over_connect else "replicate"
-    for library in ("pyspark", "py4j", *(["grpc"] if over_connect else [])):
-        if not _is_installed(library):
-            raise EngineError(
-                f"{library} is not installed: run pip install '.[{extra}]' in a clone of logicalrep, or work "
-                "without Spark by --engine local",
-                code="ENGINE_MISSING",
-            )
-
-
-def _is_installed(library: str) -> bool:
-    try:
-        return find_spec(library) is not None
-    except ModuleNotFoundError:
-        return False
+    missing = find_missing(("pyspark", "py4j", *(["grpc"] if over_connect else [])))
+    if missing is not None:
+        raise EngineError(
+            f"{missing} is not installed: {installing(extra)}, or work without Spark by --engine local",
+            code="ENGINE_MISSING",
+        )
 
 
 def start_engine(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
+from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.spec.table_settings import FormatName
@@ -19,10 +18,8 @@ class FormatError(LogicalRepError, RuntimeError):
 
 def refuse_missing_format(name: FormatName) -> None:
     """Raise FormatError if a format's library is not installed; to be called before anything is made."""
-    if name == "iceberg" and find_spec("pyiceberg") is None:
-        raise FormatError(
-            "pyiceberg is not installed, which --format iceberg needs: run pip install 'logicalrep[iceberg]'"
-        )
+    if name == "iceberg" and find_missing(["pyiceberg"]) is not None:
+        raise FormatError(f"pyiceberg is not installed, which --format iceberg needs: {installing('iceberg')}")
 
 
 def table_format(storage: Storage, name: FormatName = "delta", catalog: CatalogSettings | None = None) -> TableFormat:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -27,6 +26,7 @@ from pyiceberg.utils.config import Config, merge_config
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 
+from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToStorage, StorageFiles, path_of
 from logicalrep.pipeline.storage.storage import Storage, StorageError, first_line
@@ -205,8 +205,7 @@ def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> Cata
 
 
 def _refuse_missing(settings: CatalogSettings, library: str, extra: str) -> None:
-    if find_spec(library) is None:
+    if find_missing([library]) is not None:
         raise InvalidCatalogError(
-            f"the catalog {settings.shown} needs {library}, which is not installed: run pip install "
-            f"'logicalrep[{extra}]'"
+            f"the catalog {settings.shown} needs {library}, which is not installed: {installing(extra)}"
         )
