@@ -1,4 +1,4 @@
-"""What a first load and a backlog cost: processor seconds and memory of all of a tool's processes."""
+"""The cost of a first load and a backlog: processor seconds and memory of all of a tool's processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is right in the end: the cases through each tool, and their rows compared with the server's."""
+"""The cases of the statements through each tool, and the rows in the end compared with the server's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _END = "the_end"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What each tool made of each case."""
+    """The rows that each tool made of each case, compared with the server's."""
 
     cases: list[Case]
     cells: dict[str, list[str]]

@@ -1,4 +1,4 @@
-"""What a load and updates cost the tasks and the driver of a cluster, and a model of more executors."""
+"""The cost of a load and of updates for the tasks and the driver of a cluster, and a model of more executors."""
 
 from __future__ import annotations
 

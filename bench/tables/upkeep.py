@@ -82,7 +82,7 @@ class Written:
                 if "deletionVector" in added:
                     vector = added["deletionVector"]
                     vectors += vector["sizeInBytes"]
-                    # What is in the commit itself has five characters for four bytes.
+                    # A vector in the commit itself has five characters for four bytes.
                     found["bytes of the log"] -= vector["sizeInBytes"] * 5 // 4 if vector["storageType"] == "i" else 0
             found["bytes of vectors"] += vectors
             found["bytes of the log"] += path.stat().st_size

@@ -1,4 +1,4 @@
-"""What `replicate` and `check` share: the options, the settings that they describe, and the end by a signal."""
+"""The parts that `replicate` and `check` share: options, the settings that they describe, the end by a signal."""
 
 from __future__ import annotations
 

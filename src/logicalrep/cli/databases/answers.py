@@ -1,4 +1,4 @@
-"""What the processes of several databases serve, served together: one page, one set of metrics, one state."""
+"""The answers of the processes of several databases, served together: one page, one set of metrics, one state."""
 
 from __future__ import annotations
 

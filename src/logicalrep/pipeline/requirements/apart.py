@@ -1,4 +1,4 @@
-"""What databases need that are replicated side by side: each has a slot and a destination of its own."""
+"""The requirements of databases side by side: each has a slot and a destination of its own."""
 
 from __future__ import annotations
 
