@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyiceberg.table import StaticTable
 
+import logicalrep
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.formats.opening import table_format
@@ -24,6 +25,7 @@ from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep import policy
+from logicalrep.pipeline.verify.verifying import verify
 from tests.documents import examples
 from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
 from tests.pipeline.comparison import find_differences
@@ -137,6 +139,11 @@ UPDATE orders SET region = NULL WHERE id = 1;
     for folder in ("public/orders", "public/orders~history", "public/orders~changes"):
         assert len(files_of(tmp_path, folder)) > 4
     assert len(files_of(tmp_path)) > len(loaded)
+    assert [each.result for each in verify(db18.settings, Storage(str(tmp_path)))] == ["equal"]
+    read = logicalrep.read(tmp_path, "orders").polars()
+    # The table's own columns of its partitions are none of its reader's.
+    assert read.columns == ["id", "region", "created_at", "born", "v"]
+    assert read["id"].sum() == db18.value("SELECT sum(id) FROM orders")
 
 
 CONFIG = {"tables": {"orders": {"partition_by": BY}}}
