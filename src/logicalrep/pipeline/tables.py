@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -67,6 +67,8 @@ class TableManager:
         self._differences = Differences(context, catalog, self._writer, self._loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
         self._merges = BackgroundMerges(context.engine, pool)
+        # The number of the table that `tidy` looks at first.
+        self._turn = 0
         self._tables: dict[TableName, Table] = {}
         self._by_oid: dict[int, Table] = {}
         # The tables that have left the publication since the start, whose changes were not sent.
@@ -276,11 +278,15 @@ class TableManager:
     def tidy(self, *, is_busy: bool) -> None:
         """Commit a merge that is done, and do what is due for one table's upkeep, at a time that suits batches.
 
+        Each call looks at another table first: those that are due with each batch leave time for the others.
+
         Args:
             is_busy: whether there are changes to apply, so that only what cannot wait is done.
         """
         self._put_merge()
-        following = self._stored_tables()
+        following = deque(self._stored_tables())
+        self._turn = (self._turn + 1) % max(len(following), 1)
+        following.rotate(-self._turn)
         self._merges.begin(stored for _, stored in following)
         for table, stored in following:
             if (stored.is_upkeep_urgent if is_busy else stored.is_upkeep_due)(self._settings.keep):

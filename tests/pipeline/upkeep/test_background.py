@@ -109,3 +109,16 @@ def test_a_run_that_ends_soon_leaves_a_table_at_rest(
     replicate_once(db18, tmp_path, write_mode="merge-on-read")
     assert files_at(tmp_path) == there
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+
+
+def test_tables_that_are_always_due_leave_time_for_the_others(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maintained: set[str] = set()
+    monkeypatch.setattr(DeltaLog, "is_upkeep_due", lambda log, hours: True)
+    monkeypatch.setattr(DeltaLog, "is_upkeep_urgent", lambda log, hours: True)
+    monkeypatch.setattr(DeltaLog, "maintain", lambda log, hours: maintained.add(log.folder))
+    db18.execute(*(f"CREATE TABLE t{i} (id int PRIMARY KEY)" for i in range(3)))
+    with replicate_meanwhile(db18, tmp_path) as caught_up:
+        caught_up()
+        eventually(lambda: maintained == {"public/t0", "public/t1", "public/t2"})
