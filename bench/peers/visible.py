@@ -22,6 +22,7 @@ from logicalrep.postgres.server import query_wal_head
 from logicalrep_runtime.scalars import Lsn
 
 HEAD = ("tool", "median, s", "99 %, s", "cores", "peak MiB")
+_OPTIONS = ("--every 10", "--every 0", "--every 0 --write-mode merge-on-read")
 _TRANSACTIONS = 50
 """The transactions a second: three updates of orders, and the insert of a tick."""
 _WARM = 5.0
@@ -34,14 +35,14 @@ _Seen = Callable[[Sequence[Lsn]], int]
 
 
 def measure(setting: Setting, engines: Sequence[str], *, with_debezium: bool) -> Iterator[list[str]]:
-    """Measure `replicate` on each engine as it comes and as fast as it goes, then Debezium into a file."""
+    """Measure `replicate` as it comes, as fast as it goes, and by marking rows, then Debezium into a file."""
     for engine in engines:
-        for said, every in (("", "10"), (" --every 0", "0")):
-            lake = setting.folder / f"visible-{engine}-{every}"
-            setting.once(lake, "--engine", engine)
-            with setting.following(lake, "--engine", engine, "--every", every) as usage:
+        for number, said in enumerate(_OPTIONS):
+            lake, options = setting.folder / f"visible-{engine}-{number}", ("--engine", engine, *said.split())
+            setting.once(lake, *options)
+            with setting.following(lake, *options) as usage:
                 seconds, lasted = _measured(setting, _of_lake(lake))
-            yield [f"`logicalrep replicate{said}`, {engine}", *_cells(seconds, lasted, usage)]
+            yield [f"`logicalrep replicate {said}`, {engine}", *_cells(seconds, lasted, usage)]
     if with_debezium:
         out = setting.folder / "visible.events"
         more = {"snapshot.mode": "no_data", "value.converter.schemas.enable": "false"}
