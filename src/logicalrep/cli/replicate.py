@@ -7,7 +7,6 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from logicalrep.cli.server_options import (
     hide_secrets,
 )
 from logicalrep.cli.terminal import say
-from logicalrep.observe.log import log_to_standard_error
+from logicalrep.observe.log import log_to_standard_error, timed
 
 if TYPE_CHECKING:
     from logicalrep.observe.observer import Observer
@@ -67,7 +66,7 @@ def _replicate(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     # Before the rest is loaded, which takes seconds on a busy machine.
     if not (options.quiet or options.verbose or options.log):
-        say(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} logicalrep {version('logicalrep')} starts", sys.stderr)
+        say(timed(f"logicalrep {version('logicalrep')} starts"), sys.stderr)
     from logicalrep.observe.observer import Observers
     from logicalrep.observe.terminal import show_progress
     from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError

@@ -67,6 +67,16 @@ def line_formatter(*, as_json: bool = False) -> logging.Formatter:
     return formatter
 
 
+def timed(text: str) -> str:
+    """Return a line that people read: the time in UTC, and a text.
+
+    Example:
+        >>> timed("following 3 tables")
+        '2026-11-26T09:00:00Z following 3 tables'
+    """
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}"
+
+
 def _text(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from logicalrep.observe.figures import TableFigures
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.load_summary import LoadSummary
+from logicalrep.observe.log import timed
 from logicalrep.observe.observer import Observer, listed
 from logicalrep.observe.repeating import repeating
 from logicalrep.transactions.table_names import TableName
@@ -191,7 +192,7 @@ class LinePrinter(_SentencePrinter):
     def _print(self, text: str) -> None:
         with self._lock:
             self._printed_at = time.monotonic()
-            print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {visible(text)}", file=self._stream, flush=True)
+            print(timed(visible(text)), file=self._stream, flush=True)
 
 
 class Bars(_SentencePrinter):

@@ -6,10 +6,9 @@ import json
 import logging
 import sys
 import threading
-from datetime import UTC, datetime
 from typing import IO
 
-from logicalrep.observe.log import line_formatter
+from logicalrep.observe.log import line_formatter, timed
 from logicalrep_runtime.visible import visible
 
 _LOGGER = "logicalrep.databases"
@@ -39,7 +38,7 @@ class DatabaseLines:
     def tell(self, database: str, text: str) -> None:
         """Write what became of a database's process."""
         if self._log is None:
-            self._print(f"{database}: {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {visible(text)}")
+            self._print(f"{database}: {timed(visible(text))}")
             return
         is_json = self._log == "json"
         words = text if is_json else visible(text)
