@@ -3,7 +3,7 @@
 Fifty histories of three phases take 19 to 37 CPU-seconds with the server's, 0.4 to 0.7 a history, measured beside other
 work on two cores. About half is for loads, each of which opens three sessions; runs that are killed cost the most.
 `make test` has fifty, `make test-all` two hundred and the mutations, and `make soak` as many as there are in SEARCH
-minutes, from SEED on.
+minutes, from SEED on; FORMAT=iceberg has all of them in Iceberg tables, where else a third are.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tests.pipeline.catalog.test_schema_changes import KEPT, TEXTS
 pytestmark = pytest.mark.postgres
 
 MINUTES, SEED = float(os.environ.get("SEARCH", "0")), int(os.environ.get("SEED", "1"))
+FORMAT = os.environ.get("FORMAT")
 _BATCHES = 6
 """The batches of histories in which each mutation has to be found."""
 
@@ -32,10 +33,11 @@ _BATCHES = 6
 def schedule(seed: int, phases: int = 3) -> Schedule:
     """Return the schedule of a seed: of twenty-four, all differ."""
     settings = [TableSettings(), KEPT, TableSettings(write_mode="merge-on-read"), TEXTS][seed % 4]
+    format = FORMAT or ("iceberg" if seed % 3 == 2 else "delta")
     return Schedule(
         seed,
         phases,
-        settings=replace(settings, format="iceberg") if seed % 3 == 2 else settings,
+        settings=replace(settings, format=format),
         changes_publication=seed % 8 == 3,
         has_index=seed % 8 in (1, 2, 4, 7),
         is_ours=seed % 8 in (4, 5),
