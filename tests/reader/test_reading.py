@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import logicalrep
 from logicalrep.options.kinds import OptionError
-from logicalrep.pipeline.formats.iceberg import metadata
+from logicalrep.pipeline.formats.iceberg import iceberg_table, metadata
 from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state import past_states
@@ -162,18 +162,25 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
         table.select(["id", "nothing"])
 
 
-@pytest.fixture(params=["delta", "iceberg"])
-def old_versions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FormatName:
-    """Return a format, whose log or metadata of old versions goes soon."""
+@pytest.fixture(params=["delta", "iceberg", "catalog"])
+def old_versions(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the options of tables whose log or metadata of old versions goes soon."""
     monkeypatch.setattr(metadata_versions, "KEPT_VERSIONS", 1)
     monkeypatch.setattr(metadata_versions, "SAVE_EVERY", 2)
     monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 4)
-    found: FormatName = request.param
-    return found
+    if request.param != "catalog":
+        return {"format": request.param}
+    monkeypatch.setitem(iceberg_table.FIXED, "write.metadata.previous-versions-max", "2")
+    return {"format": "iceberg", "catalog": f"sqlite:///{tmp_path}/catalog.db"}
+
+
+def first_metadata(folder: Path) -> list[Path]:
+    """Return the metadata of the first version of a table; none of a Delta table."""
+    return sorted((folder / "public/moves/metadata").glob("*.metadata.json"))[:1]
 
 
 def test_tables_as_of_a_time_belong_together(
-    db18: Database, tmp_path: Path, each_state: None, old_versions: FormatName
+    db18: Database, tmp_path: Path, each_state: None, old_versions: dict[str, Any]
 ) -> None:
     """Each transaction moves a sum from one table to another, and is one line of a third."""
     db18.execute(
@@ -184,8 +191,9 @@ def test_tables_as_of_a_time_belong_together(
         "INSERT INTO b SELECT i, 100 FROM generate_series(1, 20) AS i",
     )
     times: list[tuple[datetime, int]] = []
-    with replicate_meanwhile(db18, tmp_path, format=old_versions) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, **old_versions) as caught_up:
         caught_up()
+        first = first_metadata(tmp_path)
         for number in range(1, 31):
             db18.execute(
                 f"""DO $$ BEGIN
@@ -198,7 +206,7 @@ def test_tables_as_of_a_time_belong_together(
             if number % 5 == 0:
                 caught_up()
         # The upkeep comes after batches, and removes the first version.
-        eventually(lambda: not (tmp_path / "public/moves/metadata/v1.metadata.json").exists())
+        eventually(lambda: not any(path.exists() for path in first))
     caught_up_at = 0
     for at, number in times:
         tables = logicalrep.at(tmp_path, at)
@@ -213,16 +221,16 @@ def test_tables_as_of_a_time_belong_together(
         assert tables.until is not None
         assert tables.until <= at
     assert len(logicalrep.at(tmp_path, datetime.now(UTC))["moves"].arrow()) == 30
-    assert (tmp_path / "public/moves/_versions.json").exists() == (old_versions == "iceberg")
+    assert (tmp_path / "public/moves/_versions.json").exists() == (old_versions["format"] == "iceberg")
 
 
 def test_old_files_have_the_columns_of_their_version_in_spark_too(
-    db18: Database, tmp_path: Path, spark: SparkSession, each_state: None, old_versions: FormatName
+    db18: Database, tmp_path: Path, spark: SparkSession, each_state: None, old_versions: dict[str, Any]
 ) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, x smallint, y int, gone int, m smallint[])")
     db18.execute("INSERT INTO t SELECT i, i, 10 * i, 0, '{1}' FROM generate_series(1, 3) AS i")
     times = []
-    with replicate_meanwhile(db18, tmp_path, format=old_versions) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, **old_versions) as caught_up:
         for statement in (
             "SELECT 1",
             "ALTER TABLE t RENAME x TO z",

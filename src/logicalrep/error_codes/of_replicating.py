@@ -18,10 +18,6 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "A catalog of Iceberg tables does not answer, or did not take a commit; it is waited for.",
         "The line quotes the reason. Nothing is lost, and nothing is committed twice.",
     ),
-    "CATALOG_READ": (
-        "The tables of a destination are in a catalog, which `logicalrep.read` and `logicalrep.at` do not ask.",
-        "Read them by the catalog, as in the page of formats.",
-    ),
     "COLUMN_PROTECTED": (
         "A column to be masked or left out is not there, is another one than before, or belongs to the key.",
         "Name in the settings by table what is to be masked now, restart, and run `logicalrep resync` for the table.",

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.operate.status import read_identity
@@ -77,6 +78,8 @@ def at(
     time: datetime | str,
     *,
     storage_options: Mapping[str, str] | None = None,
+    catalog: str | None = None,
+    catalog_options: Mapping[str, str] | None = None,
 ) -> Versions:
     """Return the versions of all tables that belong together at a time: the last with nothing that committed after it.
 
@@ -87,19 +90,22 @@ def at(
         destination: the folder, or the object store's URI, that `logicalrep replicate` has as `--to`.
         time: a time with its zone; as text in the form of ISO 8601.
         storage_options: options of the object store, as in `replicate`.
+        catalog: the catalog of Iceberg tables, as in `replicate`; None for the one that the destination names, which it
+            stores without a user, a password or parameters.
+        catalog_options: options of the catalog, as in `replicate`.
 
     Raises:
         ReadError: no such versions are kept, or not any more.
         OptionError: the time has no zone, or is none.
-        StateError: nothing is replicated to the destination.
+        StateError: nothing is replicated to the destination, or its tables are not in this catalog.
         FormatError: the library of the tables' format is not installed.
-        StorageError: the destination cannot be read.
+        StorageError: the destination cannot be read, or the catalog does not answer.
 
     Example:
         >>> yesterday = at("lake", "2026-11-25T18:00+01:00")
         >>> yesterday["public.orders"].duckdb().aggregate("sum(price)")
     """
-    tables_there, wanted = _open_tables(destination, storage_options), _time(time)
+    tables_there, wanted = _open_tables(destination, storage_options, catalog, catalog_options), _time(time)
     storage = tables_there.storage
     state = read_state(storage, wanted)
     if state is None:
@@ -128,6 +134,8 @@ def read(
     at: datetime | str | None = None,
     *,
     storage_options: Mapping[str, str] | None = None,
+    catalog: str | None = None,
+    catalog_options: Mapping[str, str] | None = None,
 ) -> TableVersion:
     """Return a table of a destination, to be read by DuckDB, Polars, pandas, Spark, or as Arrow.
 
@@ -140,14 +148,17 @@ def read(
             companion tables of `orders`.
         at: a time with its zone, of which the version is; as text in the form of ISO 8601. None for the last version.
         storage_options: options of the object store, as in `replicate`.
+        catalog: the catalog of Iceberg tables, as in `replicate`; None for the one that the destination names, which it
+            stores without a user, a password or parameters.
+        catalog_options: options of the catalog, as in `replicate`.
 
     Raises:
         ReadError: there is no such table, or no version of that time; the code tells which.
         TableNameError: the text is no table's name.
         OptionError: the time has no zone, or is none.
-        StateError: nothing is replicated to the destination.
+        StateError: nothing is replicated to the destination, or its tables are not in this catalog.
         FormatError: the library of the tables' format is not installed.
-        StorageError: the destination cannot be read.
+        StorageError: the destination cannot be read, or the catalog does not answer.
 
     Example:
         >>> read("lake", "public.orders").select(["price"], where=[("day", ">=", "2026-11-01")]).pandas()
@@ -155,8 +166,11 @@ def read(
         >>> duckdb.sql("SELECT customer_id, sum(price) FROM orders GROUP BY ALL")
     """
     if at is not None:
-        return _at(destination, at, storage_options=storage_options)[table]
-    tables = _open_tables(destination, storage_options)
+        versions_then = _at(
+            destination, at, storage_options=storage_options, catalog=catalog, catalog_options=catalog_options
+        )
+        return versions_then[table]
+    tables = _open_tables(destination, storage_options, catalog, catalog_options)
     state = State.read(tables.storage)
     versions = {
         name: version
@@ -200,17 +214,18 @@ def _found(name: str, there: list[str], storage: Storage) -> str:
     return known
 
 
-def _open_tables(destination: str | os.PathLike[str], options: Mapping[str, str] | None) -> TableFormat:
+def _open_tables(
+    destination: str | os.PathLike[str],
+    storage_options: Mapping[str, str] | None,
+    catalog: str | None,
+    catalog_options: Mapping[str, str] | None,
+) -> TableFormat:
     uri = str(Path(destination)) if isinstance(destination, os.PathLike) else destination
-    storage = Storage(uri, dict(options or {}))
+    storage = Storage(uri, dict(storage_options or {}))
     identity = read_identity(storage)
-    if identity.catalog is not None:
-        raise ReadError(
-            f"the tables of {storage.uri} are in the catalog {identity.catalog}: read them by it, as "
-            "pyiceberg.catalog.load_catalog(…).load_table(…) does",
-            code="CATALOG_READ",
-        )
-    return table_format(storage, identity.table_format)
+    settings = CatalogSettings.of(catalog or identity.catalog, catalog_options)
+    identity.check_catalog(None if settings is None else settings.shown)
+    return table_format(storage, identity.table_format, settings)
 
 
 def _time(wanted: datetime | str) -> datetime:

@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.table.metadata import TableMetadataUtil
 
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.cli.verify import verdict_json
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions, read_old_version
+from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.formats.stored_table import application_id
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
@@ -182,16 +184,20 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     removed = RemovedFiles(storage, "public/t")
     removed.add(RemovedFile(1.5, "part-1.parquet", 100))
     removed.save(4)
+    start = f"{tmp_path}/public/t/metadata/snap"
     metadata: dict[str, Any] = {
-        "properties": {"logicalrep.table": TABLE.to_json()}, "last-updated-ms": 1500, "current-snapshot-id": 7,
+        "format-version": 2, "location": f"{tmp_path}/public/t", "last-updated-ms": 1500, "last-column-id": 0,
+        "last-partition-id": 999, "last-sequence-number": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        "schemas": [{"type": "struct", "schema-id": 0, "fields": []}], "current-schema-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0, "sort-orders": [],
+        "properties": {"logicalrep.table": TABLE.to_json()}, "current-snapshot-id": 7,
         "snapshots": [
-            {"snapshot-id": 7, "manifest-list": f"{tmp_path}/public/t/metadata/snap-7-RANDOM.avro"},
-            {"snapshot-id": 8, "manifest-list": f"{tmp_path}/public/t/metadata/snap-8-RANDOM.avro"},
+            {"snapshot-id": number, "timestamp-ms": 1500, "manifest-list": f"{start}-{number}-RANDOM.avro"}
+            for number in (7, 8)
         ],
     }  # fmt: skip
-    storage.write("public/t/metadata/v3.metadata.json", json.dumps(metadata).encode())
-    keep_old_versions(storage, "public/t", [2, 3], 0.0)
-    storage.delete("public/t/metadata/v3.metadata.json")
+    version = MetadataVersion(3, TableMetadataUtil.parse_raw(json.dumps(metadata)), "v3")
+    keep_old_versions(storage, "public/t", [version], 1_000_000)
     assert read_old_version(storage, "public/t", 3) == ("public/t/metadata/snap-7-RANDOM.avro", TABLE)
     assert read_old_version(storage, "public/t", 2) is None
 

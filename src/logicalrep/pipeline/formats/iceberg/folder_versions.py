@@ -7,17 +7,16 @@ last number, or that of one before it: whoever opens the table looks whether the
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableUpdate, update_table_metadata
 
 from logicalrep.pipeline.formats.iceberg import versions
 from logicalrep.pipeline.formats.iceberg.foreign_commits import change_between, writer_of
 from logicalrep.pipeline.formats.iceberg.memory_files import location
-from logicalrep.pipeline.formats.iceberg.metadata import metadata_path
+from logicalrep.pipeline.formats.iceberg.metadata import metadata_path, read_metadata
 from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.storage.storage import Storage, StorageError
@@ -63,11 +62,8 @@ class FolderVersions(MetadataVersions):
 
     def _read(self, number: int) -> MetadataVersion | None:
         path = metadata_path(self._folder, number)
-        data = self._storage.read(path)
-        if data is None:
-            return None
-        with self._storage.parsing(path):
-            return MetadataVersion(number, TableMetadataUtil.parse_raw(data.decode()), path)
+        metadata = read_metadata(self._storage, path)
+        return None if metadata is None else MetadataVersion(number, metadata, path)
 
     def commit(
         self,
@@ -131,7 +127,8 @@ class FolderVersions(MetadataVersions):
             self._write_hint()
         first, end = self._first, self._last - versions.KEPT_VERSIONS
         if first is not None and self.is_upkeep_urgent:
-            keep_old_versions(self._storage, self._folder, range(first, end), time.time() - keep_hours * 3600)
+            there = (found for number in range(first, end) if (found := self._read(number)) is not None)
+            keep_old_versions(self._storage, self._folder, there, keep_hours)
             for number in range(first, end):
                 self._storage.delete(metadata_path(self._folder, number))
                 self._first = number + 1

@@ -52,7 +52,7 @@ from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 
-_FIXED = {"write.metadata.previous-versions-max": str(versions.KEPT_VERSIONS)}
+FIXED = {"write.metadata.previous-versions-max": str(versions.KEPT_VERSIONS)}
 """The properties that every table has."""
 
 
@@ -81,9 +81,11 @@ class IcebergTable(StoredTable):
         """Do what `IcebergTables.open` does."""
         table = cls(storage, folder, metadata_versions)
         try:
+            if version is not None and table._take_old(version):
+                return table
             found = metadata_versions.find(version)
             if found is None:
-                return table if version is not None and table._take_old(version) else None
+                return None
             table._take(found)
         except MalformedFileError as error:
             raise LogDamagedError(f"{error.description}; restore it, or remove the folder") from None
@@ -148,7 +150,7 @@ class IcebergTable(StoredTable):
         old = list(new.files.values())
         stays = new.files.keys() & {file.path for file in made.files}
         files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
-        properties, position = {LOAD: made.load, **_FIXED, **_retention(made.keep_hours)}, (made.application, made.lsn)
+        properties, position = {LOAD: made.load, **FIXED, **_retention(made.keep_hours)}, (made.application, made.lsn)
         new._write(files, old, position, table=made.table, properties=properties, has_snapshot=True)
         return new
 

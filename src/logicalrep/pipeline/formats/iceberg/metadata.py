@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,7 +11,7 @@ from typing import Any
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.schema import Schema
-from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
@@ -40,6 +41,19 @@ MOST_SNAPSHOTS = 100
 def metadata_path(folder: str, version: int) -> str:
     """Return the path of a version of a table's metadata in its folder."""
     return f"{folder}/metadata/v{version}.metadata.json"
+
+
+def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
+    """Return the metadata in a file at the destination; None if it is not there.
+
+    Some catalogs compress it. Raises MalformedFileError if it is damaged, and StorageError if it cannot be read now.
+    """
+    data = storage.read(path)
+    if data is None:
+        return None
+    with storage.parsing(path):
+        text = gzip.decompress(data) if path.endswith(".gz.metadata.json") else data
+        return TableMetadataUtil.parse_raw(text.decode())
 
 
 def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:

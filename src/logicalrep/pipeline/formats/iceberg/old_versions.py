@@ -7,12 +7,14 @@ others, within the hours for which they are kept, where their rows are, and thei
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
-from logicalrep.pipeline.formats.iceberg.metadata import TABLE, metadata_path
+from logicalrep.pipeline.formats.iceberg.metadata import TABLE
+from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage, below
 
@@ -32,14 +34,13 @@ class OldVersion:
     """Its description, as JSON."""
 
     @classmethod
-    def of_metadata(cls, storage: Storage, folder: str, number: int, content: Any) -> Self | None:
+    def of_metadata(cls, storage: Storage, folder: str, version: MetadataVersion) -> Self | None:
         """Return what a version's metadata tells; None if there are no rows of ours in it."""
-        lists = {each["snapshot-id"]: each["manifest-list"] for each in content.get("snapshots", ())}
-        uri, table = lists.get(content.get("current-snapshot-id")), content["properties"].get(TABLE)
-        if uri is None or table is None:
+        snapshot, table = version.metadata.current_snapshot(), version.metadata.properties.get(TABLE)
+        if snapshot is None or table is None:
             return None
-        path = path_of(storage, uri).removeprefix(f"{folder}/")
-        return cls(number, content["last-updated-ms"] / 1000, path, table)
+        path = path_of(storage, snapshot.manifest_list).removeprefix(f"{folder}/")
+        return cls(version.number, version.metadata.last_updated_ms / 1000, path, table)
 
 
 def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, TableSpec] | None:
@@ -54,26 +55,24 @@ def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, T
     return None
 
 
-def keep_old_versions(storage: Storage, folder: str, numbers: Iterable[int], oldest: float) -> None:
+def keep_old_versions(storage: Storage, folder: str, versions: Iterable[MetadataVersion], keep_hours: float) -> None:
     """Store what reading some versions takes, before their metadata goes; forget those that are too old.
 
     Args:
         storage: the destination.
         folder: the table's folder.
-        numbers: the versions, as far as they are there.
-        oldest: the time from which on versions can be read, in seconds since 1970.
+        versions: the versions.
+        keep_hours: the hours for which versions can be read.
     """
     known = {version.number: version for version in _read(storage, folder)}
-    for number in numbers:
-        content = storage.parse(metadata_path(folder, number), dict[str, Any])
-        if content is not None:
-            with storage.parsing(metadata_path(folder, number)):
-                version = OldVersion.of_metadata(storage, folder, number, content)
-            if version is not None:
-                known[number] = version
+    for each in versions:
+        with storage.parsing(each.name):
+            version = OldVersion.of_metadata(storage, folder, each)
+        if version is not None:
+            known[each.number] = version
     found = [known[number] for number in sorted(known)]
     # Of those from before, the last one is how the table was then.
-    first = sum(version.at <= oldest for version in found)
+    first = sum(version.at <= time.time() - keep_hours * 3600 for version in found)
     storage.write(f"{folder}/{_FILE}", json.dumps(_content(found[max(first - 1, 0) :])).encode())
 
 

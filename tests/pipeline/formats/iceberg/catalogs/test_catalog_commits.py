@@ -42,17 +42,6 @@ class KilledError(BaseException):
     """The end of a process."""
 
 
-@pytest.fixture(
-    params=["sqlite", "rest", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("postgresql", "glue"))]
-)
-def catalog(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[CatalogOfTests]:
-    """A catalog of each kind."""
-    with catalog_of(request.param, tmp_path, monkeypatch) as made:
-        yield made
-
-
 @pytest.fixture
 def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogOfTests]:
     with catalog_of("sqlite", tmp_path, monkeypatch) as made:

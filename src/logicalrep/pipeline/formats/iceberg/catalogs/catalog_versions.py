@@ -46,7 +46,8 @@ from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalo
 from logicalrep.pipeline.formats.iceberg import versions
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, error_of, is_of_catalog
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
-from logicalrep.pipeline.formats.iceberg.metadata import TABLE, VERSION, WRITER, iceberg_schema
+from logicalrep.pipeline.formats.iceberg.metadata import TABLE, VERSION, WRITER, iceberg_schema, read_metadata
+from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -75,7 +76,25 @@ class CatalogVersions(MetadataVersions):
         if table is None:
             return None
         found = self._take(table)
-        return found if number in (None, found.number) else None
+        if number is None:
+            return found
+        # What other programs commit keeps the number of the last one of ours.
+        of_ours = (each for each in (found, *self._earlier(table.metadata)) if _is_own(each))
+        return next((each for each in of_ours if each.number == number), None)
+
+    def _earlier(self, metadata: TableMetadata) -> Iterator[MetadataVersion]:
+        """Yield the versions before one, as far back as their files are there: the last ones first.
+
+        Each has the names of some before it. A file that no version names is of a commit that was never made.
+        """
+        log = list(metadata.metadata_log)
+        while log:
+            path = self._path(log.pop().metadata_file)
+            earlier = None if path is None else read_metadata(self._storage, path)
+            if path is None or earlier is None:
+                return
+            yield _version_of(earlier, path)
+            log = log or list(earlier.metadata_log)
 
     def _load(self) -> Table | None:
         try:
@@ -102,9 +121,7 @@ class CatalogVersions(MetadataVersions):
         paths = {path for uri in (table.metadata_location, *log) if (path := self._path(uri)) is not None}
         self._stale.extend(self._needed - paths)
         self._needed = paths
-        # A table without it is another program's.
-        number = table.metadata.properties.get(VERSION, "0")
-        return MetadataVersion(int(number) if number.isdecimal() else 0, table.metadata, self._shown)
+        return _version_of(table.metadata, self._shown)
 
     def _path(self, uri: str) -> str | None:
         try:
@@ -187,21 +204,41 @@ class CatalogVersions(MetadataVersions):
         return _ROWS
 
     def find_needed(self) -> set[str]:
+        # An earlier process may have left some that are still to be stored for those who read the past.
+        if self._table is not None:
+            before = [each.name for each in self._earlier(self._table.metadata) if each.name not in self._needed]
+            self._stale = deque(dict.fromkeys([*reversed(before), *self._stale]))
         start = f"{self._folder}/"
-        return {path.removeprefix(start) for path in self._needed if path.startswith(start)}
+        return {path.removeprefix(start) for path in (*self._needed, *self._stale) if path.startswith(start)}
 
     @property
     def is_upkeep_due(self) -> bool:
-        return len(self._stale) > versions.KEPT_VERSIONS
+        return len(self._stale) > versions.SAVE_EVERY
 
     @property
     def is_upkeep_urgent(self) -> bool:
         return False
 
     def maintain(self, keep_hours: float) -> None:
+        if not self.is_upkeep_due:
+            return
+        there = (_version_of(found, path) for path in self._stale if (found := read_metadata(self._storage, path)))
+        keep_old_versions(self._storage, self._folder, filter(_is_own, there), keep_hours)
         while self._stale:
             self._storage.delete(self._stale[0])
             self._stale.popleft()
+
+
+def _version_of(metadata: TableMetadata, name: str) -> MetadataVersion:
+    # A table without a number is another program's.
+    number = metadata.properties.get(VERSION, "0")
+    return MetadataVersion(int(number) if number.isdecimal() else 0, metadata, name)
+
+
+def _is_own(version: MetadataVersion) -> bool:
+    """Return whether the rows of a version are those of our commit of its number."""
+    current = version.metadata.current_snapshot()
+    return current is not None and _writer_of(current) is not None and _number_of(current) == version.number
 
 
 def _requirements(start: TableMetadata) -> tuple[TableRequirement, ...]:

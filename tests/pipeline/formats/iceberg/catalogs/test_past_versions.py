@@ -1,0 +1,85 @@
+"""Old versions of tables in a catalog are read for as long as those in folders; over each kind of catalog."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+
+import pytest
+
+from logicalrep.pipeline.formats.iceberg import iceberg_table, metadata, versions
+from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
+from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
+from logicalrep.pipeline.formats.stored_table import StoredTable, WriterError
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import read_rows
+from logicalrep.pipeline.storage.storage import DamagedError, StorageError
+from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests
+from tests.pipeline.formats.iceberg.catalogs.test_catalog_commits import entry, new_table, stored_in
+from tests.pipeline.formats.iceberg.test_iceberg_table import insert
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
+
+
+def ids_of(tables: IcebergTables, version: int) -> tuple[list[int], TableSpec]:
+    """Return the ids of a version's rows, and its description."""
+    found = tables.open("public/t", version)
+    assert found is not None, version
+    parts = [read_rows(found.storage, "public/t", file, found.table.stored, ["id"]) for file in found.files.values()]
+    return sorted(each for part in parts for each in part["id"].to_pylist()), found.table
+
+
+def commit_each(stored: StoredTable, numbers: range, there: dict[int, tuple[list[int], TableSpec]]) -> None:
+    """Insert the rows one after the other, with what upkeep is due, and note what each version has."""
+    for number in numbers:
+        if number % 4 == 0:
+            stored.describe(replace(stored.table, comments=((1, f"comment {number}"),)))
+            there[stored.version] = (list(range(number)), stored.table)
+        insert(stored, 1000 + number, range(number, number + 1))
+        there[stored.version] = (list(range(number + 1)), stored.table)
+        if stored.is_upkeep_due(24):
+            stored.maintain(24)
+
+
+def test_each_version_is_read_whatever_happens_between(
+    catalog: CatalogOfTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(iceberg_table.FIXED, "write.metadata.previous-versions-max", "3")
+    monkeypatch.setattr(versions, "SAVE_EVERY", 5)
+    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 4)
+    there: dict[int, tuple[list[int], TableSpec]] = {}
+    stored = new_table(catalog.open())
+    commit_each(stored, range(13), there)
+    # A second writer, and a commit that is not made, leave metadata of a number that another commit takes.
+    other = stored_in(catalog.open())
+    commit_each(stored, range(13, 14), there)
+    with pytest.raises(WriterError):
+        insert(other, 5000, range(500, 501))
+    catalog.fail_next_commit(is_made=False)
+    with pytest.raises(StorageError):
+        insert(stored, 1014, range(600, 601))
+    # The process ends with metadata that was to be stored, and the next one finds it.
+    stored = stored_in(catalog.open())
+    commit_each(stored, range(14, 30), there)
+    tables = catalog.open()
+    assert {version: ids_of(tables, version) for version in there} == there
+    assert tables.open("public/t", max(there) + 1) is None
+    there_still = [path for path in catalog.storage.list("public/t/metadata") if path.endswith(".metadata.json")]
+    assert len(there_still) < 20 < len(there)
+
+    # Rows that another program adds are not of the version of ours before, whose number they keep.
+    entry(catalog).append(entry(catalog).scan().to_arrow().slice(0, 1))
+    assert ids_of(tables, max(there)) == there[max(there)]
+    with pytest.raises(DamagedError):
+        insert(stored, 2000, range(30, 31))
+
+
+def test_compressed_metadata_is_read(catalog: CatalogOfTests) -> None:
+    new_table(catalog.open())
+    (path,) = (path for path in catalog.storage.list("public/t/metadata") if path.endswith(".metadata.json"))
+    found, data = read_metadata(catalog.storage, path), catalog.storage.read(path)
+    assert found is not None
+    assert data is not None
+    catalog.storage.write("public/t/metadata/0.gz.metadata.json", gzip.compress(data))
+    assert read_metadata(catalog.storage, "public/t/metadata/0.gz.metadata.json") == found
+    assert read_metadata(catalog.storage, "public/t/metadata/1.gz.metadata.json") is None
