@@ -12,14 +12,19 @@ from pyiceberg.catalog.sql import SqlCatalog
 import logicalrep
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings
+from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.options import ReplicateOptions
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.upkeep import policy
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from tests.documents import examples
+from tests.pipeline.apply.test_applying import mark_in_small_files
+from tests.pipeline.index.small_indexes import index_small_tables
+from tests.pipeline.storage.stores import Store
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 
@@ -100,6 +105,46 @@ def test_tables_follow_in_a_catalog_through_schema_changes_and_commands(db18: Da
     drop(lake.connection, Storage(str(lake.to)), deletes_tables=True, catalog=lake.settings)
     assert lake.names() == set()
     assert not [path for path in lake.to.rglob("*") if path.is_file()]
+
+
+def test_marked_rows_of_divided_tables_in_a_store_are_found_by_an_index_and_the_catalog(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index_small_tables(monkeypatch)
+    mark_in_small_files(monkeypatch)
+    # Files with marked rows are left as they are.
+    monkeypatch.setattr(policy, "MOST_MARKED", 1)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    db18.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, region text, v text)",
+        "INSERT INTO orders SELECT i, 'r' || i % 3, 'v' FROM generate_series(1, 60) AS i",
+    )
+    store, uri = Store(), f"sqlite:///{tmp_path}/catalog.db"
+    try:
+        options: dict[str, Any] = {"storage_options": store.options, "catalog": uri, "format": "iceberg"}
+        by = ["region", "bucket(2, id)"]
+        options |= {"write_mode": "merge-on-read", "index_size": 64, "append": True}
+        options["config"] = {"tables": {"orders": {"partition_by": by}}}
+        replicate_once(db18, "s3://lake/shop", **options)
+        db18.execute(
+            "UPDATE orders SET region = 'moved' WHERE id % 5 = 0",
+            "UPDATE orders SET id = id + 100 WHERE id % 7 = 0",
+            "DELETE FROM orders WHERE id % 11 = 0",
+        )
+        replicate_once(db18, "s3://lake/shop", **options)
+        orders = logicalrep.read("s3://lake/shop", "orders", storage_options=store.options)
+        assert sorted(map(tuple, orders.polars().rows())) == sorted(db18.rows("SELECT * FROM orders"))
+        changes = logicalrep.read("s3://lake/shop", "orders~changes", storage_options=store.options).arrow()
+        assert changes.num_rows > 20
+        stored = table_format(orders.storage, "iceberg", CatalogSettings(uri)).open("public/orders")
+        assert stored is not None
+        assert any(file.vector is not None for file in stored.files.values())
+        assert len({file.partition for file in stored.files.values()}) == 8
+        (verdict,) = verify(ConnectionSettings(db18.dsn), orders.storage, catalog=CatalogSettings(uri))
+        assert verdict.result == "equal"
+        assert any((tmp_path / "cache").rglob("*.run"))
+    finally:
+        store.close()
 
 
 def test_two_tables_of_one_name_are_refused_at_the_start(db18: Database, tmp_path: Path) -> None:
