@@ -145,15 +145,24 @@ class Migrations:
 def _overtake(db: Database, command: Command, other: Command) -> Command:
     """Stop a command until another one replicates; it wakes, and ends by itself. Return the other one."""
     slots = f"FROM pg_replication_slots WHERE database = '{db.name}' AND NOT temporary AND active_pid IS NOT NULL"
+
+    def is_read() -> bool:
+        return db.value(f"SELECT count(*) {slots}") == 1
+
     command.stop()
-    # As the server does once a reader has not answered for wal_sender_timeout.
-    db.execute(f"SELECT pg_terminate_backend(active_pid, 5000) {slots}")
+    # As the server does once a reader has not answered for wal_sender_timeout. Until it has, the slot is this reader's.
+    db.execute(f"SELECT pg_terminate_backend(active_pid) {slots}")
+    eventually(lambda: not is_read())
     other.start("--every", "0")
     try:
-        eventually(lambda: db.value(f"SELECT count(*) {slots}") == 1 or not other.is_alive(), seconds=120)
+        eventually(lambda: is_read() or not other.is_alive())
+        assert other.is_alive(), other.log()
         time.sleep(5)
         command.go_on()
-        eventually(lambda: not command.is_alive(), seconds=120)
+        eventually(lambda: not command.is_alive())
+    except BaseException:
+        other.kill("")
+        raise
     finally:
         command.kill("")
     return other
