@@ -7,10 +7,8 @@ import logging
 import os
 import subprocess
 import sys
-import sysconfig
 import threading
 import time
-import venv
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol.v1 import ReplicaIdentity
 from tests.conftest import ROOT
+from tests.spark.pythons import make_python
 from tests.waiting import eventually
 
 CAPTURE = ROOT / "tests" / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz"
@@ -34,17 +33,7 @@ CAPTURE = ROOT / "tests" / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a Python with all packages of this one except logicalrep."""
-    folder = tmp_path_factory.mktemp("bare")
-    venv.create(folder / "venv", symlinks=True)
-    packages = folder / "packages"
-    packages.mkdir()
-    for package in Path(sysconfig.get_path("purelib")).iterdir():
-        if "logicalrep" not in package.name:
-            (packages / package.name).symlink_to(package)
-    [site] = (folder / "venv").glob("lib/python*/site-packages")
-    # Python does not read the .pth files of a folder that is added in this way: one may point to logicalrep.
-    (site / "packages.pth").write_text(f"{packages}\n")
-    return folder / "venv" / "bin" / "python"
+    return make_python(tmp_path_factory.mktemp("bare"))
 
 
 LOADING = """

@@ -17,49 +17,67 @@ from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.spark import executors
 from logicalrep.spark.executors import NEEDED, ExecutorError, check_executors, installed_version
+from tests.spark.cluster import connect_server
+from tests.spark.pythons import find_other_version, make_python
+
+pytestmark = pytest.mark.spark
+
+LACKING = {
+    "package": r"^\[PACKAGE_MISSING\] the Python worker .* has no logicalrep, logicalrep_protocol, .* extra 'replicate'",
+    "library": r"^\[PACKAGE_MISSING\] the Python worker .* has no deltalake: install logicalrep with its extra 'replicate'",
+    "version": r"^\[PACKAGE_DIFFERS\] .* has logicalrep 0\.0\.1, and the driver .*: install logicalrep .* with its extra",
+    "python": r"^\[PYTHON_DIFFERS\] the executors have another version of Python than 3",
+}
+"""The sentence about the executors' Python, by what it lacks."""
 
 
-@pytest.fixture
-def other_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the executors be checked although they run this Python."""
-    monkeypatch.setattr(executors, "are_of_this_python", lambda _: False)
+@pytest.fixture(scope="module", params=list(LACKING))
+def lacking(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return a real Python that lacks something, and the sentence about it."""
+    lack, folder = request.param, tmp_path_factory.mktemp("python")
+    python = {
+        "package": lambda: make_python(folder),
+        "library": lambda: make_python(folder, version=installed_version(), without=["deltalake"]),
+        "version": lambda: make_python(folder, version="0.0.1"),
+        "python": find_other_version,
+    }[lack]()
+    if python is None:
+        pytest.skip("there is no Python of another version")
+    return python, LACKING[lack]
 
 
-@pytest.fixture(params=["spark", "connect"])
-def session(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue(request.param)
-
-
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("other_python")]
-
-
-def test_executors_without_what_replicate_needs(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_executors(session, "replicate")
-    monkeypatch.setitem(NEEDED, "replicate", (*NEEDED["replicate"], "no_such_module"))
-    check_executors(session, "spark")
-    with pytest.raises(
-        ExecutorError, match=r"^\[PACKAGE_MISSING\] the Python worker .* has no no_such_module: .* extra 'replicate'"
-    ):
-        check_executors(session, "replicate")
-
-
-def test_executors_with_another_version(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = installed_version()
-    monkeypatch.setattr(executors, "installed_version", lambda: "9.9")
-    with pytest.raises(
-        ExecutorError,
-        match=rf"^\[PACKAGE_DIFFERS\] .* has logicalrep {there}, and the driver 9.9: install logicalrep 9.9 with",
-    ):
-        check_executors(session, "replicate")
-
-
-def test_executors_with_another_python(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark.sparkContext, "pythonVer", "3.9")
-    with pytest.raises(ExecutorError, match=r"^\[PYTHON_DIFFERS\] the executors have another version of Python"):
+def test_executors_whose_python_lacks_something(
+    spark: Any, lacking: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, sentence = lacking
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    with pytest.raises(ExecutorError, match=sentence):
         check_executors(spark, "replicate")
 
 
+@pytest.mark.thorough
+def test_executors_of_spark_connect_whose_python_lacks_something(
+    connect: Any, lacking: tuple[Path, str], tmp_path: Path
+) -> None:
+    """The server is another process than that of the fixture, as its environment names the Python."""
+    python, sentence = lacking
+    with connect_server("local[1]", tmp_path, {}, python=str(python), paths="") as url:
+        session = type(connect).builder.remote(url).create()
+        with pytest.raises(ExecutorError, match=sentence):
+            check_executors(session, "replicate")
+        session.stop()
+
+
+def test_executors_with_all_that_is_needed(
+    spark: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(make_python(tmp_path, version=installed_version())))
+    for session in (spark, connect):
+        check_executors(session, "replicate")
+
+
 def test_a_session_that_is_there_is_checked(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "are_of_this_python", lambda _: False)
     said: list[str] = []
 
     class Told(Observer):
