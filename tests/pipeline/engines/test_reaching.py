@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Sequence
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,18 +44,106 @@ def test_a_folder_of_this_machine_is_shared_by_its_processes(tmp_path: Path, is_
     assert left(tmp_path) == []
 
 
-def test_a_task_with_a_folder_of_its_own_is_refused(tmp_path: Path) -> None:
-    class Elsewhere(SequentialEngine):
-        """A machine on which the path is another folder."""
+@contextmanager
+def processes(folder: Path, monkeypatch: pytest.MonkeyPatch, *commands: str) -> Iterator[LocalEngine]:
+    """Yield an engine whose processes first run commands, the last of which is the beginning of their own line."""
+    python = folder / "python"
+    *before, last = commands
+    python.write_text("\n".join(("#!/bin/sh", *before, f'exec {last} {sys.executable} "$@"\n')))
+    python.chmod(0o755)
+    with monkeypatch.context() as patch, LocalEngine(1) as engine:
+        patch.setattr(sys, "executable", str(python))
+        yield engine
 
-        def run(self, function: Callable[[Any], Any], items: Sequence[Any], nbytes: int) -> list[Any]:
-            [item] = items
-            there = type(item)(Storage(str(tmp_path / "there")), item.of_driver, item.of_task, item.contested)
-            return [function(there)]
 
-    with pytest.raises(StateError, match=r"\[DESTINATION_NOT_SHARED\].* do not see each other's files"):
-        check_destination(Elsewhere(), Storage(str(tmp_path / "here")), is_shared_folder=True)
-    assert left(tmp_path / "here") == []
+needs_namespaces = pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run(["unshare", "-rnm", "true"], capture_output=True, check=False).returncode != 0,
+    reason="the system lets no process have a network or mounts of its own",
+)
+
+
+@needs_namespaces
+def test_a_task_with_a_folder_of_its_own_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    elsewhere = f"unshare -rm sh -c 'mount -t tmpfs none {lake}; exec \"$@\"' sh"
+    with (
+        processes(tmp_path, monkeypatch, elsewhere) as engine,
+        pytest.raises(StateError, match=r"\[DESTINATION_NOT_SHARED\].* do not see each other's files"),
+    ):
+        check_destination(engine, Storage(str(lake)), is_shared_folder=True)
+    assert left(lake) == []
+
+
+@needs_namespaces
+def test_a_task_that_cannot_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    unwritable = f"unshare -rm sh -c 'mount --bind {lake} {lake}; mount -o remount,bind,ro {lake}; exec \"$@\"' sh"
+    with (
+        processes(tmp_path, monkeypatch, unwritable) as engine,
+        pytest.raises(UnreachedError, match=rf"a task on .* cannot read and write {lake}: .*Read-only file system"),
+    ):
+        check_destination(engine, Storage(str(lake)), is_shared_folder=True)
+    assert left(lake) == []
+
+
+@contextmanager
+def start_giving_credentials() -> Iterator[str]:
+    """Yield the URL at which a store's client gets its keys, as in a container of AWS."""
+
+    class Credentials(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            keys = {"AccessKeyId": "key", "SecretAccessKey": "the secret", "Token": "token"}
+            data = json.dumps(keys | {"Expiration": "2099-01-01T00:00:00Z"}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Write no line for each request."""
+
+    with HTTPServer(("127.0.0.1", 0), Credentials) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/keys"
+        server.shutdown()
+        thread.join()
+
+
+CREDENTIALS = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+
+
+@pytest.mark.parametrize(
+    "away",
+    [
+        pytest.param("unshare -rn", id="network", marks=needs_namespaces),
+        pytest.param(f"env -u {CREDENTIALS} AWS_METADATA_ENDPOINT=http://127.0.0.1:9", id="credentials"),
+    ],
+)
+def test_a_task_that_cannot_reach_a_store_is_told(away: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver has the network, and an environment in which a store's client finds keys that it asks for anew."""
+    pytest.importorskip("moto")
+    from tests.pipeline.storage.stores import start_object_store
+
+    token = tmp_path / "token"
+    token.write_text("token")
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(token))
+    with start_object_store() as store, start_giving_credentials() as keys:
+        monkeypatch.setenv(CREDENTIALS, keys)
+        reached = {name: value for name, value in store.options.items() if "key" not in name}
+        storage = Storage("s3://lake/shop", reached)
+        with processes(tmp_path, monkeypatch, "env") as engine:
+            check_destination(engine, storage, is_shared_folder=False)
+        with (
+            processes(tmp_path, monkeypatch, away) as engine,
+            pytest.raises(UnreachedError, match=r"a task on .* cannot read and write s3://lake/shop: .*http://127.0.0"),
+        ):
+            check_destination(engine, storage, is_shared_folder=False)
+        left_there = store.keys()
+    assert not [key for key in left_there if "/shared/" in key]
 
 
 def test_a_folder_on_which_two_processes_make_a_file_is_refused(
@@ -78,25 +172,6 @@ def test_a_folder_that_cannot_make_a_file_by_one_alone_is_refused(
         check_destination(SequentialEngine(), Storage(str(tmp_path)), is_shared_folder=True)
     assert not raised.value.may_pass
     assert left(tmp_path) == []
-
-
-def test_a_task_that_cannot_reach_the_destination_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class WithoutKeys(SequentialEngine):
-        """A machine whose environment lacks the store's keys."""
-
-        def run(self, function: Callable[[Any], Any], items: Sequence[Any], nbytes: int) -> list[Any]:
-            with monkeypatch.context() as patch:
-                patch.setattr(LocalFiles, "read", self._refuse)
-                return [function(item) for item in items]
-
-        @staticmethod
-        def _refuse(*_: object) -> bytes:
-            raise PermissionError(13, "no key")
-
-    with pytest.raises(
-        UnreachedError, match=r"\[DESTINATION_NOT_REACHED\] a task on .* cannot read and write .*no key"
-    ):
-        check_destination(WithoutKeys(), Storage(str(tmp_path)), is_shared_folder=False)
 
 
 def test_an_answer_that_was_lost_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
