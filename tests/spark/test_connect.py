@@ -8,12 +8,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from logicalrep.postgres.slots.creating import create_slot
+from logicalrep.postgres.slots.slot import query_slot
+from logicalrep.spark import acknowledge, register
 from logicalrep.spark.options import OptionError
 from logicalrep.spark.source import ConnectDataSource, LogicalRepDataSource
 from tests.postgres.servers import Database
+from tests.spark.streams import Stream
 
 PROGRAM = """
 import json
@@ -98,6 +103,26 @@ def test_a_secret_among_the_options_is_refused_in_spark_connect(secret: dict[str
         ConnectDataSource(options).schema()
     assert "sesame" not in str(raised.value)
     assert LogicalRepDataSource(options).schema() == ConnectDataSource({"slot": "s", "publication": "p"}).schema()
+
+
+def test_a_stream_in_a_session_of_spark_connect(connect: Any, db18: Database, tmp_path: Path) -> None:
+    """What the last run has read is acknowledged, and another one goes on."""
+    db18.execute("CREATE TABLE public.t (id int PRIMARY KEY, a text)", "CREATE PUBLICATION p FOR TABLE public.t")
+    create_slot(db18.connection, "spark")
+    stream = Stream(register(connect), db18, tmp_path)
+    assert type(stream.load()).__module__.startswith("pyspark.sql.connect")
+    changes = [
+        ("INSERT INTO public.t VALUES (1, 'one'), (2, 'two')", ["insert", "insert"]),
+        ("DELETE FROM public.t WHERE id = 1", ["delete"]),
+    ]
+    read: list[str] = []
+    for statement, ops in changes:
+        db18.execute(statement)
+        query = stream.run()
+        read += ops
+        rows = stream.frame().orderBy("commit_lsn", "ordinal").collect()
+        assert [row.op for row in rows] == read
+        assert acknowledge(query, **stream.options) == str(query_slot(db18.connection, "spark").confirmed.lsn)
 
 
 @pytest.mark.thorough
