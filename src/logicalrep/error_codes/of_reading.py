@@ -104,13 +104,9 @@ OF_READING: dict[str, tuple[str, str]] = {
         "A table's columns differ from the stream's schema.",
         "The text names the column, and the option that reads it.",
     ),
-    "SEGMENT_DAMAGED": (
-        "A file of the spool is damaged, or has other rows than requested.",
-        "Remove it if no query uses it; a running query receives its rows again after a restart.",
-    ),
     "SEGMENT_GONE": (
-        "A file of the spool is gone because Spark has committed its rows.",
-        "Read the rows from the query's output.",
+        "A file of the spool is gone because its stream has ended.",
+        "Start the query again: it receives the rows anew.",
     ),
     "SERVER_ERROR": (
         "The server has refused or ended a statement, for a reason that is not foreseen.",

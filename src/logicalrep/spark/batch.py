@@ -1,4 +1,4 @@
-"""`spark.read`: many capture files and segments in parallel, or the changes of a slot without moving it."""
+"""`spark.read`: many capture files in parallel, or the changes of a slot without moving it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark.options import OptionError, SourceOptions
 from logicalrep.spark.peek.slot_range import SlotRange, read_slot
-from logicalrep.spark.schemas import arrow_schema, row_form
+from logicalrep.spark.schemas import row_form
 from logicalrep.spark.server_connection import log_to_standard_error
-from logicalrep.spark.walsender.spool import SUFFIX, read_whole_segment
 from logicalrep.spark.worker import PromptReader, collect_garbage_once
 from logicalrep.transactions.logs import warn
 
 
 @dataclass
 class File(InputPartition):
-    """A capture, which is one session, so that one task reads it; or a segment of a spool."""
+    """A capture, which is one session, so that one task reads it."""
 
     path: Path
 
 
 class BatchReader(PromptReader, DataSourceReader):
-    """A reader of captures and segments by path, or of a slot by peek."""
+    """A reader of captures by path, or of a slot by peek."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__()
@@ -42,13 +41,7 @@ class BatchReader(PromptReader, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each file, or one for the slot."""
         if self._options.path is not None:
-            found = files(self._options.path)
-            segment = next((path for path in found if path.suffix == SUFFIX), None)
-            if segment is not None and self._options.tables:
-                raise OptionError(
-                    f"option 'tables' is for captures and slots; {segment} has the rows that its stream read"
-                )
-            return [File(path) for path in found]
+            return [File(path) for path in files(self._options.path)]
         log_to_standard_error()
         needs = replace(self._slot_options.needs, create_slot=False, moves_slot=False)
         with self._options.connection.connect() as connection:
@@ -62,13 +55,10 @@ class BatchReader(PromptReader, DataSourceReader):
         return replace(self._options, mode="peek", streaming=None)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the record batches of a capture, of a segment or of the slot."""
+        """Return the record batches of a capture or of the slot."""
         if isinstance(partition, SlotRange):
             return collect_garbage_once(read_slot(self._slot_options, self._schema, None, partition.end))
         assert isinstance(partition, File)
-        if partition.path.suffix == SUFFIX:
-            schema = arrow_schema(self._schema)
-            return collect_garbage_once(read_whole_segment(partition.path, schema, self._options.table))
         return collect_garbage_once(self._read_capture(partition.path))
 
     def _read_capture(self, path: Path) -> Iterator[pa.RecordBatch]:
@@ -87,7 +77,7 @@ class BatchReader(PromptReader, DataSourceReader):
 
 
 def files(path: str) -> list[Path]:
-    """Return the captures and segments of a path, a folder, a pattern, or several of these with commas."""
+    """Return the captures of a path, a folder, a pattern, or several of these with commas."""
     found: list[Path] = []
     for part in (part.strip() for part in path.split(",")):
         part = part.removeprefix("file:")
@@ -100,10 +90,9 @@ def files(path: str) -> list[Path]:
         else:
             raise OptionError(f"option 'path': there is no {part!r}")
     if not found:
-        raise OptionError(f"option 'path': neither a capture nor a segment in {path!r}")
+        raise OptionError(f"option 'path': no capture in {path!r}")
     return found
 
 
 def _is_read(name: str) -> bool:
-    is_capture = name.removesuffix(".gz").endswith((".jsonl", ".bin")) and not name.startswith("truth.")
-    return is_capture or name.endswith(SUFFIX)
+    return name.removesuffix(".gz").endswith((".jsonl", ".bin")) and not name.startswith("truth.")

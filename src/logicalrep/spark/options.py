@@ -210,9 +210,9 @@ class SourceOptions:
     )
     path: str | None = option(
         kinds.text,
-        "`spark.read` only: capture files and segments, a folder (with files `.jsonl` and `.bin`, perhaps with "
-        "`.gz`, and `.arrow`), a pattern, or several, separated by commas. `protocol_version`, `streaming` and "
-        "`two_phase` apply to captures without a header.",
+        "`spark.read` only: capture files, a folder (with files `.jsonl` and `.bin`, perhaps with `.gz`), a pattern, "
+        "or several, separated by commas. `protocol_version`, `streaming` and `two_phase` apply to captures without a "
+        "header.",
     )
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
     """The catalog's entries for the table's types, if the server was asked; not an option."""

@@ -17,7 +17,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
     `docs/reference/spark-options.md` lists all options with their defaults. The server is given by `dsn`, or by
     libpq's parameters (`host`, `user`, `password` ...) and its environment. `table` selects one table in its own
     columns; without it the source returns the change feed. `mode` is auto, peek or walsender. `spark.read` also takes
-    `path` (capture files or segments), or `snapshot` (the rows that `table` had at the start of the slot); without
+    `path` (capture files), or `snapshot` (the rows that `table` had at the start of the slot); without
     either, it reads the slot and does not move it.
 
     Raises, when a query starts:
@@ -47,7 +47,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
         return relation_schema(relation, options.text_columns, catalog)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of captures, segments, a snapshot's rows, or the slot by peek."""
+        """Return the reader of captures, a snapshot's rows, or the slot by peek."""
         options = self.read_source_options()
         if options.listen is not None:
             raise OptionError("option 'listen' is for readStream: a batch ends before somebody could look at it")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.spark.walsender.spool import SegmentError, SegmentRange, Spool
+from logicalrep.spark.walsender.spool import SegmentRange, Spool
 from logicalrep.spark.walsender.spool_folders import SpoolError, default_folder
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -105,7 +105,7 @@ def test_a_spool_that_is_not_seen(tmp_path: Path) -> None:
     made = spool(tmp_path / "spool")
     segment = segment_of(made)
     segment.unlink()
-    with pytest.raises(SegmentError, match=r"^\[SEGMENT_GONE\].* is gone"):
+    with pytest.raises(SpoolError, match=r"^\[SEGMENT_GONE\].* is gone"):
         rows(segment)
     made.close()
     with pytest.raises(SpoolError, match=rf"^\[SPOOL_NOT_SEEN\] .* folder {made.folder}.* in the option 'spool'"):

@@ -70,9 +70,8 @@ class SpoolReceiver(SlotReceiver):
         self._room, self._most_unfinished = MOST_IN_MEMORY, MOST_IN_MEMORY
         folder: Path | None = None
         if options.uses_spool:
-            self._rows = spool = Spool(
-                options.spool or default_folder(), options.the_slot, form.schema, options.segment_bytes, options.table
-            )
+            within = options.spool or default_folder()
+            self._rows = spool = Spool(within, options.the_slot, form.schema, options.segment_bytes)
             self._room, self._most_unfinished, folder = options.spool_bytes, 0, spool.folder
         after = None if start is None else ResumeToken(delivered=start)
         connect = partial(

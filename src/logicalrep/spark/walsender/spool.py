@@ -12,7 +12,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import IO, cast
 
@@ -22,24 +21,13 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from logicalrep.spark.walsender.spool_folders import SpoolError, add_folder, open_own_folder, open_shared_folder
-from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
-POSITION = "_position"
+_POSITION = "_position"
 """The name of the positions' column, which is the first of a segment and is not passed to Spark."""
-SUFFIX = ".arrow"
+_SUFFIX = ".arrow"
 """The suffix of finished segments."""
 _UNFINISHED = ".part"
-_END = b"\xff\xff\xff\xff\0\0\0\0"
-"""The end of an Arrow stream."""
-_TABLE = b"table"
-
-
-class SegmentError(LogicalRepError, ValueError):
-    """A file that is no segment, is damaged, or has other rows than requested; the text says where and why."""
-
-    code = "SEGMENT_DAMAGED"
 
 
 @dataclass(slots=True)
@@ -78,11 +66,9 @@ class SegmentRange(InputPartition):
 class Spool:
     """A writer of segments in its own folder, which also removes them."""
 
-    def __init__(
-        self, folder: Path, slot: str, schema: pa.Schema, segment_bytes: int, table: TableName | None = None
-    ) -> None:
-        """Create a spool within `folder`, which may have others too, for rows of the change feed or of one table."""
-        self._schema = _schema_of_segments(schema, table)
+    def __init__(self, folder: Path, slot: str, schema: pa.Schema, segment_bytes: int) -> None:
+        """Create a spool within `folder`, which may have others too, for rows of a schema."""
+        self._schema = pa.schema([pa.field(_POSITION, pa.int64()), *schema])
         self._segment_bytes = segment_bytes
         self._shared = open_shared_folder(folder)
         try:
@@ -109,7 +95,7 @@ class Spool:
         """Write rows with their positions, which do not decrease within a record batch."""
         if self._writer is None:
             self._number += 1
-            self._name = f"{self._number:08d}{SUFFIX}"
+            self._name = f"{self._number:08d}{_SUFFIX}"
             self._file = _open_file(f"{self._name}{_UNFINISHED}", "xb", self._own)
             self._writer = pa.ipc.new_stream(self._file, self._schema)
             self._first = self._last = int(positions[0])
@@ -177,7 +163,7 @@ def _open_segment(path: Path) -> Iterator[IO[bytes]]:
         with _open_file(path.name, "rb", folder) as file:
             yield file
     except FileNotFoundError:
-        raise SegmentError(
+        raise SpoolError(
             f"{path} is gone, as its stream has ended: start the query again", code="SEGMENT_GONE"
         ) from None
     finally:
@@ -192,49 +178,5 @@ def _open_file(name: str, mode: str, folder: int) -> IO[bytes]:
     )
 
 
-def read_whole_segment(path: Path, schema: pa.Schema, table: TableName | None) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of a segment of any origin; raise SegmentError if it is damaged or has other rows."""
-    expected = _schema_of_segments(schema, table)
-    try:
-        with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
-            difference = _difference(reader.schema, expected)
-            if difference is not None:
-                raise SegmentError(f"{path}: {difference}")
-            for batch in reader:
-                batch.validate(full=True)
-                yield _without_positions(batch)
-            source.seek(max(source.size() - len(_END), 0))
-            if source.read() != _END:
-                raise SegmentError(f"{path}: is damaged: the end mark is missing")
-    except FileNotFoundError:
-        raise SegmentError(f"{path}: is gone, as Spark has committed its rows", code="SEGMENT_GONE") from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise SegmentError(f"{path}: is no segment, or a damaged one: {error}") from None
-
-
-def _schema_of_segments(schema: pa.Schema, table: TableName | None) -> pa.Schema:
-    fields = [pa.field(POSITION, pa.int64()), *schema]
-    return pa.schema(fields, metadata=None if table is None else {_TABLE: str(table).encode()})
-
-
 def _without_positions(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns[1:], schema=pa.schema(list(batch.schema)[1:]))
-
-
-def _difference(found: pa.Schema, expected: pa.Schema) -> str | None:
-    """Return the reason why a file's schema is not the expected one; None if it is."""
-    if found.names[:1] != [POSITION]:
-        return "is no segment"
-    has, wants = _rows_of(found), _rows_of(expected)
-    if has != wants:
-        return f"has rows of {has}, but {wants} was requested"
-    for field, wanted in zip_longest(found, expected):
-        if field != wanted:
-            other = wanted if field is None else field
-            return f"has other columns than requested: {other.name} {other.type}"
-    return None
-
-
-def _rows_of(schema: pa.Schema) -> str:
-    table = (schema.metadata or {}).get(_TABLE)
-    return "the change feed" if table is None else f"the table {table.decode(errors='replace')}"
