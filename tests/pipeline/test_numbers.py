@@ -128,7 +128,7 @@ def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_pa
     db18.execute("INSERT INTO past VALUES (2, 'infinity')", "UPDATE past SET d = '-infinity' WHERE id = 1")
     said = replicated(db18, tmp_path, config=config)
     assert [text for text in said if "do not fit" in text] == [
-        "public.past: 2 values of d do not fit date: they are NULL; status counts them and those that come"
+        "public.past: 2 values of d do not fit date: they are NULL; status counts them, and later ones too"
     ]
     assert counts() == {"public.t": {"v": 4, "d": 1}, "public.past": {"d": 2}}
     assert [text for text in replicated(db18, tmp_path, config=config) if "do not fit" in text] == []

@@ -340,7 +340,7 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
         assert len(text) < 30_000
         assert text.count("<progress") == 1
         assert '<progress value="50" max="200"' in text
-        assert "50 of about 200 rows copied, 25%; the snapshot is held since 2026-01-01 10:59 UTC" in read.texts
+        assert "50 of about 200 rows copied, 25%; the snapshot has been held since 2026-01-01 10:59 UTC" in read.texts
         assert "1,234 rows, version 12" in read.texts
         assert {"loading", "loading: catching up", "following"} <= set(read.texts)
         assert stopped in read.texts

@@ -129,7 +129,7 @@ def _print_status(options: argparse.Namespace) -> int:
 def _copied(progress: Mapping[str, Any]) -> str:
     rows, estimate = progress["rows"], progress["estimate"]
     of = f" of about {estimate} rows, {min(rows / estimate, 1):.0%}" if estimate else " rows"
-    return f"copied {rows}{of}; the snapshot is held since {progress['snapshot_since']}"
+    return f"copied {rows}{of}; the snapshot has been held since {progress['snapshot_since']}"
 
 
 def _pause(options: argparse.Namespace) -> int:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from logicalrep.pipeline.config.databases import DatabaseSection
 
 _EXIT_CODES = """exit codes:
-  0    all that had committed at the start is in the tables (--once)
+  0    all that was committed before the start is in the tables (--once)
   1    an error, which the last line tells
   2    invalid arguments
   3    somebody has to do something first: a line for each, and a script of SQL; or the destination is paused (--once)
   4    some tables are stopped; the others are up to date (--once)
   130  ended by Ctrl-C or SIGTERM, after the batch that was being applied; at once while it starts
-Of several databases it is that of the first of these that one of them has: 1, 2, 3, 4.
+With several databases it is the first of 1, 2, 3 and 4 with which one of them ended.
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 OF_REPLICATING: dict[str, tuple[str, str]] = {
     "CATALOG_INVALID": (
-        "A catalog of Iceberg tables cannot be used at all: it does not let us in, or a library for it is missing.",
+        "A catalog of Iceberg tables cannot be used: it refuses the credentials, or a library for it is missing.",
         "The line quotes the reason. Correct `--catalog`, `--catalog-option` and the credentials, or install the "
         "extra that it names.",
     ),
@@ -15,7 +15,7 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "catalog, or another `--catalog-option name=NAME`.",
     ),
     "CATALOG_NOT_REACHED": (
-        "A catalog of Iceberg tables does not answer, or did not take a commit; it is waited for.",
+        "A catalog of Iceberg tables does not answer, or did not accept a commit; the command waits and tries again.",
         "The line quotes the reason. Nothing is lost, and nothing is committed twice.",
     ),
     "COLUMN_PROTECTED": (
@@ -116,8 +116,8 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Correct `partition_by` of the table in the settings by table, and restart.",
     ),
     "PARTITION_VALUE": (
-        "A row has a value that no partition of a Delta table can be: an empty text, `__HIVE_DEFAULT_PARTITION__`, or "
-        "a day before the year 1 or after 9999.",
+        "A row has a value that no partition of a Delta table can have: an empty text, `__HIVE_DEFAULT_PARTITION__`, "
+        "or a day before the year 1 or after 9999.",
         "Partition by `bucket(16, COLUMN)`, or by another column, and restart; or skip the commit that the text names.",
     ),
     "PUBLICATION_INCOMPLETE": (

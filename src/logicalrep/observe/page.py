@@ -195,7 +195,7 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
     since = datetime.fromisoformat(progress.snapshot_since).astimezone(UTC)
     return (
         f'<div class="wide"><progress{known} aria-label="rows of {as_text(name)} that are copied"></progress>'
-        f"<small>{copied}; the snapshot is held since {since:%Y-%m-%d %H:%M} UTC</small></div>"
+        f"<small>{copied}; the snapshot has been held since {since:%Y-%m-%d %H:%M} UTC</small></div>"
     )
 
 

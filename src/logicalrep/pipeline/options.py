@@ -77,7 +77,8 @@ class ReplicateOptions:
     )
     once: bool = option(
         kinds.flag,
-        "End when the tables have all that had committed at the start; without it, follow until the process is ended.",
+        "End when the tables have all that was committed before the start; without it, follow until the process is "
+        "ended.",
     )
     retry_timeout: float | None = option(
         kinds.amount(None, "seconds"),
@@ -101,8 +102,8 @@ class ReplicateOptions:
     )
     numeric: str = option(
         kinds.number_type,
-        "The type of a `numeric` without a bound: `text`; `double`, the nearest one; or `decimal(p,s)`, which does "
-        "not round, and cannot hold a number of more digits.",
+        "The type of a `numeric` without a bound: `text`; `double`, which rounds; or `decimal(p,s)`, which does not "
+        "round, and cannot hold a number with more digits.",
         metavar="TYPE",
         is_by_table=True,
     )
@@ -192,7 +193,7 @@ class ReplicateOptions:
     listen: str | None = option(
         kinds.address,
         "Serve a page at `/`, metrics for Prometheus at `/metrics`, and `/healthz` and `/readyz`, at this address; a "
-        "port alone is one of 127.0.0.1.",
+        "port alone means 127.0.0.1.",
         metavar="HOST:PORT",
     )
     call_on_stop: str | None = option(

@@ -23,7 +23,7 @@ from logicalrep_runtime.scalars import Lsn
 
 _NONE = Lsn(0)
 MORE_HELD = 4
-"""So many times the bytes that are held in memory are held in all, and so are of a batch, before a transaction ends."""
+"""The factor from the bytes held in memory to all that is held, and to those of a batch before a transaction ends."""
 
 
 @dataclass(frozen=True, slots=True)

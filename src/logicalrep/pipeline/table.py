@@ -98,7 +98,7 @@ class Table:
 
     @property
     def is_skipped_in_part(self) -> bool:
-        """Whether a commit was left out of a companion table, and then the process ended."""
+        """Whether the process ended after a commit was left out of a companion table, but not of the table."""
         applied = None if self.stored is None or self.application is None else self.stored.applied(self.application)
         return applied is not None and any(
             Lsn(each.lsn) > applied for stored in self.companions.values() for each in stored.table.skipped
@@ -106,7 +106,7 @@ class Table:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its rows are there, and the changes that come are for them; else they wait for a load."""
+        """Whether its rows are there, and changes apply to them; otherwise changes wait for a load."""
         return self.stored is not None and (self.pending_load is None or self.pending_load.replaces != self.load)
 
     @property

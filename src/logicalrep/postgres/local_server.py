@@ -107,7 +107,8 @@ class LocalServer:
                 folder.mkdir(parents=True, mode=0o700)
             except FileExistsError:
                 raise ServerError(
-                    f"{folder} exists already: name a new folder, as it is removed with all its contents"
+                    f"{folder} exists already: name a folder that does not, as it is removed at the end with all its "
+                    "contents"
                 ) from None
         self.folder = folder
         self.data = self.folder / "data"

@@ -179,7 +179,7 @@ def read(
     }
     name = _found(table, [*{**versions, **state.tables}], tables.storage)
     if name not in versions:
-        raise ReadError(f"{name} has no rows yet: its first load is not whole", code="TABLE_NOT_CURRENT")
+        raise ReadError(f"{name} has no rows yet: its first load has not ended", code="TABLE_NOT_CURRENT")
     return versions[name]
 
 

@@ -78,8 +78,8 @@ def check_executors(spark: SparkSession, extra: Extra = "spark") -> None:
         if tells_of_other_python(error):
             own = ".".join(map(str, sys.version_info[:2]))
             raise ExecutorError(
-                f"the executors have another version of Python than {own}, which runs this: name one of {own} in "
-                "PYSPARK_PYTHON of the executors, or run this in a Python of theirs",
+                f"the executors have another version of Python than the driver, which has {own}: name a Python {own} "
+                "in PYSPARK_PYTHON of the executors, or run the driver with their version",
                 code="PYTHON_DIFFERS",
             ) from error
         if not waited_enough.is_set():

@@ -199,7 +199,7 @@ class SourceOptions:
     listen: str | None = option(
         kinds.address,
         "Streams only: serve the query's [metrics](metrics.md) for Prometheus at `http://HOST:PORT/metrics`, from the "
-        "driver. A port alone is one of 127.0.0.1, and 0 any free one, which the log names. See "
+        "driver. A port alone means 127.0.0.1; port 0 is any free one, which the log names. See "
         "[Monitoring](../how-to/spark-monitoring.md).",
         default="none",
     )

@@ -219,7 +219,7 @@ def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> Non
     db18.execute(
         "ALTER TABLE users ADD COLUMN email text", "INSERT INTO users (id, mail, email) VALUES (51, 'sesame', 'sesame')"
     )
-    assert "[COLUMN_PROTECTED] public.users has another column email than before" in stopped(
+    assert "[COLUMN_PROTECTED] the column email of public.users is not the one that had this name before" in stopped(
         db18, tmp_path, config=config()
     )
     masks = {"masked": {**MASKS["masked"], "mail": "hashed"}}
@@ -276,7 +276,7 @@ def test_columns_that_exchange_names_stop_their_table(db18: Database, tmp_path: 
         # The next catalog refresh is seconds away.
         eventually(lambda: State.read(Storage(str(tmp_path))).tables.get("public.users", NONE).state == "stopped")
         assert clear_files(tmp_path) == []
-    assert "[COLUMN_PROTECTED] public.users has another column email than before" in stopped(
+    assert "[COLUMN_PROTECTED] the column email of public.users is not the one that had this name before" in stopped(
         db18, tmp_path, config=options["config"]
     )
     # Once somebody has asked for it, the columns are taken as the settings name them.
@@ -367,7 +367,7 @@ def test_mistakes_in_masks_have_their_lines(db18: Database, tmp_path: Path) -> N
         replicate_once(db18, tmp_path / "lake", config=read_config(path, TableSettings()))
     assert raised.value.description.split("\n")[1:] == [
         f"{path}:4: public.users has no published column emial; did you mean email?",
-        f"{path}:5: id is of the key of public.users, which tells rows apart: it can be hashed, and not be nulled or left out",
+        f"{path}:5: id belongs to the key of public.users, which tells rows apart: it can be hashed, but not nulled or left out",
         f"{path}:6: public.users has no published column secrt; did you mean secret?",
     ]
     path.write_text(
@@ -376,13 +376,13 @@ def test_mistakes_in_masks_have_their_lines(db18: Database, tmp_path: Path) -> N
     with pytest.raises(ConfigError) as raised:
         read_config(path, TableSettings())
     assert [line.removeprefix(f"{path}:") for line in raised.value.description.split("\n")[1:]] == [
-        "2: users: the column b is masked and left out: do one of both",
+        "2: users: the column b is both masked and left out: choose one of the two",
         "3: 'masked' of users has 'a' twice, first in line 3",
         "3: 'masked' of users, column a, is 'hash': it is hashed or nulled; did you mean hashed?",
         "3: 'masked' of users, column b, must be a text",
         "4: 'left_out' of users must be a text",
         "4: 'left_out' of users has 'b' twice",
-        "5: t: the column c is masked and left out: do one of both",
+        "5: t: the column c is both masked and left out: choose one of the two",
     ]
 
 

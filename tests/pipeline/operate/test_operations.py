@@ -282,7 +282,8 @@ def test_status_while_a_table_loads(
             assert abs(datetime.fromisoformat(since) - began) < timedelta(seconds=60)
         assert main(["status", *where]) == 0
         assert re.search(
-            r"\n +copied [1-9]\d* of about 4000 rows, \d+%; the snapshot is held since 20", capsys.readouterr().out
+            r"\n +copied [1-9]\d* of about 4000 rows, \d+%; the snapshot has been held since 20",
+            capsys.readouterr().out,
         )
         caught_up()
         assert State.read(Storage(str(tmp_path))).tables["public.large"].progress is None

@@ -315,7 +315,7 @@ def test_tables_that_are_altered_or_gone_are_undecided(shop: Database, tmp_path:
     )
     found = verdicts(shop, tmp_path)
     assert results(found) == {
-        "audit": "undecided it is another table of this name: logicalrep replicate loads it again",
+        "audit": "undecided the server has another table of this name now: logicalrep replicate loads it again",
         "customer": "undecided its columns are not those of the server: logicalrep replicate loads it again",
         "orders": "undecided the server has no such table any more",
     }

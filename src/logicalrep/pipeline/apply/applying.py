@@ -41,11 +41,11 @@ BYTES_OF_A_TASK = LITTLE
 BYTES_OF_A_PART = 32 << 20
 """About the bytes of files that each of several tasks rewrites."""
 MORE_OF_MARKED = 8
-"""So many bytes of files are one byte's work where few of the rows go, and are marked: little of a file is read."""
+"""The number of bytes of files that count as one byte of work where few rows are marked: little of a file is read."""
 MOST_BYTES = 48 << 20
 """The most bytes of changes that a task reduces at once, unless one row has more."""
 SMALLER_TO_COMBINE = 3
-"""So much smaller are parts whose effects are combined: they cost no writing, and a process has each several times."""
+"""The factor by which parts are smaller whose effects are combined: a process has each of them several times."""
 MOST_EFFECT = 48 << 20
 """The most bytes of the effect of several such parts: a table may be written anew for each effect."""
 SMALL_FILE = 2 << 20

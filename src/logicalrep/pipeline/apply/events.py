@@ -69,7 +69,7 @@ class RowEvents:
     new_rows: pa.Table
     """The new rows in the stored table's columns; null where a value was not sent."""
     unsent: Mapping[str, _Bools]
-    """For each column with values that were not sent, which of the new rows lack it."""
+    """The new rows that lack a column, for each column with values that were not sent."""
 
     def __len__(self) -> int:
         return len(self.old_of)
@@ -179,7 +179,7 @@ class _BatchEvents:
     """The key's columns of the rows that changes take away."""
     new_rows: pa.Table
     unsent: _Bools
-    """For each new row and column whether the value was not sent."""
+    """Whether a value was not sent, for each new row and column."""
     positions: Positions
     unfit: Counter[str]
 

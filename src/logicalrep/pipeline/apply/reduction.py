@@ -47,7 +47,7 @@ class Reduced:
     rows: pa.Table
     """The rows that are there afterwards: new ones, and those that replace one that is gone."""
     origins: _Ints
-    """For each row the number, among the rows that are gone, of the one that it stems from; -1 for a new one."""
+    """The number, among the rows that are gone, of the row that each row comes from; -1 for a new row."""
     holes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     """The columns with values to be taken from the row that is replaced, and which rows take them."""
     are_marked: bool = False
@@ -104,21 +104,21 @@ class Chains:
     """The rows of each key one after another."""
 
     put_by: _Ints
-    """For each change that takes a row, the change that put it; -1 for a row from before, and for other changes."""
+    """The change that put the row that each change takes; -1 for a row from before, and for other changes."""
     taken_by: _Ints
-    """For each change that puts a row, the change that takes it; -1 for a row that is there afterwards."""
+    """The change that takes the row that each change puts; -1 for a row that is there afterwards."""
     is_last: NDArray[np.bool_]
-    """For each change, true if it is the last one that takes a row of its key."""
+    """Whether each change is the last one that takes a row of its key."""
     gone: pa.Array
     """The keys of the rows from before that are taken; no key twice."""
     gone_counts: _Ints
     """The number of rows of each of these keys."""
     gone_of: _Ints
-    """For each change that takes a row from before its number among these rows, in the order of `gone`; else -1."""
+    """The number, in the order of `gone`, of the row from before that each change takes; -1 for other changes."""
     new: pa.Array
     """The keys whose first row is put."""
     origins: _Ints
-    """For each change the number, among the rows from before, of the row that its own row stems from; -1 for none."""
+    """The number, among the rows from before, of the row that each change's row comes from; -1 for none."""
 
 
 def chains_of(events: RowEvents) -> Chains:
@@ -142,7 +142,7 @@ def chains_of(events: RowEvents) -> Chains:
     is_last = np.append(is_first[1:], True)[: len(value)]
     wrong = ~is_first & (is_put == np.roll(is_put, 1))
     if wrong.any():
-        raise NeedsResync("its changes do not follow from one another: two rows have the same key at the same time")
+        raise NeedsResync("its changes contradict each other: two rows have the same key at the same time")
     put_by, taken_by = np.full(len(events), -1, np.int64), np.full(len(events), -1, np.int64)
     took = np.flatnonzero(~is_put)
     put_by[change[took]] = np.where(is_first[took], -1, change[took - 1])

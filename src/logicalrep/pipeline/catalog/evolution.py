@@ -59,7 +59,9 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
             if not keeps_texts(before, source, table, column):
                 raise NeedsResync(f"the type of its column {column.name} changed")
             if column.refuses > source.refuses:
-                raise NeedsResync(f"its column {column.name} may have NULL for values that it has to have now")
+                raise NeedsResync(
+                    f"its column {column.name} may have NULL in place of values, which is not allowed there any more"
+                )
         elif not has_texts:
             name = names.get(attnum)
             if name is None:

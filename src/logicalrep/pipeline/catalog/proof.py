@@ -86,11 +86,11 @@ def _of_columns(before: TableSpec, after: TableSpec) -> str | None:
     if earlier is None or before.protected:
         names = {*zip(before.attnums, before.relation.names, strict=True), *before.protected}
         is_same = {column[:2] for column in later} == names if earlier is None else earlier == later
-        return None if is_same else "columns of a table with masked or left out ones changed"
+        return None if is_same else "columns of a table that has masked or left out columns changed"
     highest = max(before.attnums, default=0) if before.evidence is None else before.evidence.numbers
     known = {number for number, *_ in earlier}
     if any(number not in known and number <= highest for number, *_ in later):
-        return "a column is published that was not, and rows have values in it"
+        return "a column is published now that was not before, and rows have values in it"
     return None
 
 
@@ -153,15 +153,15 @@ def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> 
         identity = before.relation.replica_identity.value
         is_same = before.key == after.key and identity == relation.replica_identity
         if relation.columns != sent or not is_same:
-            raise NeedsResync("columns or the key of a table with masked or left out columns changed")
+            raise NeedsResync("columns or the key of a table that has masked or left out columns changed")
         return before
     numbers = reading(before, now, relation)
     if numbers is None:
-        raise NeedsResync("the catalog does not show any more how its columns changed")
+        raise NeedsResync("the catalog no longer shows how its columns changed")
     key = key_of(before, now, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True)))
     names = {number: name for number, (name, *_) in zip(numbers, relation.columns, strict=True)}
     if key is not None and not names.keys() >= set(key):
-        raise NeedsResync("its key changed, and the catalog does not show any more to what")
+        raise NeedsResync("its key changed, and the catalog no longer shows the key that its rows were sent with")
     types = {
         (number, int(column.type_id)): type_
         for table in (before, after)
@@ -169,7 +169,7 @@ def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> 
     }
     columns = [(number, *column) for number, column in zip(numbers, relation.columns, strict=True)]
     if any((number, type_id) not in types for number, _, type_id, _ in columns):
-        raise NeedsResync("a column had a type meanwhile that the catalog does not show any more")
+        raise NeedsResync("for a while a column had a type that the catalog no longer shows")
     same = _unwritten(before, after)
     return replace(
         before,
@@ -310,7 +310,7 @@ def key_of(
         for table, key in zip(tables, keys, strict=True):
             if key is None and not table.has_whole_old:
                 return None
-    raise NeedsResync("its key changed, and the catalog does not show any more to what")
+    raise NeedsResync("its key changed, and the catalog no longer shows the key that its rows were sent with")
 
 
 def numbers_of_key(table: TableSpec) -> tuple[int, ...] | None:

@@ -71,8 +71,8 @@ class Config:
                     mistakes.append(f"{location}: {name} has no published column {column}{nearest(column, known)}")
                 elif column in (table.key or ()) and column in table.settings.protected - table.hashed:
                     mistakes.append(
-                        f"{location}: {column} is of the key of {name}, which tells rows apart: it can be hashed, and "
-                        "not be nulled or left out"
+                        f"{location}: {column} belongs to the key of {name}, which tells rows apart: it can be "
+                        "hashed, but not nulled or left out"
                     )
             if table.settings.key and table.key != table.settings.key:
                 mistakes.append(f"{entry.location}: {OwnKeyError.of(name, table.settings.key).description}")

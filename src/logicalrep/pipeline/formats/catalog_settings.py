@@ -58,8 +58,8 @@ class CatalogSettings:
         is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
         if parts.scheme == "http" and not is_local and self.options.get("allow_http") != "true":
             raise OptionError(
-                f"option 'catalog' is {self.shown}, which sends all in clear: write https://, or add --catalog-option "
-                "allow_http=true, if that is meant"
+                f"option 'catalog' is {self.shown}, which is not encrypted: write https://, or add --catalog-option "
+                "allow_http=true to allow that"
             )
 
     def __repr__(self) -> str:
@@ -121,4 +121,4 @@ def refuse_same_names(folders: Collection[str]) -> None:
                 "out with --exclude-tables, or replicate it to another destination with a catalog of its own"
             )
         if max(map(len, name)) > _LONGEST_NAME:
-            raise CatalogNameError(f"the name {'.'.join(name)} is longer than a catalog takes")
+            raise CatalogNameError(f"the name {'.'.join(name)} is longer than catalogs allow")

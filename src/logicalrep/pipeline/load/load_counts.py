@@ -42,8 +42,8 @@ class LoadCounts:
         loads = [load for load in found if now - _HOUR < load[0] <= now]
         if sum(other == kind for _, other in loads) >= MOST_LOADS:
             raise LoadedTooOftenError(
-                f"it was loaded {MOST_LOADS} times within an hour for the same reason ({reason}), and is not loaded "
-                "once more, to spare the server"
+                f"it was loaded {MOST_LOADS} times within an hour for the same reason ({reason}); to spare the "
+                "server it is not loaded again"
             )
         self._storage.write(self._path(folder), json.dumps({"loads": [*loads, (now, kind)]}).encode())
 

@@ -248,7 +248,7 @@ class Loading:
                 hold(connection, snapshot)
                 found = query_catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
                 if found is None or found.table.relation.table != name:
-                    return NotLoaded(name, f"{name} did not exist, or not by this name, at the snapshot", again=True)
+                    return NotLoaded(name, f"{name} did not exist at the snapshot, or had another name", again=True)
                 table = with_partitions_kept(found.table, wanted.last)
                 refuse_unfit(table, wanted.numbers)
                 ranges = query_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)

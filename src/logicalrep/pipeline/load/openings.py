@@ -79,7 +79,7 @@ class Openings:
         if not table.is_whole:
             return None
         if table.is_skipped_in_part:
-            return "a commit was skipped in a part of its tables only"
+            return "a commit was skipped in a companion table, but not in the table itself"
         before, settings = table.stored.table.settings, self.context.settings.of(table.name)
         has_other_settings = not before.has_same_rows(settings) or before.partition_by != settings.partition_by
         if was_stopped:

@@ -30,7 +30,7 @@ class Requirements:
     warnings: tuple[str, ...]
     """The tables that stay out, and what else a person should know; a run begins all the same."""
     optional: tuple[tuple[str, tuple[str, ...]], ...]
-    """Of each table that stays out and need not, a comment, and the statements after which it does not."""
+    """A comment for each table that stays out and need not, and the statements after which it takes part."""
 
     @property
     def script(self) -> str:

@@ -29,20 +29,20 @@ def refuse_unfit(table: TableSpec, numbers: Mapping[str, int]) -> None:
         raise OwnKeyError.of(table.relation, settings.key)
     for name in sorted(settings.protected - {name for _, name in table.protected}):
         raise ProtectedColumnError(
-            f"{table.relation} has no published column {name}, which is to be masked or left out: name it in the "
-            "settings by table as it is now, or leave it out of them if it is gone"
+            f"{table.relation} has no published column {name}, which is to be masked or left out: write its "
+            "present name into the settings by table, or remove it there if the column is gone"
         )
     for number, name in table.protected:
         if numbers.get(name, number) != number:
             raise ProtectedColumnError(
-                f"{table.relation} has another column {name} than before, and one that had this name may be there "
-                "under another: name in the settings by table all that are to be masked or left out"
+                f"the column {name} of {table.relation} is not the one that had this name before, which may still be "
+                "there under another: name in the settings by table all columns that are to be masked or left out"
             )
     for name in table.key or ():
         if name in settings.left_out or settings.masked.get(name) == "nulled":
             raise ProtectedColumnError(
-                f"the column {name} of {table.relation} is of the key, which tells rows apart: it can be hashed, "
-                "and not be nulled or left out"
+                f"the column {name} of {table.relation} belongs to the key, which tells rows apart: it can be "
+                "hashed, but not nulled or left out"
             )
     companions: list[Literal["history", "changes"] | None] = [None]
     companions += ["history"] if settings.history else []
@@ -52,8 +52,8 @@ def refuse_unfit(table: TableSpec, numbers: Mapping[str, int]) -> None:
     for each in settings.wanted_partitions if len(table.partitions) < len(settings.wanted_partitions) else ():
         if each.column not in table.relation.names:
             raise PartitionColumnError(
-                f"{table.relation} has no published column {each.column}, by which it is to be partitioned: name it in "
-                "the settings by table as it is now"
+                f"{table.relation} has no published column {each.column}, by which it is to be partitioned: write "
+                "its present name into the settings by table"
             )
     assert len(table.file_partitions) == len(settings.wanted_partitions)
 

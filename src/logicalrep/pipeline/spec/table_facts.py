@@ -37,7 +37,7 @@ class Evidence:
     published: tuple[str, ...]
     """The OIDs and the `xmin` of the publications, and of their entries for the table."""
     written: tuple[tuple[int, str], ...]
-    """For the table and each partition, by OID, a summary of the `xmin` of its columns and their defaults."""
+    """A summary of the `xmin` of the columns and their defaults, for the table and each partition, by OID."""
     links: tuple[tuple[int, int, int], ...]
     """The partitions at all levels: the OID, that of the table above, and the `xmin` of the link between them."""
     labelled: tuple[tuple[int, int, int], ...] = ()

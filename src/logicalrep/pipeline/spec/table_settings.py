@@ -86,7 +86,7 @@ class TableSettings:
     origin: Literal["any", "none"] = "any"
     """`none` leaves out changes that were replayed from another server; it is the same for all tables."""
     write_mode: WriteMode = "copy-on-write"
-    """Whether files with rows that go are written anew, or these rows are marked as deleted beside them."""
+    """Whether files with deleted rows are written anew, or the rows are marked in a file beside them."""
     format: FormatName = "delta"
     """The format of the stored table; it is the same for all tables."""
     partition_by: tuple[str, ...] = ()
@@ -99,14 +99,14 @@ class TableSettings:
                 "one of them out"
             )
         for name in sorted(self.masked.keys() & set(self.left_out)):
-            raise OptionError(f"the column {name} is masked and left out: do one of both")
+            raise OptionError(f"the column {name} is both masked and left out: choose one of the two")
         try:
             columns = [each.column for each in self.wanted_partitions]
         except ValueError as error:
             raise OptionError(f"partition_by: {error}") from None
         for name in columns:
             if columns.count(name) > 1:
-                raise OptionError(f"partition_by names the column {name} twice: take one of both")
+                raise OptionError(f"partition_by names the column {name} twice: remove one of the two")
             if name in self.left_out or self.masked.get(name) == "nulled":
                 raise OptionError(f"partition_by names the column {name}, whose values are not written")
 

@@ -187,7 +187,7 @@ class TableSpec:
 
     @property
     def marks_rows(self) -> bool:
-        """Whether rows that go are marked beside their files; changes never go."""
+        """Whether deleted rows are marked beside their files; rows of `~changes` are never deleted."""
         return self.settings.write_mode == "merge-on-read" and self.companion != "changes"
 
     @cached_property
@@ -198,7 +198,7 @@ class TableSpec:
             column = self.by_number.get((number, False))
             if column is None:
                 raise PartitionColumnError(
-                    f"{self.relation} has a column no more by which it is partitioned: change its partition_by"
+                    f"{self.relation} no longer has a column by which it is partitioned: change its partition_by"
                 )
             is_hidden = self.settings.format == "iceberg"
             found.append(FilePartition(column.name, column.type, transform, buckets, is_hidden))
@@ -237,7 +237,7 @@ class TableSpec:
         ordinal = self.relation.names.index(name)
         type_, texts = self.columns[ordinal].type.spark_type, self.by_number.get((self.attnums[ordinal], True))
         where = "" if texts is None else f", with their texts in {texts.name}"
-        return f"do not fit {type_}: they are NULL{where}; status counts them and those that come"
+        return f"do not fit {type_}: they are NULL{where}; status counts them, and later ones too"
 
     @property
     def has_whole_old(self) -> bool:

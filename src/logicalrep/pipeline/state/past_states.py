@@ -13,7 +13,7 @@ from logicalrep.pipeline.state.state import FOLDER, STATE_FORMAT, State, States,
 from logicalrep.pipeline.storage.storage import Storage
 
 EVERY = timedelta(minutes=1)
-"""Of the states of such a time, the last one stays."""
+"""The span of time of whose states only the last one is kept."""
 _PAST = "past"
 _NAME = "%Y%m%dT%H%M%S.%fZ"
 

@@ -341,8 +341,8 @@ class States:
 
     def _overtaken(self) -> StateError:
         return StateError(
-            f"another process has replicated to {self._storage.uri} since this one wrote there: this one was stopped "
-            "for a while, or there are two; this one ends",
+            f"another process has replicated to {self._storage.uri} since this one wrote there: this one was "
+            "suspended, or two run at the same time; this one ends",
             code="DESTINATION_HAS_WRITER",
         )
 
@@ -388,7 +388,9 @@ def read_file(
 
     def parse(content: Any) -> _Result:
         if content["format"] not in range(FORMAT, newest + 1):
-            raise StateError(f"{FOLDER}/{name} has format {content['format']}, which a later version wrote: use that")
+            raise StateError(
+                f"{FOLDER}/{name} has format {content['format']}, which a later version wrote: use that version"
+            )
         return parser(content)
 
     return storage.parse(f"{FOLDER}/{name}", parse)

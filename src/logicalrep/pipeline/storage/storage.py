@@ -53,7 +53,7 @@ class StorageError(LogicalRepError, RuntimeError):
 
     code = "STORAGE_NOT_WRITABLE"
     may_pass = True
-    """Whether it may be gone after a while, as a full disk may, and a store that is away."""
+    """Whether the error may pass by itself, such as a full disk, or a store that is away."""
 
 
 class DamagedError(LogicalRepError, RuntimeError):
@@ -226,8 +226,8 @@ class Storage:
             return action()
         except (NotSupportedError, NoLinksError) as error:
             raise InvalidDestinationError(
-                f"{self.uri} cannot write a file only if it does not exist, which keeps commits apart: use another "
-                f"({first_line(error)})"
+                f"{self.uri} cannot refuse to replace a file, and so cannot keep two writers apart: use another "
+                f"destination ({first_line(error)})"
             ) from None
         except (OSError, BaseError, ValueError) as error:
             raise StorageError(f"{self.uri_of(path)}: {first_line(error)}") from None

@@ -133,7 +133,7 @@ def _sides(
     if table is None:
         raise UnsettledError("the server has no such table any more")
     if table.relation.relation_id != rows.table.relation.relation_id:
-        raise UnsettledError("it is another table of this name: logicalrep replicate loads it again")
+        raise UnsettledError("the server has another table of this name now: logicalrep replicate loads it again")
     if with_all_texts(table).schema != rows.table.schema or table.relation.names != rows.table.relation.names:
         raise UnsettledError("its columns are not those of the server: logicalrep replicate loads it again")
     key = MaskKey.wanted([rows.table.settings])

@@ -227,8 +227,8 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         )
     if slot.active_pid is not None:
         findings.warnings.append(
-            f"Replication slot {name} is in use by process {slot.active_pid}, which is waited for a while: each reader "
-            "needs a slot of its own."
+            f"Replication slot {name} is in use by process {slot.active_pid}; the start waits for it a while: each "
+            "reader needs a slot of its own."
         )
     if slot.standbys_warning is not None:
         findings.warnings.append(slot.standbys_warning)

@@ -129,7 +129,9 @@ def lock_table(connection: Connection, oid: int, name: TableName) -> None:
     except (psycopg.errors.UndefinedTable, psycopg.errors.WrongObjectType, psycopg.errors.InvalidSchemaName):
         is_that = False
     if not is_that:
-        raise SnapshotError(f"{name} is another table, or none, or a view, by now", code="SNAPSHOT_STALE")
+        raise SnapshotError(
+            f"{name} is gone, or its name belongs to another table or a view now", code="SNAPSHOT_STALE"
+        )
 
 
 def check_functions(connection: Connection, name: TableName, oids: Sequence[int]) -> None:

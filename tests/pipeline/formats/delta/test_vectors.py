@@ -229,5 +229,5 @@ def test_a_feature_that_is_not_known_is_refused(log: DeltaLog, tmp_path: Path) -
     features = ["deletionVectors", "v2Checkpoint"]
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
     path.write_text(json.dumps({"protocol": protocol}) + "\n")
-    with pytest.raises(LogDamagedError, match="asks its readers for v2Checkpoint"):
+    with pytest.raises(LogDamagedError, match="readers need v2Checkpoint"):
         DeltaLog.open(log.storage, "public/t")

@@ -133,7 +133,7 @@ class _AtDestination(Generic[_Value]):
     storage: Storage
     path: str
     digest: bytes
-    """Of the object: what somebody else put there is not run."""
+    """The object's digest: an object that somebody else put there is not run."""
     value: _Value
 
     def __reduce__(self) -> tuple[Callable[..., Shared[Any]], tuple[Storage, str, bytes]]:

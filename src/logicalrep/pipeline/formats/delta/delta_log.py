@@ -98,8 +98,9 @@ class DeltaLog(StoredTable):
             )
         if unknown := unknown_features(reader):
             raise LogDamagedError(
-                f"{self.storage.uri_of(self.folder)} asks its readers for {', '.join(unknown)}, by a change of another "
-                "program, which this version of logicalrep does not read: restore it, or remove the folder"
+                f"{self.storage.uri_of(self.folder)} was changed by another program so that readers need "
+                f"{', '.join(unknown)}, which this version of logicalrep does not have: restore it, or "
+                "remove the folder"
             )
         with self.storage.parsing(f"{self.folder}/_delta_log"):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]

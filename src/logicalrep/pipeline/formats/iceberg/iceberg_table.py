@@ -103,8 +103,8 @@ class IcebergTable(StoredTable):
             is_known = metadata.format_version == 2 and has_spec_of(metadata, self.table)
         if not is_known:
             raise LogDamagedError(
-                f"{uri} has the format version {metadata.format_version}, or other partitions, by a change of another "
-                "program, which this version of logicalrep does not read: restore it, or remove the folder"
+                f"{uri} was changed by another program to the format version {metadata.format_version}, or to other "
+                "partitions, which this version of logicalrep does not read: restore it, or remove the folder"
             )
         with self.storage.parsing(version.name):
             self._applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}

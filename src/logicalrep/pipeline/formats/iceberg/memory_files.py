@@ -19,7 +19,7 @@ def path_of(storage: Storage, uri: str) -> str:
     """Return the path at a destination of what metadata names. Raises ValueError if it is elsewhere."""
     plain = uri.removeprefix("file://") if storage.is_local else uri
     if not plain.startswith(f"{storage.uri}/"):
-        raise ValueError(f"{uri} is not at {storage.uri}, so that the destination was moved, or another program's")
+        raise ValueError(f"{uri} is not below {storage.uri}: the destination was moved, or another program wrote this")
     return below(plain.removeprefix(f"{storage.uri}/"))
 
 

@@ -102,7 +102,9 @@ class CatalogVersions(MetadataVersions):
         except NoSuchIcebergTableError:
             raise ForeignTableError(f"{self._shown} is no Iceberg table: remove it, or rename the table") from None
         except ValueError as error:
-            raise ForeignTableError(f"{self._shown} is another's: {first_line(error)}") from None
+            raise ForeignTableError(
+                f"{self._shown} is not the table of this destination: {first_line(error)}"
+            ) from None
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
 
