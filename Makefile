@@ -205,15 +205,15 @@ SHIPPED := build/shipped.txt
 
 $(SHIPPED): pyproject.toml .ci/lock.txt $(TOOLS_READY)
 	$(TOOLS)/bin/uv pip compile --quiet --python-version 3.11 --no-annotate --no-header -c .ci/lock.txt \
-	  --extra replicate --extra pipelines pyproject.toml -o $@
+	  $(addprefix --extra ,replicate pipelines connect glue server) pyproject.toml -o $@
 
-sbom: $(SHIPPED) ## Write dist/logicalrep.cdx.json: what an installation with all of replicate consists of (CycloneDX)
+sbom: $(SHIPPED) ## Write dist/logicalrep.cdx.json: what an installation with all extras for users consists of (CycloneDX)
 	mkdir -p dist
 	$(TOOLS)/bin/cyclonedx-py requirements $(SHIPPED) --pyproject pyproject.toml --mc-type library \
 	  --output-reproducible --of JSON -o dist/logicalrep.cdx.json
 
 audit: $(SHIPPED) ## Look for known vulnerabilities in what users install
-	$(TOOLS)/bin/pip-audit --disable-pip --no-deps -r $(SHIPPED)
+	$(TOOLS)/bin/pip-audit --strict --disable-pip --no-deps -r $(SHIPPED)
 
 clean: ## Remove everything that these commands made
 	rm -rf .venv build dist native/build .mypy_cache .pytest_cache .ruff_cache .hypothesis
