@@ -109,4 +109,5 @@ def _led(page: Page, link: re.Match[str]) -> str:
         target = os.path.relpath(_TARGETS[path], os.path.dirname(page.target) or ".")
         return f"[{text}]({target}{heading})"
     shown = path.removesuffix("/README.md")
-    return text if "`" in text else f"{text} (<code>{shown.replace('/', '/<wbr>')}</code>)"
+    code = f"<code>{shown.replace('/', '/<wbr>')}</code>"
+    return text if "`" in text else code if text == shown else f"{text} ({code})"

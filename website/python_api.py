@@ -6,8 +6,10 @@ import enum
 import importlib
 import inspect
 import re
+import sys
 import textwrap
 import types
+from typing import NewType
 
 MODULES = (
     "logicalrep",
@@ -48,6 +50,11 @@ def python_api() -> str:
 
 def _entry(module: str, name: str, found: object) -> str:
     title = f"### {module}.{name}"
+    if isinstance(found, NewType):
+        # Its own docstring is that of all such types; what the name is stands behind it in its module.
+        source = inspect.getsource(sys.modules[found.__module__])
+        (text,) = re.findall(rf'^{name} = NewType\(.*\)\n"""(.*)"""$', source, re.MULTILINE)
+        return f'{title}\n\n```python\n{name} = NewType("{name}", {found.__supertype__.__name__})\n```\n\n{text}'
     if not inspect.isclass(found) and not callable(found):
         return f"{title}\n\n```python\n{name} = {found!r}\n```"
     lines = [title, f"```python\n{_signature(name, found)}\n```", _text(inspect.getdoc(found))]

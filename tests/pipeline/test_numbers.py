@@ -112,10 +112,10 @@ def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_pa
     )
     said = replicated(db18, tmp_path, config=config)
     assert [text for text in said if "do not fit" in text] == [
-        "public.t: 2 values of v do not fit decimal(5,2): they are NULL, with their texts in v_text; status counts them "
-        "and those that come",
-        "public.t: 1 values of d do not fit date: they are NULL, with their texts in d_text; status counts them and "
-        "those that come",
+        "public.t: 2 values of v do not fit decimal(5,2): they are NULL, with their texts in v_text; status counts "
+        "them, and later ones too",
+        "public.t: 1 values of d do not fit date: they are NULL, with their texts in d_text; status counts "
+        "them, and later ones too",
     ]
     assert counts() == {"public.t": {"v": 2, "d": 1}, "public.past": {}}
     # Versions before, which know no such counts, read a table without them.

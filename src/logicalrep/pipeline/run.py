@@ -74,9 +74,9 @@ class ReplicateCall(ReplicateSettings):
 def replicate(call: ReplicateCall) -> None:
     """Keep the tables of a database as Delta tables. Needs `logicalrep[replicate]`, or else `logicalrep[local]`.
 
-    What is missing is made, the rows that are there are loaded, and what commits is applied, exactly once, whenever the
-    process is killed. The same call goes on where the last one ended. The work runs on the active Spark session, or on
-    a local one of its own; with `engine="local"` it runs in processes of this machine, without Spark and Java.
+    It makes what the server lacks, loads the rows that are there, and applies what is committed, exactly once, whenever
+    the process is killed. The same call goes on where the last one ended. The work runs on the active Spark session, or
+    on a local one of its own; with `engine="local"` it runs in processes of this machine, without Spark and Java.
 
     Raises:
         OptionError: an argument has an invalid value.

@@ -73,7 +73,7 @@ class Condition:
         return found
 
     def compare(self, left: Any, right: Any) -> Any:
-        """Return what the operator makes of two sides, each of any kind that compares; of others than `in`."""
+        """Return two sides, of any kind that compares, compared by the operator, which is not `in`."""
         return _OPERATORS[self.operator](left, right)
 
     def may_hold(self, file: DataFile) -> bool:

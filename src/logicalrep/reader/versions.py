@@ -81,10 +81,10 @@ def at(
     catalog: str | None = None,
     catalog_options: Mapping[str, str] | None = None,
 ) -> Versions:
-    """Return the versions of all tables that belong together at a time: the last with nothing that committed after it.
+    """Return the versions of all tables that belong together at a time: the last without later commits.
 
-    They are kept for the hours of `--keep`, for each minute one. The time is the server's; where rows came by a load,
-    it is that of the process that loaded them.
+    Those of each minute are kept for the hours of `--keep`. The time is the server's; for rows that a load brought, it
+    is that of the process that loaded them.
 
     Args:
         destination: the folder, or the object store's URI, that `logicalrep replicate` has as `--to`.
@@ -96,7 +96,7 @@ def at(
 
     Raises:
         ReadError: no such versions are kept, or not any more.
-        OptionError: the time has no zone, or is none.
+        OptionError: it is not a time, or has no zone.
         StateError: nothing is replicated to the destination, or its tables are not in this catalog.
         FormatError: the library of the tables' format is not installed.
         StorageError: the destination cannot be read, or the catalog does not answer.
@@ -155,7 +155,7 @@ def read(
     Raises:
         ReadError: there is no such table, or no version of that time; the code tells which.
         TableNameError: the text is no table's name.
-        OptionError: the time has no zone, or is none.
+        OptionError: it is not a time, or has no zone.
         StateError: nothing is replicated to the destination, or its tables are not in this catalog.
         FormatError: the library of the tables' format is not installed.
         StorageError: the destination cannot be read, or the catalog does not answer.

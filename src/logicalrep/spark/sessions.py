@@ -32,7 +32,7 @@ from logicalrep_runtime.scalars import Lsn
 def register(spark: SparkSession) -> SparkSession:
     """Register the format `logicalrep` with a session, and return the session.
 
-    A program that a query's error ends shows the source's sentence once more, alone, after Spark's traceback.
+    If a query's error ends the program, the source's sentence is shown once more, after Spark's traceback.
 
     Raises:
         ExecutorError: a Python worker of the present executors lacks the package.
@@ -168,7 +168,8 @@ def run_available_now(writer: DataStreamWriter, **options: str) -> StreamingQuer
     """Run `Trigger.AvailableNow` until everything is read that the server has now, and acknowledge it.
 
     Spark 4.0 and 4.1 run one batch with this trigger, after a crash the unfinished one, and do not tell the source
-    about the last one. So there the query runs again until it has reached the end of now. Later versions need one run.
+    about the last one. So there the query runs again until it has reached the end that the server had.
+    Later versions need one run.
 
     Args:
         writer: the writer of a stream of one slot, with its sink and its checkpoint.
