@@ -197,7 +197,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
         ],
     }  # fmt: skip
     version = MetadataVersion(3, TableMetadataUtil.parse_raw(json.dumps(metadata)), "v3")
-    keep_old_versions(storage, "public/t", [version], 1_000_000)
+    keep_old_versions(storage, "public/t", [version], 0.0)
     assert read_old_version(storage, "public/t", 3) == ("public/t/metadata/snap-7-RANDOM.avro", TABLE)
     assert read_old_version(storage, "public/t", 2) is None
 

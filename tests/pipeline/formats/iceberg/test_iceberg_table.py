@@ -17,6 +17,7 @@ from pyiceberg.table.snapshots import Snapshot
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats import removed_files
 from logicalrep.pipeline.formats.iceberg import manifests, metadata, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
@@ -236,6 +237,29 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: p
     version = again.version
     again.maintain(0)
     assert again.version == version
+
+
+def test_versions_whose_files_went_for_want_of_room_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removed_files, "LEAST_RETAINED", 50_000)
+    monkeypatch.setattr(removed_files, "MOST_RETAINED", 0)
+    monkeypatch.setattr(versions, "SAVE_EVERY", 5)
+    storage = Storage(str(tmp_path))
+    stored, before, kept = new_table(storage), b"", []
+    for number in range(60):
+        insert(stored, 1000 + number, range(number, number + 1))
+        stored.maintain(1000)
+        data = storage.read("public/t/_versions.json") or b""
+        if data != before:
+            before, numbers = data, [number for number, *_ in json.loads(data)["versions"]]
+            kept.append(len(numbers))
+            for each in numbers:
+                assert IcebergTables.in_folders(storage).open("public/t", each) is not None
+    # They are as many as there is room for, however many commits there were.
+    assert len(kept) > 6
+    assert 3 < kept[-1] < 20
+    assert stored.version - versions.KEPT_VERSIONS - versions.SAVE_EVERY > 40
 
 
 def snapshots(path: Path) -> list[int]:

@@ -122,13 +122,13 @@ class FolderVersions(MetadataVersions):
     def is_upkeep_urgent(self) -> bool:
         return self._first is not None and self._first < self._last - versions.KEPT_VERSIONS - versions.SAVE_EVERY
 
-    def maintain(self, keep_hours: float) -> None:
+    def maintain(self, oldest: float) -> None:
         if self._hinted < self._last:
             self._write_hint()
         first, end = self._first, self._last - versions.KEPT_VERSIONS
         if first is not None and self.is_upkeep_urgent:
             there = (found for number in range(first, end) if (found := self._read(number)) is not None)
-            keep_old_versions(self._storage, self._folder, there, keep_hours)
+            keep_old_versions(self._storage, self._folder, there, oldest)
             for number in range(first, end):
                 self._storage.delete(metadata_path(self._folder, number))
                 self._first = number + 1

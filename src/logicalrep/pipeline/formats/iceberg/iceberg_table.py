@@ -335,7 +335,8 @@ class IcebergTable(StoredTable):
             # Those of all files that go by their age, in one commit.
             self._expire(time.time() - keep_hours * 3600)
         self.removed.delete_surplus(self._there, keep_hours)
-        self._versions.maintain(keep_hours)
+        # Versions whose files went for want of room cannot be read any more, however many hours are kept.
+        self._versions.maintain(max(time.time() - keep_hours * 3600, self.removed.deleted_until))
 
     def _expire(self, until: float) -> None:
         """Remove the snapshots that need files which were removed up to a time, in seconds since 1970."""

@@ -7,7 +7,6 @@ others, within the hours for which they are kept, where their rows are, and thei
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -55,14 +54,14 @@ def read_old_version(storage: Storage, folder: str, number: int) -> tuple[str, T
     return None
 
 
-def keep_old_versions(storage: Storage, folder: str, versions: Iterable[MetadataVersion], keep_hours: float) -> None:
+def keep_old_versions(storage: Storage, folder: str, versions: Iterable[MetadataVersion], oldest: float) -> None:
     """Store what reading some versions takes, before their metadata goes; forget those that are too old.
 
     Args:
         storage: the destination.
         folder: the table's folder.
         versions: the versions.
-        keep_hours: the hours for which versions can be read.
+        oldest: the time from which on versions can be read, in seconds since 1970.
     """
     known = {version.number: version for version in _read(storage, folder)}
     for each in versions:
@@ -72,7 +71,7 @@ def keep_old_versions(storage: Storage, folder: str, versions: Iterable[Metadata
             known[each.number] = version
     found = [known[number] for number in sorted(known)]
     # Of those from before, the last one is how the table was then.
-    first = sum(version.at <= time.time() - keep_hours * 3600 for version in found)
+    first = sum(version.at <= oldest for version in found)
     storage.write(f"{folder}/{_FILE}", json.dumps(_content(found[max(first - 1, 0) :])).encode())
 
 

@@ -20,9 +20,12 @@ class VersionsRemoved(RemovedFiles):
         """Take the table's folder, and what removes the snapshots that were the last ones up to a time."""
         super().__init__(storage, folder)
         self.expire = expire
+        self.deleted_until = 0.0
+        """All files that were removed up to this time, in seconds since 1970, are deleted."""
 
     def removal_of(self, written: float) -> float:
         return time.time()
 
     def leave(self, file: RemovedFile) -> None:
         self.expire(file.at)
+        self.deleted_until = max(self.deleted_until, file.at)

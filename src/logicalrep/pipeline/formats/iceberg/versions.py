@@ -93,5 +93,8 @@ class MetadataVersions(Protocol):
     def is_upkeep_urgent(self) -> bool:
         """Whether too many of them are there."""
 
-    def maintain(self, keep_hours: float) -> None:
-        """Do what is due, such as deleting old versions; what reading them takes stays for the hours."""
+    def maintain(self, oldest: float) -> None:
+        """Do what is due, such as deleting old metadata; what reading the versions takes stays.
+
+        `oldest` is the time from which on versions can be read, in seconds since 1970.
+        """

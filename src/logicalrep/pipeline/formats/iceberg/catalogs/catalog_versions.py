@@ -221,11 +221,11 @@ class CatalogVersions(MetadataVersions):
     def is_upkeep_urgent(self) -> bool:
         return False
 
-    def maintain(self, keep_hours: float) -> None:
+    def maintain(self, oldest: float) -> None:
         if not self.is_upkeep_due:
             return
         there = (_version_of(found, path) for path in self._stale if (found := read_metadata(self._storage, path)))
-        keep_old_versions(self._storage, self._folder, filter(_is_own, there), keep_hours)
+        keep_old_versions(self._storage, self._folder, filter(_is_own, there), oldest)
         while self._stale:
             self._storage.delete(self._stale[0])
             self._stale.popleft()
