@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -88,15 +88,22 @@ def _answers(port: int) -> bool:
 
 @contextmanager
 def cluster(
-    folder: Path, workers: int = 2, python: str = sys.executable, cores: Sequence[int] = (), **of_workers: Any
+    folder: Path,
+    workers: int = 2,
+    python: str = sys.executable,
+    cores: Sequence[int] = (),
+    settings: Mapping[str, str] | None = None,
+    **of_workers: Any,
 ) -> Iterator[str]:
-    """Yield the URL of a master, whose log is in `folder`.
+    """Yield the URL of a master, whose log is in `folder`; it and its workers have some settings.
 
-    Each worker, with its executors, has one of `cores` for itself, if there are some. `of_workers` are arguments of
-    Popen for the workers, such as another user, who then owns their folders.
+    Each worker has an address of its own, where the system has some: two of one address count as one machine, on which
+    Spark does not run a task twice. Each, with its executors, has one of `cores` for itself, if there are some.
+    `of_workers` are arguments of Popen for the workers, such as another user, who then owns their folders.
     """
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
-    environment |= {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": python}
+    environment |= {"SPARK_HOME": str(HOME), "PYSPARK_PYTHON": python}
+    environment["SPARK_DAEMON_JAVA_OPTS"] = " ".join(f"-D{name}={value}" for name, value in (settings or {}).items())
     log = folder / "cluster.log"
 
     def found(pattern: str) -> list[str]:
@@ -104,16 +111,19 @@ def cluster(
 
     with ExitStack() as stack:
 
-        def start(*arguments: str, own: Path = folder, before: Sequence[str] = (), **others: Any) -> None:
+        def start(
+            *arguments: str, host: str = "127.0.0.1", own: Path = folder, before: Sequence[str] = (), **others: Any
+        ) -> None:
             with log.open("ab") as output:
                 process = subprocess.Popen(
-                    [*before, HOME / "bin" / "spark-class", *arguments],
-                    env=environment | {"TMPDIR": str(own)}, stdout=output, stderr=output, cwd=own, **others,
+                    [*before, HOME / "bin" / "spark-class", *arguments, "--host", host],
+                    env=environment | {"TMPDIR": str(own), "SPARK_LOCAL_IP": host},
+                    stdout=output, stderr=output, cwd=own, **others,
                 )  # fmt: skip
             stack.callback(process.wait, 30)
             stack.callback(process.terminate)
 
-        start("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        start("org.apache.spark.deploy.master.Master", "--port", "0", "--webui-port", "0")
         eventually(lambda: bool(found(r"Starting Spark master at spark://\S+")))
         [url] = found(r"Starting Spark master at (spark://\S+)")
         for number in range(workers):
@@ -122,7 +132,8 @@ def cluster(
                 os.chown(own, of_workers["user"], of_workers["group"])
             worker = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "-d", str(own)]
             pinned = ["taskset", "-c", str(cores[number])] if cores else []
-            of_worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *worker, url]
-            start(*of_worker, own=own, before=pinned, **of_workers)
+            host = f"127.0.0.{number + 1}" if sys.platform == "linux" else "127.0.0.1"
+            of_worker = ["org.apache.spark.deploy.worker.Worker", *worker, url]
+            start(*of_worker, host=host, own=own, before=pinned, **of_workers)
         eventually(lambda: len(found("Registering worker")) == workers)
         yield url

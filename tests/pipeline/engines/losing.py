@@ -1,4 +1,4 @@
-"""The work of tasks whose first try loses its executor, or its driver: executors import it from the tests' folder."""
+"""The work of tasks whose first try is lost in some way: executors import it from the tests' folder."""
 
 from __future__ import annotations
 
@@ -6,12 +6,32 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 FOLDER = "LOSING_FOLDER"
 """The environment variable of executors with the folder that has a file for each kind of work that was lost."""
-OF_DRIVER = "of-driver"
-"""The file that says, as long as it is there, that the test ends the driver, in place of the executor."""
+_HOW, _AGAIN = "how", "-again"
+
+How = Literal["executor", "driver", "decommission", "speculation"]
+"""The loss of a first try: of its executor, at once or after its tasks, of its driver, or of a race with a second."""
+
+
+def lose(folder: Path, how: How, *kinds: str) -> None:
+    """Let the next tries of some kinds of work be lost in a way."""
+    (folder / _HOW).write_text(how)
+    for kind in kinds:
+        (folder / kind).unlink(missing_ok=True)
+        (folder / (kind + _AGAIN)).unlink(missing_ok=True)
+
+
+def is_lost(folder: Path, kind: str) -> bool:
+    """Return whether a try of a kind of work was lost, or waits for the end of its driver."""
+    return (folder / kind).exists()
+
+
+def was_repeated(folder: Path, kind: str) -> bool:
+    """Return whether a second try of a kind of work has begun."""
+    return (folder / (kind + _AGAIN)).exists()
 
 
 def copy(task: Any) -> Any:
@@ -31,19 +51,33 @@ def rewrite(work: Any) -> Any:
 
 
 def lose_first(kind: str) -> None:
-    """End the executor of the first task of a kind, which is the Java above the Python workers, or wait for the test.
+    """Lose the first try of a kind of work; others return, and so does a first try whose executor ends after it.
 
     A task whose driver has ended goes on, where its executor does not end too.
     """
+    from pyspark import TaskContext
+
     folder = Path(os.environ[FOLDER])
+    task = TaskContext.get()
+    if task is not None and task.attemptNumber():
+        (folder / (kind + _AGAIN)).touch()
     try:
         (folder / kind).touch(exist_ok=False)
     except FileExistsError:
         return
-    if (folder / OF_DRIVER).exists():
-        while (folder / OF_DRIVER).exists():
+    how = (folder / _HOW).read_text()
+    if how == "executor":
+        os.kill(executor(), signal.SIGKILL)
+        time.sleep(600)
+    elif how == "decommission":
+        os.kill(executor(), signal.SIGPWR)
+    else:
+        # Until the test has ended the driver, or the second try has begun.
+        while (folder / _HOW).read_text() == how and not was_repeated(folder, kind):
             time.sleep(0.1)
-        return
+
+
+def executor() -> int:
+    """Return the process of a task's executor, which is the Java above the Python workers."""
     status = Path("/proc", str(os.getppid()), "stat").read_text()
-    os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
-    time.sleep(600)
+    return int(status.rpartition(")")[2].split()[1])

@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,10 @@ pytest.importorskip("moto")
 
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.engines import losing
-from tests.pipeline.storage.stores import start_object_store
+from tests.pipeline.engines.losing import How, is_lost, lose, was_repeated
+from tests.pipeline.storage.stores import Store, start_object_store
 from tests.postgres.servers import Database
-from tests.spark.cluster import OF_DRIVER, cluster, submission
+from tests.spark.cluster import OF_DRIVER, cluster, connect_server, submission
 from tests.waiting import eventually
 
 pytestmark = [
@@ -37,6 +38,8 @@ loading.copy, applying.rewrite = losing.copy, losing.rewrite
 logicalrep.replicate(sys.argv[1], sys.argv[2], once=True)
 """
 TABLES = ["public.one", "public.other"]
+LONGEST = 900.0
+"""The longest time of a run on a machine that is busy with others, in seconds."""
 
 
 def make(db: Database) -> None:
@@ -52,45 +55,87 @@ def update(db: Database) -> None:
         db.execute(f"UPDATE {name} SET v = reverse(v) WHERE id % 3 = 0", f"DELETE FROM {name} WHERE id % 1000 = 7")
 
 
-def test_an_executor_and_the_driver_are_lost(db18: Database, tmp_path: Path) -> None:
-    make(db18)
-    program, marks = tmp_path / "program.py", tmp_path / "marks"
-    program.write_text(PROGRAM)
+class Runs:
+    """Runs on a cluster by `spark-submit`, or, with a server, as clients of Spark Connect."""
+
+    def __init__(
+        self, db: Database, store: Store, master: str, server: str, settings: dict[str, str], folder: Path
+    ) -> None:
+        self._db, self._store, self._master, self._server, self._settings = db, store, master, server, settings
+        self._log, self._program = folder / "driver.log", folder / "program.py"
+        self._program.write_text(PROGRAM)
+
+    def start(self, to: str) -> subprocess.Popen[bytes]:
+        command = submission(self._master, self._program, self._db.dsn, to, settings=self._settings)
+        environment = os.environ | OF_DRIVER | self._store.environment
+        if self._server:
+            command = [sys.executable, str(self._program), self._db.dsn, to]
+            environment |= {"SPARK_REMOTE": self._server}
+        with self._log.open("wb") as output:
+            return subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
+
+    def replicate(self, to: str) -> None:
+        """Run once; the tables are the server's then."""
+        assert self.start(to).wait(LONGEST) == 0, self._log.read_text()[-3000:]
+        assert find_differences(self._db.dsn, to, TABLES, self._store.options) == {}
+
+    def kill(self, to: str, marks: Path, kind: str) -> None:
+        """Run, and kill the process whose tasks these are once one of a kind has begun."""
+        lose(marks, "driver", kind)
+        driver = self.start(to)
+        eventually(lambda: is_lost(marks, kind) or driver.poll() is not None, seconds=LONGEST)
+        assert driver.poll() is None, self._log.read_text()[-3000:]
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+        # Another kind of loss, of nothing that is left: a task that waits goes on.
+        lose(marks, "executor")
+
+
+@contextmanager
+def runs(db: Database, tmp_path: Path, kind: str, marks: Path, **settings: str) -> Iterator[Runs]:
     marks.mkdir()
-    settings = {"spark.executor.memory": "512m", f"spark.executorEnv.{losing.FOLDER}": str(marks)}
+    settings |= {"spark.executor.memory": "512m", f"spark.executorEnv.{losing.FOLDER}": str(marks)}
+    make(db)
     with ExitStack() as stack:
         store = stack.enter_context(start_object_store())
         master = stack.enter_context(cluster(tmp_path))
-        log = tmp_path / "driver.log"
+        server = stack.enter_context(connect_server(master, tmp_path, settings)) if kind == "connect" else ""
+        yield Runs(db, store, master, server, settings, tmp_path)
 
-        def start(to: str) -> subprocess.Popen[bytes]:
-            with log.open("wb") as output:
-                return subprocess.Popen(
-                    submission(master, program, db18.dsn, to, settings=settings),
-                    env=os.environ | OF_DRIVER | store.environment,
-                    stdout=output, stderr=output, start_new_session=True,
-                )  # fmt: skip
 
-        def replicate(to: str) -> None:
-            assert start(to).wait(600) == 0, log.read_text()[-3000:]
-            assert find_differences(db18.dsn, to, TABLES, store.options) == {}
-
-        replicate("s3://lake/executors")
-        assert marks_of(marks) == ["copy"]
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+def test_an_executor_and_the_driver_are_lost(db18: Database, tmp_path: Path, kind: str) -> None:
+    """The driver of Spark Connect is the client: its server goes on, with the tasks that it had begun."""
+    marks, to = tmp_path / "marks", "s3://lake/one"
+    with runs(db18, tmp_path, kind, marks) as run:
+        lose(marks, "executor")
+        run.replicate(to)
+        assert is_lost(marks, "copy")
         update(db18)
-        replicate("s3://lake/executors")
-        assert marks_of(marks) == ["copy", "rewrite"]
-        for mark in marks.iterdir():
-            mark.unlink()
-        (marks / losing.OF_DRIVER).touch()
-        driver = start("s3://lake/drivers")
-        eventually((marks / "copy").exists)
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
-        # The next one loses nothing.
-        (marks / losing.OF_DRIVER).unlink()
-        replicate("s3://lake/drivers")
+        run.replicate(to)
+        assert is_lost(marks, "rewrite")
+        update(db18)
+        run.kill(to, marks, "rewrite")
+        run.replicate(to)
+        run.kill("s3://lake/other", marks, "copy")
+        run.replicate("s3://lake/other")
 
 
-def marks_of(folder: Path) -> Sequence[str]:
-    return sorted(path.name for path in folder.iterdir())
+@pytest.mark.parametrize("how", ["speculation", "decommission"])
+def test_tasks_run_twice_and_executors_leave(db18: Database, tmp_path: Path, how: How) -> None:
+    marks = tmp_path / "marks"
+    settings = {
+        "spark.speculation": "true",
+        # Also where a stage has one task.
+        "spark.speculation.task.duration.threshold": "1s",
+    }
+    if how == "decommission":
+        settings = {"spark.decommission.enabled": "true"}
+    with runs(db18, tmp_path, "classic", marks, **settings) as run:
+        lose(marks, how)
+        run.replicate("s3://lake/one")
+        update(db18)
+        run.replicate("s3://lake/one")
+    for kind in ("copy", "rewrite"):
+        assert is_lost(marks, kind)
+        assert was_repeated(marks, kind) == (how == "speculation")
