@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from logicalrep.observe.figures import TableFigures
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter, show_progress
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.columnar.compiling import compiling, telling
 from tests.terminals import Terminal
 from tests.waiting import eventually
 
@@ -39,7 +41,7 @@ def test_lines_of_a_load_tell_each_tenth() -> None:
         load(observer, 1000, 50, 60, 40, 750, 99, 5)
     assert lines_of(stream) == [
         'public."Odd [bold] orders": loading about 1,000 rows',
-        'public."Odd [bold] orders": 110 of about 1,000 rows, 10 %',
+        'public."Odd [bold] orders": 110 of about 1,000 rows, 11 %',
         'public."Odd [bold] orders": 900 of about 1,000 rows, 90 %',
         'public."Odd [bold] orders": loaded 1,004 rows in 1.2 s',
     ]
@@ -193,6 +195,20 @@ def test_a_terminal_has_a_line_on_all_loads_and_no_bar_of_a_stopped_table() -> N
         observer.on_load_begun(other, 0)
         observer.on_load_ended(other, 7, 1.0)
         assert not observer.progress.tasks
+
+
+def test_a_checkpoint_is_not_the_end_of_compiling(clock: list[float]) -> None:
+    stream = io.StringIO()
+    observer = LinePrinter(stream)
+    with telling(observer.on_step):
+        for goes_on in (compiling("a loop"), nullcontext()):
+            with goes_on:
+                observer.on_checkpoint(1, {})
+                clock[0] += 60
+                observer.say_progress()
+    first, second = lines_of(stream)
+    assert first.startswith("compiling loops, ")
+    assert second == f"still {first}, 60 s"
 
 
 def test_lines_come_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

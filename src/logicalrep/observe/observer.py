@@ -55,7 +55,7 @@ class Observer:
         """Take that the destination and the server are ready, and the slot's name."""
 
     def on_step(self, text: str) -> None:
-        """Note what the start does from now on, in a few words; it ends with the next one, or with tables' work."""
+        """Note what the run does before it goes on, in a few words; it ends with the next one, or with tables' work."""
 
     def on_going_on(self, tables: int, lsn: int) -> None:
         """Note that a run goes on with tables that have every commit before an LSN."""

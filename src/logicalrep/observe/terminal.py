@@ -22,6 +22,7 @@ from logicalrep.observe.log import timed
 from logicalrep.observe.observer import Observer, listed
 from logicalrep.observe.repeating import repeating
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.columnar.compiling import is_compiling
 from logicalrep_runtime.scalars import Lsn
 from logicalrep_runtime.visible import visible
 
@@ -29,6 +30,8 @@ _LINE_AGAIN = 5.0
 """The seconds between two lines about batches."""
 SILENCE = 5.0
 """The longest silence while the run starts or tables load, in seconds."""
+_LOOK_AGAIN = 0.5
+"""The seconds between two looks at how long it has been silent."""
 _TENTH = 10
 
 
@@ -52,7 +55,8 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
                 yield Bars(progress)
         else:
             printer = LinePrinter(stream, quiet=quiet)
-            with nullcontext() if quiet else repeating(printer.say_progress, lambda: 1.0, "logicalrep-progress"):
+            saying = repeating(printer.say_progress, lambda: _LOOK_AGAIN, "logicalrep-progress")
+            with nullcontext() if quiet else saying:
                 yield printer
     finally:
         log.removeHandler(taken)
@@ -123,9 +127,9 @@ class LinePrinter(_SentencePrinter):
         self._printed_at = time.monotonic()
 
     def say_progress(self) -> None:
-        """Say what the start does, or how far the loads are, unless something was said within the last seconds."""
+        """Say what the start does, or how far the loads are, unless another look comes before it is silent for long."""
         now, step = time.monotonic(), self._step
-        if now - self._printed_at < SILENCE:
+        if now - self._printed_at + _LOOK_AGAIN < SILENCE:
             return
         if step is not None:
             self._say(f"still {step[0]}, {now - step[1]:.0f} s")
@@ -155,7 +159,8 @@ class LinePrinter(_SentencePrinter):
 
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how many tables load, also those whose changes meanwhile are being applied."""
-        self._step = None
+        if not is_compiling():
+            self._step = None
         loading = {name for name, table in tables.items() if table.state == "loading"}
         self._loading = len(loading)
         self._summary.keep(loading)
@@ -173,7 +178,7 @@ class LinePrinter(_SentencePrinter):
         self._summary.add_rows(table, rows)
         tenth = (before + rows) * _TENTH // max(estimate, 1)
         if before * _TENTH // max(estimate, 1) < tenth < _TENTH:
-            self._say(f"{table}: {before + rows:,} of about {estimate:,} rows, {tenth * 100 // _TENTH} %")
+            self._say(f"{table}: {before + rows:,} of about {estimate:,} rows, {(before + rows) * 100 // estimate} %")
 
     def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Note that a batch is applied."""

@@ -129,7 +129,7 @@ def replicate_with(
         observer = Observers(observer, Logged(), observed, *calls)
         for each in calls:
             stack.enter_context(each.calling())
-        stack.enter_context(telling(observer.on_waiting))
+        stack.enter_context(telling(observer.on_step))
         try:
             if engine is None:
                 refuse_missing(settings.engine, over_connect=shared is not None)
@@ -210,8 +210,8 @@ def follow(
         states.write(states.last.without_progress)
         guard.store()
         # The work is done by the engine; the catalog tells what the server's tables are.
-        observer.on_step("reading the catalog")
         engine = stack.enter_context(start(settings, storage, stop, observer))
+        observer.on_step("reading the catalog")
         said = prepared.published.warnings
         catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
         if settings.listen is not None:

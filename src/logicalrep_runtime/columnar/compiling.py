@@ -1,13 +1,23 @@
-"""The listeners that are told when loops are compiled, which takes long. It imports nothing of the loops."""
+"""What happens when loops are compiled, which takes long: who is told, and what a thread does meanwhile.
+
+It imports nothing of the loops.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from typing import Any
 
-_TEXT = "compiling loops, once on this machine: it takes a core about 20 seconds"
+_TEXT = "compiling loops, which this machine keeps (about 20 seconds of a core)"
+DO_AGAIN = 0.5
+"""The seconds between two calls of what a thread does meanwhile."""
 
 _listeners: list[Callable[[str], object]] = []
+_thread = threading.local()
+_running: list[Any] = []
 
 
 @contextmanager
@@ -17,7 +27,7 @@ def telling(listener: Callable[[str], object]) -> Iterator[None]:
     Example:
         >>> with telling(print):
         ...     decode_batch(messages, session)
-        compiling loops, once on this machine: it takes a core about 20 seconds
+        compiling loops, which this machine keeps (about 20 seconds of a core)
     """
     _listeners.append(listener)
     try:
@@ -31,3 +41,53 @@ def tell() -> None:
     """Tell all who have not been told yet."""
     while _listeners:
         _listeners.pop()(_TEXT)
+
+
+def is_compiling() -> bool:
+    """Return whether this process compiles loops now."""
+    return bool(_running)
+
+
+@contextmanager
+def compiling(loop: object) -> Iterator[None]:
+    """Tell all who have not been told yet that a loop is compiled, and count it as one within this context."""
+    tell()
+    _running.append(loop)
+    try:
+        yield
+    finally:
+        _running.remove(loop)
+
+
+@contextmanager
+def doing_meanwhile(action: Callable[[], object]) -> Iterator[None]:
+    """Do an action again and again while this thread waits for loops that it needs in this context.
+
+    Example:
+        >>> with doing_meanwhile(session.report_in_time):
+        ...     decode_batch(messages, session)
+    """
+    _thread.action = action
+    try:
+        yield
+    finally:
+        del _thread.action
+
+
+def compile_meanwhile(compile: Callable[[], Any]) -> Any:
+    """Return what a function compiles: in a thread of its own, if this one has something to do meanwhile."""
+    action = getattr(_thread, "action", None)
+    if action is None:
+        return compile()
+    made: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            made.set_result(compile())
+        except BaseException as error:
+            made.set_exception(error)
+
+    threading.Thread(target=run, name="logicalrep-compile", daemon=True).start()
+    while not wait([made], DO_AGAIN).done:
+        action()
+    return made.result()

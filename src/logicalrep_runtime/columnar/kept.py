@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from logicalrep_runtime.columnar.compiling import tell
+from logicalrep_runtime.columnar.compiling import compile_meanwhile, compiling
 
 if sys.platform != "win32":
     import fcntl
@@ -53,11 +53,17 @@ def is_compiled(kernel: Any) -> bool:
 
 def _compile(compile: Callable[[Any], Any], cache: _Cache, signature: Any) -> Any:
     """Load or compile a kernel for a signature while no other process does."""
-    # All threads take the locks in one order: that of this process, then those of kernels, each before its callees'.
-    with _compiler_lock, locked(cache.lock_path):
-        if not cache.is_filled:
-            tell()
-        return compile(signature)
+
+    def compile_alone() -> Any:
+        # All threads take the locks in one order: this process's, then those of kernels, each before its callees'.
+        with (
+            _compiler_lock,
+            locked(cache.lock_path),
+            contextlib.nullcontext() if cache.is_filled else compiling(cache),
+        ):
+            return compile(signature)
+
+    return compile_meanwhile(compile_alone)
 
 
 @contextlib.contextmanager

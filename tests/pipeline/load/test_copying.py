@@ -95,7 +95,7 @@ def test_a_line_says_once_that_larger_tables_wait_for_loops(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Heard(Observer):
-        def on_waiting(self, text: str) -> None:
+        def on_step(self, text: str) -> None:
             heard.append(text)
 
     heard: list[str] = []
@@ -104,7 +104,7 @@ def test_a_line_says_once_that_larger_tables_wait_for_loops(
         monkeypatch.setattr(loading, "are_loops_compiled", lambda value=is_compiled: value)
         lake = tmp_path / str(is_compiled)
         replicate_with(settings(shop, lake, once=True), Heard(), engine=SequentialEngine())
-        assert len([text for text in heard if "compiling loops, once on this machine" in text]) == 1
+        assert len([text for text in heard if "compiling loops" in text]) == 1
 
 
 _MODULE = """
@@ -134,5 +134,45 @@ def test_who_listens_is_told_once_that_loops_are_compiled_and_not_that_they_are_
         ).stdout.splitlines()
         for _ in range(2)
     )
-    assert first == ["compiling loops, once on this machine: it takes a core about 20 seconds", "False True"]
+    assert first == ["compiling loops, which this machine keeps (about 20 seconds of a core)", "False True"]
     assert second == ["True True"]
+
+
+_MEANWHILE = """
+import threading
+from logicalrep_runtime.columnar.compiling import doing_meanwhile
+from logicalrep_runtime.columnar.memory import compiled
+
+@compiled
+def inner(number): return number + 1
+
+@compiled
+def outer(number): return inner(number) + 1
+
+@compiled
+def wrong(number): return number.nothing
+
+def run():
+    threads = set()
+    with doing_meanwhile(lambda: threads.add(threading.current_thread())):
+        assert outer(1) == 3
+        try:
+            wrong(1)
+        except Exception as error:
+            print(type(error).__name__)
+    assert threads <= {threading.main_thread()}
+    assert outer(2) == 4
+    print(bool(threads))
+"""
+
+
+def test_a_thread_goes_on_with_something_while_its_loops_are_compiled(tmp_path: Path) -> None:
+    (tmp_path / "of_loops.py").write_text(_MEANWHILE)
+    program = (
+        "from logicalrep_runtime.columnar import compiling; compiling.DO_AGAIN = 0.001; import of_loops; of_loops.run()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "loops")},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["TypingError", "True"]

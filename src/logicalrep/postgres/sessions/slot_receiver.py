@@ -14,6 +14,7 @@ from logicalrep.postgres.timelines import Timeline
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Decision
+from logicalrep_runtime.columnar.compiling import doing_meanwhile
 from logicalrep_runtime.scalars import Lsn
 
 
@@ -120,14 +121,9 @@ class SlotReceiver(ABC):
 
     def _run(self) -> None:
         try:
-            for events in self.replication.rounds(self._is_over):
-                for event in events:
-                    if isinstance(event, Decision):
-                        self._decide(event)
-                    else:
-                        assert isinstance(event, WholeTransactions)
-                        self._take(event)
-                self._end_round()
+            # The server ends a session that says nothing for a minute, which compiling loops may take.
+            with doing_meanwhile(self.replication.report_in_time):
+                self._receive()
             self._acknowledge()
         except BaseException as error:
             self.error = error
@@ -136,6 +132,16 @@ class SlotReceiver(ABC):
             with self._changed:
                 self._assembler.close()
                 self._changed.notify_all()
+
+    def _receive(self) -> None:
+        for events in self.replication.rounds(self._is_over):
+            for event in events:
+                if isinstance(event, Decision):
+                    self._decide(event)
+                else:
+                    assert isinstance(event, WholeTransactions)
+                    self._take(event)
+            self._end_round()
 
     def _wait_for_room(self) -> None:
         """Wait while there is no room; the server holds the rest, and gets status updates."""
