@@ -41,10 +41,11 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def check_executors(spark: SparkSession, extra: Extra = "spark") -> None:
+def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[[str], object] = log.warning) -> None:
     """Raise ExecutorError if a Python worker of the present executors cannot run tasks.
 
-    It needs the driver's version of Python and of the package, and the libraries of the extra.
+    It needs the driver's version of Python and of the package, and the libraries of the extra. `warn` is told if none
+    answers.
     """
     add_tag: Callable[[str], None]
     remove_tag: Callable[[str], None]
@@ -84,9 +85,7 @@ def check_executors(spark: SparkSession, extra: Extra = "spark") -> None:
             ) from error
         if not waited_enough.is_set():
             raise
-        log.warning(
-            "no executor answered within %g seconds, so it is unknown whether they have logicalrep", LONGEST_WAIT
-        )
+        warn(f"no executor answered within {LONGEST_WAIT:g} seconds, so it is unknown whether they have logicalrep")
         return
     finally:
         answered.set()

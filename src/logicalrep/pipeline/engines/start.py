@@ -65,6 +65,7 @@ def start_engine(
         return start_spark(settings, storage, ending, observer, shared)
 
     if is_spark_there() or settings.shared_folder:
+        observer.on_step("starting Spark, and waiting for its executors")
         return BySizeEngine(start, stop, "now")
     return BySizeEngine(start, stop, "needed" if settings.once else "beside")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from logicalrep.pipeline.engines.engine import Shared
+from logicalrep.pipeline.engines.engine import EngineError, Shared
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome
 from logicalrep.pipeline.engines.shared_files import ByFile, parts_of, shared_by_file, shared_file
 from logicalrep.pipeline.engines.spark.errors import NO_TASK, refuse_ended, spark_errors
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _Value = TypeVar("_Value")
+
+_CHECK_AGAIN = 1.0
+"""The seconds between two looks at whether a session is there."""
 
 
 class SparkJobs(Protocol):
@@ -38,7 +42,7 @@ class SparkJobs(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise EngineEndedError if the session has ended, and can be started again."""
+        """Raise EngineError if the session has ended: EngineEndedError if it can be started again."""
         ...
 
 
@@ -53,6 +57,7 @@ class ClassicJobs:
         """Take the session."""
         self._context = spark.sparkContext
         self._is_here = str(self._context.master).startswith("local")
+        self._checked_at = 0.0
 
     def run(self, function: Callable[[Any], object], items: Sequence[Any], *, apart: bool) -> list[Outcome]:
         """Return the outcome for each item."""
@@ -84,5 +89,14 @@ class ClassicJobs:
                 shared.destroy()
 
     def check(self) -> None:
-        """Raise EngineEndedError if the Java that this process has started has ended."""
+        """Raise EngineEndedError if the Java that this process has started has ended.
+
+        Raises EngineError if another's has, or if the session is stopped: `spark-submit` that is ended leaves its
+        driver's Python behind.
+        """
         refuse_ended()
+        if time.monotonic() - self._checked_at >= _CHECK_AGAIN:
+            with spark_errors("Spark is not there any more"):
+                if self._context._jsc.sc().isStopped():
+                    raise EngineError("Spark is not there any more: its session is stopped")
+            self._checked_at = time.monotonic()

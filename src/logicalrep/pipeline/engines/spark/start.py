@@ -95,7 +95,7 @@ def start_spark(
                 )
             if not is_ours:
                 with spark_errors("the executors cannot be checked"):
-                    check_executors(spark, "replicate")
+                    check_executors(spark, "replicate", observer.on_warning)
                     warn_of_scheduling(spark, observer.on_warning)
                     if executors:
                         warn_of_plain_text(spark, _secrets(settings, storage), observer.on_warning)
