@@ -27,7 +27,7 @@ const shown = element => element.getClientRects().length > 0 && !element.closest
 const width = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth > width) problems.push("the page is wider than the window");
 for (const element of document.querySelectorAll("body *:not(svg *)")) {
-  if (!shown(element) || element.closest("pre")) continue;
+  if (!shown(element) || element.closest("pre, .scrolls")) continue;
   const box = element.getBoundingClientRect();
   if (box.right > width + 0.5 || box.left < -0.5) problems.push("outside of the window: " + name(element));
   const display = getComputedStyle(element).display;

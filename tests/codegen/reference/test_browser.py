@@ -17,7 +17,7 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not in
 
 pytestmark = [pytest.mark.thorough, NEEDS_BROWSER]
 
-PAGES = ["index.html", "logicalrep.html", "walsender.html", "changes.html", "types.html"]
+PAGES = ["index.html", "logicalrep.html", "pgwire.html", "walsender.html", "changes.html", "types.html"]
 WIDTHS = [400, 820, 1400]
 
 
@@ -78,7 +78,7 @@ def test_links_resolve(browser: Any, folder: Path) -> None:
 def test_each_figure_shows_one_picture(browser: Any, folder: Path, width: int) -> None:
     visit(browser, folder / "logicalrep.html", width)
     counts = browser.execute_script(
-        "return [...document.querySelectorAll('figure')].map("
+        "return [...document.querySelectorAll('figure.layout')].map("
         "figure => [...figure.querySelectorAll('svg')].filter(one => one.getClientRects().length).length)"
     )
     assert set(counts) == {1}
