@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import resource
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from psycopg import sql
@@ -18,7 +24,7 @@ from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.sessions.replication import Replication
 from logicalrep.postgres.sessions.walsender import Walsender
-from logicalrep.postgres.silence import SilentServerError
+from logicalrep.postgres.silence import SilentServerError, wait_readable
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
@@ -193,3 +199,17 @@ def test_a_server_can_stop_while_nothing_is_acknowledged_and_while_nothing_is_re
             with connect_writer(local.dsn) as connection:
                 connection.execute("INSERT INTO t VALUES (-1, 'after')")
             eventually(lambda: receiver.wait(0.1) and receiver.take().end > 0)
+
+
+@pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 2048, reason="it may open too few files")
+def test_a_connection_is_waited_for_in_a_process_with_a_thousand_open_files() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        number = fcntl.fcntl(ours, fcntl.F_DUPFD, 1024)
+        try:
+            connection: Any = SimpleNamespace(pgconn=SimpleNamespace(socket=number))
+            assert not wait_readable(connection, 0)
+            theirs.send(b"x")
+            assert wait_readable(connection, 10)
+        finally:
+            os.close(number)

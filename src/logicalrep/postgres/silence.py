@@ -135,8 +135,10 @@ def check_works(connection: psycopg.Connection[TupleRow]) -> None:
 
 def wait_readable(connection: psycopg.Connection[TupleRow], timeout: float) -> bool:
     """Wait until the server has sent data, for `timeout` seconds at most; return whether it has."""
-    readable, _, _ = select.select([connection.pgconn.socket], [], [], timeout)
-    return bool(readable)
+    # Not by `select`, which takes no descriptor from 1024 on.
+    waiting = select.poll()
+    waiting.register(connection.pgconn.socket, select.POLLIN)
+    return bool(waiting.poll(max(timeout, 0) * 1000))
 
 
 def receive_data(connection: psycopg.Connection[TupleRow]) -> None:

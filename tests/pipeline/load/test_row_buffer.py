@@ -43,3 +43,22 @@ def test_changes_in_a_file_are_memory_only_while_they_are_read() -> None:
     assert read == PARTS * 1000
     assert changes.nbytes // 2 < most < 2 * changes.nbytes
     assert batches[0].rows.equals(changes.batches[0].rows)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Other systems do not list open files.")
+def test_many_small_buffers_one_after_another_are_few_open_files() -> None:
+    def open_files() -> int:
+        return len([*Path("/proc/self/fd").iterdir()])
+
+    whole, before = RowBuffer(), open_files()
+    for number in range(PARTS):
+        some = RowBuffer()
+        for _ in range(2):
+            row = {"op": "insert", "after": {"id": str(number), "v": "x"}}
+            some.add(TableChanges(batches=[change_batch(relation(("id", "v")), [row])]), in_memory=number % 5 < 2)
+        whole.append(some)
+        assert not some.has_changes
+    parts = whole.parts
+    assert open_files() - before <= 2
+    ids = [value for part in parts for batch in part.batches for value in batch.rows["new.id"].to_pylist()]
+    assert ids == [str(number) for number in range(PARTS) for _ in range(2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,8 @@ from logicalrep.transactions.relations import TableDescription
 
 _ALIGNED = 64
 """The bytes at whose multiples Arrow expects arrays in memory."""
+_COPIED = 16 << 20
+"""The most bytes of a file that is copied behind another one: each file that is mapped is an open one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,16 @@ class _BufferFile:
     file: IO[bytes]
     written: list[_BufferedChanges] = field(default_factory=list)
 
+    def copy(self, other: _BufferFile) -> None:
+        """Take in what another file has."""
+        start = _next_start(self.file)
+        self.file.seek(start)
+        other.file.seek(0)
+        shutil.copyfileobj(other.file, self.file)
+        for each in other.written:
+            batches = [(relation, start + first, start + end) for relation, first, end in each.batches]
+            self.written.append(replace(each, batches=batches))
+
 
 class RowBuffer:
     """Changes in memory, and behind them those of a file.
@@ -43,57 +56,70 @@ class RowBuffer:
     def __init__(self) -> None:
         """Begin without changes."""
         self._in_memory: list[TableChanges] = []
-        self._file: _BufferFile | None = None
+        self._files: list[_BufferFile] = []
         self.size = 0
-        """The bytes in memory and in the file."""
+        """The bytes in memory and in files."""
 
     @property
     def has_changes(self) -> bool:
         """Whether there are any."""
-        return bool(self._in_memory) or self._file is not None
+        return bool(self._in_memory or self._files)
 
     def add(self, changes: TableChanges, *, in_memory: bool) -> None:
         """Hold more, in memory if that is allowed and no file is begun."""
         self.size += changes.nbytes
-        if in_memory and self._file is None:
+        if in_memory and not self._files:
             self._in_memory.append(changes)
             return
-        if self._file is None:
-            self._file = _BufferFile(tempfile.TemporaryFile(prefix="logicalrep-"))  # noqa: SIM115
-        batches = [(batch.relation, *_write(self._file.file, batch.rows)) for batch in changes.batches]
-        self._file.written.append(_BufferedChanges(replace(changes, batches=()), batches))
+        if not self._files:
+            self._files.append(_BufferFile(tempfile.TemporaryFile(prefix="logicalrep-")))  # noqa: SIM115
+        last = self._files[-1]
+        batches = [(batch.relation, *_write(last.file, batch.rows)) for batch in changes.batches]
+        last.written.append(_BufferedChanges(replace(changes, batches=()), batches))
 
     def append(self, other: RowBuffer) -> None:
-        """Take over what another holds; its file is mapped into memory."""
-        self._in_memory += other.parts
-        self.size += other.size
+        """Take over what another holds, which holds nothing then."""
+        size = self.size + other.size
+        for changes in other._in_memory:
+            self.add(changes, in_memory=True)
+        for each in other._files:
+            if self._files and each.file.tell() <= _COPIED:
+                self._files[-1].copy(each)
+                each.file.close()
+            else:
+                self._files.append(each)
+        self.size = size
+        other._in_memory, other._files, other.size = [], [], 0
 
     @property
     def parts(self) -> list[TableChanges]:
-        """All changes, in their order."""
-        if self._file is not None:
-            file, written = self._file.file, self._file.written
-            file.flush()
-            data = map_file(file, file.tell())
-            file.close()
-            self._in_memory += [_read(each, data) for each in written]
-            self._file = None
+        """All changes, in their order; files are mapped into memory."""
+        for each in self._files:
+            each.file.flush()
+            data = map_file(each.file, each.file.tell())
+            each.file.close()
+            self._in_memory += [_read(changes, data) for changes in each.written]
+        self._files = []
         return self._in_memory
 
     def close(self) -> None:
-        """Drop what is in a file that nobody has asked for."""
-        if self._file is not None:
-            self._file.file.close()
-            self._file = None
+        """Drop what is in files that nobody has asked for."""
+        for each in self._files:
+            each.file.close()
+        self._files = []
 
 
 def _write(file: IO[bytes], rows: pa.RecordBatch) -> tuple[int, int]:
     """Write rows behind what a file has; return where they begin and end."""
-    start = -(-file.tell() // _ALIGNED) * _ALIGNED
+    start = _next_start(file)
     file.seek(start)
     with pa.ipc.new_stream(pa.PythonFile(file, "w"), rows.schema) as writer:
         writer.write_batch(rows)
     return start, file.tell()
+
+
+def _next_start(file: IO[bytes]) -> int:
+    return -(-file.tell() // _ALIGNED) * _ALIGNED
 
 
 def _read(written: _BufferedChanges, data: pa.Buffer) -> TableChanges:
