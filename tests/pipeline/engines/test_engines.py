@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import psutil  # type: ignore[import-untyped]
 import psycopg
+import pyarrow as pa
 import pytest
 
 from logicalrep.observe.observer import Observer
@@ -225,6 +228,25 @@ def test_large_items_do_not_run_together_and_very_large_ones_in_this_process(
 def _sleep(path: str) -> None:
     Path(path).write_text(str(os.getpid()))
     signal.pause()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process reads its memory in /proc")
+def test_a_process_keeps_no_memory_of_items_that_are_done() -> None:
+    with LocalEngine(1) as one:
+        (before,) = one.run(_memory, [0], 0)
+        (while_held,) = one.run(_memory, [_HELD], 0)
+        assert while_held > before + _HELD
+        eventually(lambda: one.run(_memory, [0], 0)[0] < before + _HELD // 2)
+
+
+_HELD = 512 << 20
+
+
+def _memory(nbytes: int) -> int:
+    """Return the memory of this process in bytes, while it has Arrow's and Python's values of so many bytes."""
+    _of_arrow = [pa.array(np.arange(1 << 13)).cast(pa.float64()) for _ in range(nbytes >> 17)]
+    _of_python = [b"x" * (1 << 16) for _ in range(nbytes >> 17)]
+    return int(psutil.Process().memory_info().rss)
 
 
 def test_the_end_of_the_engine_ends_its_processes_and_whoever_waits_for_them(tmp_path: Path) -> None:

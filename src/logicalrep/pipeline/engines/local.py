@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from logicalrep.pipeline.engines.engine import MOST_SENT, TRIES, EngineError, Shared
+from logicalrep.pipeline.engines.memory import release_memory
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of
 from logicalrep.pipeline.engines.shared_files import shared_by_file
 
@@ -217,6 +218,7 @@ def serve() -> None:
     with suppress(EOFError, ConnectionError):
         while True:
             connection.send_bytes(_answer(connection.recv_bytes()))
+            release_memory()
 
 
 def _answer(data: bytes) -> bytes:

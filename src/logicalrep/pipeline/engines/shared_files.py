@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
 from logicalrep.pipeline.engines.engine import Here, Shared
+from logicalrep.pipeline.engines.memory import release_memory
 from logicalrep.pipeline.engines.outcomes import Outcome, pickled
 
 _Value = TypeVar("_Value")
@@ -96,6 +97,7 @@ class ByFile:
     def __call__(self, part: FilePart) -> FilePart:
         """Return where the outcome is. Raises OSError, and what the function does."""
         outcome = pickled(self.function(part.read()))
+        release_memory()
         with open(self.path, "ab") as file:
             # Other processes write to it too.
             fcntl.lockf(file, fcntl.LOCK_EX)
