@@ -183,16 +183,20 @@ def _texts(columns: dict[str, tuple[int, int]], ids: Any, seed: int) -> list[pa.
     mixed = (ids.astype(np.uint64) + np.uint64(seed)) * np.uint64(0x9E3779B97F4A7C15)
     numbers = (mixed >> np.uint64(40)).astype(np.int64)
     forms = {
-        20: lambda: ids.astype(str),
-        23: lambda: (numbers % 100_000).astype(str),
+        20: lambda: _decimal(ids),
+        23: lambda: _decimal(numbers % 100_000),
         1700: lambda: [f"{each // 100}.{each % 100:02}" for each in numbers % 1_000_000],
-        25: lambda: [f"note {each % 5000} of this order" for each in numbers],
+        25: lambda: pc.binary_join_element_wise("note", _decimal(numbers % 5000), "of this order", " "),
         1184: lambda: [f"2026-11-{1 + each % 28:02} {each % 24:02}:{each % 60:02}:00+00" for each in numbers],
         16: lambda: np.where(numbers % 2 == 0, "t", "f"),
         3802: lambda: [f'{{"size": {each % 50}, "colour": "c{each % 7}"}}' for each in numbers],
         2950: lambda: [f"{each:032x}"[:8] + f"-0000-4000-8000-{each % (1 << 48):012x}" for each in mixed.tolist()],
     }
     return [pa.array(forms[type_]()).cast(pa.string()) for type_, _ in columns.values()]
+
+
+def _decimal(numbers: Any) -> pa.Array:
+    return pa.array(numbers).cast(pa.string())
 
 
 __all__ = ["APP", "NARROW", "make_table", "measure", "of_table", "updates_of", "usage"]
