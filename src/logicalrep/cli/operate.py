@@ -42,11 +42,21 @@ def add_operations(commands: Commands) -> None:
         "resync",
         _resync,
         "load replicated tables again",
-        "Load tables again. Readers have the old rows until the new ones replace them in one commit. A running "
-        "replicate does it at once, otherwise this command does it.",
+        "Load tables again, or a part of one. Readers have the old rows until the new ones replace them in one commit. "
+        "A running replicate does it at once, otherwise this command does it.",
         run_several=refuse_several,
     )
-    resync.add_argument("table", metavar="TABLE", nargs="?", help="the table: schema.table, or table, as in SQL")
+    resync.add_argument(
+        "table",
+        metavar="TABLE",
+        nargs="?",
+        help="the table: schema.table, or table, as in SQL; or a partition, whose rows alone are loaded",
+    )
+    resync.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="load only the rows for which this holds, a condition of SQL on columns of the key, such as 'id < 100'",
+    )
     resync.add_argument("--all", action="store_true", help="all tables, with a new slot where the slot is lost")
     resync.add_argument(
         "--new-server",
@@ -157,9 +167,10 @@ def _resync(options: argparse.Namespace) -> int:
     catalog, catalog_options = catalog_of(options)
     from logicalrep.observe.terminal import show_progress
     from logicalrep.pipeline.config.config import Config
-    from logicalrep.pipeline.operate.resync import query_known_tables, read_known_settings, resync
+    from logicalrep.pipeline.operate.resync import query_known_tables, read_known_settings, resync, resync_part
     from logicalrep.pipeline.run import replicate_with
     from logicalrep.pipeline.settings import ReplicateSettings, shared_options
+    from logicalrep.pipeline.state.state import State
     from logicalrep.postgres.publications import PublicationError
     from logicalrep.postgres.slots.errors import UndecodableError
     from logicalrep.transactions.table_names import table_names
@@ -168,9 +179,20 @@ def _resync(options: argparse.Namespace) -> int:
         raise ArgumentsError("name a table, or --all")
     if options.new_server and not options.all:
         raise ArgumentsError("--new-server loads all tables: add --all")
-    names = table_names(options.table) if options.table else ()
-    if resync(connection, storage, names, new_server=options.new_server):
-        say(f"asked the running replicate to load {'it' if names else 'all tables'} again", sys.stderr)
+    if options.where is not None and options.all:
+        raise ArgumentsError("--where is of one table: name it in place of --all")
+    names = table_names(options.table) if options.table else []
+    if options.where is not None and len(names) > 1:
+        raise ArgumentsError("--where is of one table: name one")
+    known = {each for text in State.read(storage).tables for each in table_names(text)}
+    is_part = options.where is not None or (len(names) == 1 and names[0] not in known)
+    if is_part:
+        is_asked = resync_part(connection, storage, names[0], options.where)
+    else:
+        is_asked = resync(connection, storage, names, new_server=options.new_server)
+    if is_asked:
+        what = "a part of it" if is_part else "it" if names else "all tables"
+        say(f"asked the running replicate to load {what} again", sys.stderr)
         return 0
     # Another setting would load its table again.
     stored = read_known_settings(storage)

@@ -111,6 +111,11 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Replicate to another destination. If the server has taken the place of the one before, as after "
         "`pg_upgrade`, run `logicalrep resync --all --new-server`.",
     ),
+    "PART_NOT_LOADED": (
+        "A part of a table that `resync` was to load again could not be: its condition failed on the server, or the "
+        "table is stopped, or not replicated any more. The table is as it was, and goes on.",
+        "Correct what the text names and run the command again; or load all of the table with `logicalrep resync`.",
+    ),
     "PARTITION_COLUMN": (
         "A table cannot be partitioned as its `partition_by` says: by that column, or by so many values.",
         "Correct `partition_by` of the table in the settings by table, and restart.",

@@ -12,7 +12,7 @@ from logicalrep.pipeline.operate.pausing import PauseCheck
 from logicalrep.pipeline.receiving import ChangeReceiver, Changes
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.checkpoints import Checkpoints
-from logicalrep.pipeline.state.requests import take_requests
+from logicalrep.pipeline.state.requests import PartError, take_requests
 from logicalrep.pipeline.state.state import States
 from logicalrep.pipeline.tables import TableManager
 from logicalrep.postgres.slots.slot import query_sent_end
@@ -175,6 +175,10 @@ class Loop:
         # Requests may be older than this process; only now the tables are known.
         for path, request in take_requests(self._context.storage):
             self._tables.load_named(request.resync)
+            if request.part is not None:
+                # The request goes once the part is loaded.
+                self._tables.load_part(request.part)
+                continue
             if request.skip is not None:
                 if not self._tables.skip(*request.skip):
                     continue
@@ -186,7 +190,7 @@ class Loop:
     def _finish(self, target: Lsn) -> bool:
         """Return whether the tables have all that committed before `target`; the run has ended then.
 
-        Raises TablesStoppedError if some tables are stopped.
+        Raises TablesStoppedError if some tables are stopped, PartError if a part that was asked for is not loaded.
         """
         if self._checkpoints.lsn < target or not self._tables.are_up_to_date:
             return False
@@ -197,4 +201,6 @@ class Loop:
         self._save_checkpoint(self._checkpoints.lsn)
         if self._tables.stopped:
             raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in self._tables.stopped.items()))
+        if self._tables.refused_parts:
+            raise PartError("; ".join(self._tables.refused_parts))
         return True

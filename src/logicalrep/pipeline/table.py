@@ -16,6 +16,7 @@ from logicalrep.pipeline.lifecycle import Life, Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.load.tries import Tries
 from logicalrep.pipeline.spec.table_facts import Skipped
+from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.state.state import TableState
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -49,6 +50,8 @@ class Table:
     """The work of another thread that has the table catch up; None in all other phases, and once its end is taken."""
     tries: Tries = field(default_factory=Tries)
     """The failures of its load."""
+    part: RequestedPart | None = None
+    """The part of it that is being loaded again."""
     later: tuple[CatalogTable, Lsn] | None = None
     """A later description, which holds once the copy has all changes up to the LSN."""
     unproven: TableChanges | None = None

@@ -376,7 +376,7 @@ class TableWriter:
             self._tell_changes(table, earlier)
 
     def put_in(self, table: Table, loaded: LoadedTable, partitions: Sequence[int]) -> None:
-        """Put loaded rows of partitions, told by their OIDs, in by key; the table has all others as of the snapshot.
+        """Put rows of new partitions, or of a part, in by key; the table has all others as of the snapshot.
 
         Raises NeedsResync if it is not proven what the other rows are at the snapshot.
         """
@@ -388,6 +388,8 @@ class TableWriter:
         if reason is not None or now.table.key is None:
             raise NeedsResync(reason or ATTACHED)
         after = latest(stored.table, now).with_texts_of(loaded.unfit)
+        if loaded.part is not None:
+            after = with_partitions_of(after, stored.table)
         if not is_same_shape(stored.table, after) or after.texts != stored.table.texts:
             self._evolve(table, with_partitions_of(after, stored.table), now)
         # The table itself comes last: a kill before that has the partitions loaded again, which changes nothing twice.

@@ -26,6 +26,7 @@ from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.masks.masked_rows import Masking
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.names import table_folder
+from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.state.state import States, TableState
 from logicalrep.pipeline.stops import TableStops
 from logicalrep.pipeline.table import Table
@@ -342,6 +343,15 @@ class TableManager:
             table = self._tables.get(name)
             if table is not None:
                 self._loads.load(table, ASKED_FOR)
+
+    def load_part(self, part: RequestedPart) -> None:
+        """Load a part of a table again, as somebody asked for it; the request stays until it is done."""
+        self._loads.load_part(self._tables.get(part.table), part)
+
+    @property
+    def refused_parts(self) -> list[str]:
+        """The parts of tables that were asked for and not loaded, in words."""
+        return self._loads.refused
 
     def skip(self, name: TableName, lsn: Lsn) -> bool:
         """Leave a commit out of a table that is stopped at it, and go on with the changes after it.

@@ -32,7 +32,7 @@ def test_the_commands_of_the_pages(
         for line in block.splitlines()
     ]
     commands = [[shop.dsn if word == "$DSN" else word for word in line[1:]] for line in lines]
-    replicate, status, resync_one, verify, skip, pause, *others = commands
+    replicate, status, resync_one, verify, resync_rows, resync_partition, skip, pause, *others = commands
     resume, drop, resync_all, failover, new_server, *slot = others
     create, show, advance, drop_slot = slot
 
@@ -51,6 +51,8 @@ def test_the_commands_of_the_pages(
     shop.execute("DELETE FROM orders WHERE id < 100")
     assert "public.orders: loaded 4,901 rows" in run(resync_one)
     assert "4 tables" in run(verify)
+    assert "public.orders: loaded 1 rows" in run(resync_rows)
+    assert "has no table public.orders_2026_01" in run(resync_partition, 1)
     assert "[SKIP_REFUSED] public.orders is not stopped" in run(skip, 1)
     run(pause)
     assert "[DESTINATION_PAUSED]" in run(replicate, 3)

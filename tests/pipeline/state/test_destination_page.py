@@ -20,7 +20,7 @@ from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.pipeline.apply.test_applying import new_log
 from tests.pipeline.changes import change_batch, relation
-from tests.pipeline.state.test_stored_keys import FILES, STORED_TABLE, STORED_TABLE_STATE
+from tests.pipeline.state.test_stored_keys import FILES, REQUESTED_PART, STORED_TABLE, STORED_TABLE_STATE
 
 PAGE = "".join((ROOT / f"docs/reference/{name}.md").read_text("utf-8") for name in ("destination", "stored-tables"))
 SECTIONS = dict(re.findall(r"(?ms)^##+ (.*?)$(.*?)(?=^##|\Z)", PAGE))
@@ -74,13 +74,14 @@ def test_files_have_the_keys_of_the_page() -> None:
     assert {name for name in files() if name.endswith(".json")} - {"_logicalrep/state.json"} == set(sections)
     for name in sections:
         found = {key for path, content in written.items() if one_of([name]).fullmatch(path) for key in content}
-        # The other kind of request.
-        found |= {"resync"} if "requests" in name else set()
+        # The other kinds of requests.
+        found |= {"resync", "part"} if "requests" in name else set()
         assert found == keys_of(f"`{name}`"), name
 
 
 def test_stored_objects_have_the_keys_of_the_page() -> None:
     element = DESCRIPTION["types"]["9"]["element"]
+    assert keys_of("`_logicalrep/requests/<random>.json`", "key of `part`") == REQUESTED_PART["part"].keys()
     assert {
         "A table's state": json.loads(STORED_TABLE_STATE).keys(),
         "A table's description": DESCRIPTION.keys(),

@@ -33,7 +33,14 @@ from logicalrep.pipeline.spec.table_facts import Evidence, Skipped, TypePart
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.state.past_states import keep_past, read_state
-from logicalrep.pipeline.state.requests import pause, request_resync, request_skip, take_requests
+from logicalrep.pipeline.state.requests import (
+    RequestedPart,
+    pause,
+    request_part,
+    request_resync,
+    request_skip,
+    take_requests,
+)
 from logicalrep.pipeline.state.state import Identity, State, StateError, States, TableState
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
@@ -144,6 +151,10 @@ FILES = {
     }""".replace("TABLE", STORED_TABLE),
 }
 """The files of a destination by their paths; a number or a name that differs each time is RANDOM."""
+REQUESTED_PART: dict[str, Any] = {
+    "part": {"table": ["public", "t"], "where": "id < 100", "partition": 7, "shown": "the rows where id < 100"}
+}
+"""Another request."""
 
 
 def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) -> None:
@@ -221,7 +232,14 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     assert ChangeBuffer(storage).pending_loads() == marks
     assert [request.skip for _, request in take_requests(storage)] == [(name, Lsn(6))]
     request_resync(storage, [name])
-    assert {"resync": [["public", "t"]]} in [read(path) for path in (tmp_path / "_logicalrep/requests").iterdir()]
+    part = RequestedPart(name, "id < 100", 7, "the rows where id < 100")
+    request_part(storage, part)
+    requested = [read(path) for path in (tmp_path / "_logicalrep/requests").iterdir()]
+    assert {"resync": [["public", "t"]]} in requested
+    assert REQUESTED_PART in requested
+    parts = [(path, request.part) for path, request in take_requests(storage) if request.part is not None]
+    assert parts == [(path, replace(part, path=path)) for path, _ in parts]
+    assert len(parts) == 1
 
 
 def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Path) -> None:

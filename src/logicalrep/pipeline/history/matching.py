@@ -23,6 +23,8 @@ from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
+_ANY = 1 << 40
+"""A number of rows that no table has."""
 BYTES_AT_ONCE = 128 << 20
 """About the most bytes of files whose rows are compared at once."""
 
@@ -40,7 +42,10 @@ class Matching:
     """The table as it was loaded, in the form that the rows are to have."""
     new: Sequence[DataFile]
     by_key: bool = False
-    """Whether rows are compared by their keys, whatever their form is; the old files have the table's columns then."""
+    """Whether rows are compared by their keys, whatever their form is; the old files have the table's columns then.
+
+    Each row of a known key counts, however many rows of it there are: of a key there should be one.
+    """
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ def _match_part(part: _MatchTask) -> Matched:
     ).value_counts()
     known = values.field("values")
     counts = values.field("counts").to_numpy().astype(np.int64)
-    left, ends = counts.copy(), np.cumsum(counts)
+    left, ends = np.full(len(counts), _ANY, np.int64) if work.by_key else counts.copy(), np.cumsum(counts)
     old = []
     for file in work.old:
         rows = _read(work, file, names)

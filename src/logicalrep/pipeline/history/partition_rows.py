@@ -1,4 +1,7 @@
-"""The rows of partitions that come to a table by themselves: put in by key, at the position of their snapshot."""
+"""The rows of some partitions, or of another part of a table, that are loaded alone: put in by key.
+
+They are put in at the position of their snapshot, among the rows that the table has there.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.pipeline.apply.ending import may_be_there
+from logicalrep.pipeline.apply.ending import are_there, ended, may_be_there
+from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import StoredTable
@@ -30,12 +34,12 @@ def put_in(
 ) -> None:
     """Put loaded rows in the place of those with their keys, in one commit with the description that has them.
 
-    The changes of a table are none of these rows, and stay as they are. In a history the versions that differ are
-    closed at the position of the load.
+    Rows of the keys that the server does not have go, or are marked as deleted. The changes of a table are none of
+    these rows, and stay as they are. In a history the versions that differ are closed at the position of the load.
 
     Args:
         stored: the table, or a companion table of it, with all commits before the load's position.
-        described: its description with the loaded partitions.
+        described: its description with the loaded partitions, if there are any.
         loaded: the load, whose rows are in no version of the table yet.
         folder: the folder with the loaded files.
         application: the application id of the table's commits.
@@ -46,7 +50,8 @@ def put_in(
         CompanionDamagedError: a data file of the companion table is gone.
         StorageError: the destination cannot be read or written.
     """
-    if stored.table == described:
+    is_described = stored.table == described
+    if is_described and (loaded.part is None or any(file.path in stored.files for file in loaded.files)):
         return  # The earlier try had succeeded, though its answer was lost, or the process ended after it.
     added: list[DataFile] = []
     removed: list[DataFile] = []
@@ -59,19 +64,25 @@ def put_in(
         if described.companion is None:
             raise
         raise damaged(stored.folder, error) from None
-    stored.describe(described, added, removed, position=(application, Lsn(loaded.position - 1)))
+    position = application, Lsn(loaded.position - 1)
+    if is_described:
+        stored.commit(added, removed, *position)
+    else:
+        stored.describe(described, added, removed, position=position)
 
 
 def _rows(
     stored: StoredTable, table: TableSpec, loaded: LoadedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
     """Return the files to be added and removed: those with rows of these keys are written without them."""
-    old = _overlapping(list(stored.files.values()), table, loaded.files)
+    old = _overlapping(list(stored.files.values()), table, [*loaded.files, *loaded.gone])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files, by_key=True)
+    others = matched(work, engine).old
+    known = matched(replace(work, new=loaded.gone), engine).old if loaded.gone else others
     staying = [
-        _StayingRows(work, file, rows)
-        for file, rows in zip(old, matched(work, engine).old, strict=True)
-        if len(rows) < file.rows_there
+        _StayingRows(work, file, rows, np.setdiff1d(rows, of_known), position_of(loaded))
+        for file, rows, of_known in zip(old, others, known, strict=True)
+        if len(np.intersect1d(rows, of_known)) < file.rows_there
     ]
     size = sum(each.file.size for each in staying)
     written = [file for files in engine.run(_write_staying_rows, staying, size) for file in files]
@@ -83,9 +94,10 @@ def _versions(
 ) -> tuple[list[DataFile], list[DataFile]]:
     """Return the files to be added and removed: versions of these keys that differ end, and what differs begins."""
     current = [file for file in stored.files.values() if may_be_there(file, "history")]
-    old = _overlapping(current, table, loaded.files)
+    old = _overlapping(current, table, [*loaded.files, *loaded.gone])
     work = Matching(stored.storage, stored.folder, table, old, folder, table, loaded.files)
-    differing, of_others = matched(work, engine), matched(replace(work, by_key=True), engine).old
+    by_key = replace(work, new=[*loaded.files, *loaded.gone], by_key=True)
+    differing, of_others = matched(work, engine), matched(by_key, engine).old
     ending = [np.setdiff1d(rows, others) for rows, others in zip(differing.old, of_others, strict=True)]
     removed = [file for file, rows in zip(old, ending, strict=True) if len(rows)]
     position = position_of(loaded)
@@ -119,10 +131,18 @@ class _StayingRows:
     work: Matching
     file: DataFile
     rows: NDArray[np.int64]
-    """The rows that stay."""
+    """The rows that stay, by their numbers."""
+    gone: NDArray[np.int64]
+    """Those of them that the server does not have: they go, or stay marked as deleted."""
+    position: Positions
 
 
 def _write_staying_rows(item: _StayingRows) -> list[DataFile]:
     work, stored = item.work, item.work.table.stored
     rows = read_rows(work.storage, work.old_folder, item.file, stored, stored.names).take(pa.array(item.rows))
+    is_gone = np.isin(item.rows, item.gone)
+    if work.table.form == "marked":
+        rows = ended(rows, work.table, item.position, is_gone & are_there(rows, "marked"))
+    elif is_gone.any():
+        rows = rows.filter(pa.array(~is_gone))
     return write_versions(work.storage, work.old_folder, work.table, rows)

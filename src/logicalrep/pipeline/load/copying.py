@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +31,11 @@ from logicalrep.transactions.frames import gathered
 from logicalrep_protocol.columnar import Session
 from logicalrep_runtime.scalars import Lsn
 
+_Data = TypeVar("_Data")
+
 BYTES_WITHOUT_LOOPS = 1 << 20
 """The most bytes of rows, on the server, that are read value by value if no loops are compiled on this machine yet."""
-_PATIENCE = "5s"
+PATIENCE = "5s"
 """The longest wait for a lock on the table."""
 
 
@@ -60,6 +63,8 @@ class CopiedPart:
     files: list[DataFile]
     unfit: Counter[str]
     """The number of values that their column's type cannot hold, by the names of columns."""
+    gone: Sequence[DataFile] = ()
+    """Files of keys alone: rows of them are at the destination, and not on the server."""
 
 
 def copy(part: CopyTask) -> CopiedPart:
@@ -73,7 +78,7 @@ def copy(part: CopyTask) -> CopiedPart:
         NotReadableError: the role may not read the table, or not all of its rows.
     """
     with part.settings.connect() as connection, part.settings.connect() as now:
-        connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
+        connection.execute(f"SET lock_timeout = '{PATIENCE}'")
         with closing(limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
             size = sum(each.nbytes for each in part.ranges)
             read = typed if size > BYTES_WITHOUT_LOOPS or are_loops_compiled() else typed_without_loops
@@ -158,13 +163,13 @@ _SHORTEST_SLEEP = 0.01
 
 
 def limit_rate(
-    rows: Generator[memoryview | bytes, None, None], rate: float | None
-) -> Generator[memoryview | bytes, None, None]:
+    rows: Generator[_Data, None, None], rate: float | None, size_of: Callable[[Any], int] = len
+) -> Generator[_Data, None, None]:
     began, size = time.monotonic(), 0
     with closing(rows):
         for data in rows:
             yield data
-            size += len(data)
+            size += size_of(data)
             ahead = 0.0 if rate is None else began + size / rate - time.monotonic()
             # Each sleep lasts a little too long; one for every row would slow the copy down.
             if ahead > _SHORTEST_SLEEP:

@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
@@ -21,16 +21,26 @@ from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.errors import Ended
-from logicalrep.pipeline.load.copying import BYTES_WITHOUT_LOOPS, CopiedPart, CopyTask, are_loops_compiled, copy
+from logicalrep.pipeline.load.copying import (
+    BYTES_WITHOUT_LOOPS,
+    PATIENCE,
+    CopiedPart,
+    CopyTask,
+    are_loops_compiled,
+    copy,
+)
+from logicalrep.pipeline.load.gone_keys import KeysTask, WantedPart, check_condition, find_gone_keys, tasks_of
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.fitting import refuse_unfit, with_partitions_kept
 from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.storage.data_files import DataFile, in_columns
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
 from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
+from logicalrep.postgres.table_rows.keys import query_tree
 from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.columnar.compiling import tell
@@ -42,8 +52,6 @@ _RANGE, RANGES_A_TASK = 8 << 20, 8
 """The bytes of a range: the table is locked while one is read. A task copies `RANGES_A_TASK` of them into one file."""
 _RANGE_SECONDS = 0.25
 """The longest that a range may take at the given rate."""
-_PATIENCE = "5s"
-"""The longest wait for a lock on a table."""
 _CHECK_AGAIN = 0.5
 """The longest time until a load sees that it is to end, in seconds."""
 
@@ -63,6 +71,8 @@ class WantedLoad:
     """The table's last description; None for a new one."""
     before: TableSpec | None = None
     """The table's last proven description, if only partitions that came since are wanted; None for all of its rows."""
+    part: WantedPart | None = None
+    """The part of the table that is wanted; None for all of its rows, or for partitions that came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +89,13 @@ class LoadedTable:
     taken: TimestampTz
     """The server's time before which all of the rows had committed, or about so."""
     now: CatalogTable | None = None
-    """The table in the snapshot's catalog, if only partitions that came to it are loaded; None for all of its rows."""
+    """The table in the snapshot's catalog, if only some of its rows are loaded; None for all of them."""
     unfit: Mapping[str, int] = field(default_factory=dict)
     """The number of values that their column's type cannot hold, by the names of columns."""
+    part: RequestedPart | None = None
+    """The part that is loaded; None for all of its rows, or for partitions that came to it."""
+    gone: Sequence[DataFile] = ()
+    """Files of the keys of this part that are at the destination, and not on the server."""
 
     def described(self, table: TableSpec) -> LoadedTable:
         """Return the load of a table with another description, which may have more columns of texts."""
@@ -102,6 +116,8 @@ class NotLoaded:
     """Whether another try may succeed."""
     is_own: bool = True
     """True if the table itself is the reason, so that tries are counted; waiting for a server has no limit."""
+    is_behind: bool = False
+    """Whether the table has to take its changes first."""
 
 
 @dataclass(slots=True)
@@ -111,8 +127,9 @@ class _Copy:
     name: TableName
     table: TableSpec
     now: CatalogTable | None
-    """The table in the snapshot's catalog, if only partitions are copied."""
-    parts: list[CopyTask]
+    """The table in the snapshot's catalog, if only some of its rows are copied."""
+    part: RequestedPart | None
+    parts: list[CopyTask | KeysTask]
     nbytes: int
     """About the bytes that its rows have on the server's disk."""
     began: float
@@ -121,6 +138,8 @@ class _Copy:
     files: list[DataFile] = field(default_factory=list)
     unfit: Counter[str] = field(default_factory=Counter)
     """The number of values that their column's type cannot hold, by the names of columns."""
+    gone: list[DataFile] = field(default_factory=list)
+    """Files of keys that are at the destination, and not on the server."""
 
 
 class Loading:
@@ -224,6 +243,7 @@ class Loading:
                     else:
                         copied = future.result()
                         table.files += copied.files
+                        table.gone += copied.gone
                         table.unfit += copied.unfit
                         table.table = table.table.with_texts_of(copied.unfit)
                         table.left -= 1
@@ -244,24 +264,41 @@ class Loading:
         try:
             with settings.connection.connect() as connection:
                 # A query for a table's size, or a publication's tables, waits for sessions that alter one.
-                connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
+                connection.execute(f"SET lock_timeout = '{PATIENCE}'")
                 hold(connection, snapshot)
                 found = query_catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
                 if found is None or found.table.relation.table != name:
                     return NotLoaded(name, f"{name} did not exist at the snapshot, or had another name", again=True)
                 table = with_partitions_kept(found.table, wanted.last)
                 refuse_unfit(table, wanted.numbers)
-                ranges = query_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)
-                copied: tuple[int, ...] = (table.relation.relation_id,)
-                if wanted.before is not None:
+                condition = part = None
+                if wanted.part is not None:
+                    if not wanted.part.is_keyed_like(table):
+                        return NotLoaded(name, "its key changed", again=True, is_behind=True)
+                    part = wanted.part.part
+                    condition = check_condition(connection, table, self._publications, part)
+                ranges = query_parts(
+                    connection,
+                    table.relation,
+                    self._publications,
+                    nulled=table.nulled,
+                    size=size,
+                    condition=None if condition is None else condition.in_parentheses,
+                )
+                copied: Sequence[int] = (table.relation.relation_id,)
+                if part is not None:
+                    copied = [] if part.partition is None else query_tree(connection, part.partition)
+                elif wanted.before is not None:
                     copied = query_unproven_partitions(connection, wanted.before, table)
+                if wanted.before is not None and (part is None or copied):
                     ranges = [rows for rows in ranges if rows.oid in copied]
-                (estimate,) = connection.execute(_ESTIMATE, (list(copied),)).fetchone() or (0,)
+                # Of the rows of a condition there is no estimate.
+                (estimate,) = connection.execute(_ESTIMATE, (list(copied[:1] if part else copied),)).fetchone() or (0,)
         except Exception as error:
             return self._give_up_table(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
         self._observer.on_load_begun(name, int(estimate))
-        parts = [
+        parts: list[CopyTask | KeysTask] = [
             CopyTask(
                 settings.connection,
                 snapshot,
@@ -274,10 +311,17 @@ class Loading:
             )
             for few in (ranges[start : start + RANGES_A_TASK] for start in range(0, len(ranges), RANGES_A_TASK))
         ]
+        if wanted.part is not None and condition is not None:
+            parts += [
+                KeysTask(settings.connection, snapshot, table, condition, few, self._storage, wanted.folder, rate)
+                for few in tasks_of(wanted.part)
+            ]
         now = None if wanted.before is None else found
-        return _Copy(name, table, now, parts, sum(rows.nbytes for rows in ranges), began, len(parts))
+        return _Copy(name, table, now, part, parts, sum(rows.nbytes for rows in ranges), began, len(parts))
 
-    def _copy(self, part: CopyTask, of_table: int) -> CopiedPart:
+    def _copy(self, part: CopyTask | KeysTask, of_table: int) -> CopiedPart:
+        if isinstance(part, KeysTask):
+            return self._engine.run(find_gone_keys, [part], part.stored.size)[0]
         if of_table > BYTES_WITHOUT_LOOPS and not are_loops_compiled():
             # The process that does it has nobody to tell.
             tell()
@@ -289,10 +333,8 @@ class Loading:
         del self._progress[copy.name]
         self._observer.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         load = secrets.token_hex(8)
-        loaded = LoadedTable(
-            copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now, copy.unfit
-        )
-        return loaded.described(copy.table)
+        taken = LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now, copy.unfit)
+        return replace(taken, part=copy.part, gone=copy.gone).described(copy.table)
 
     def _give_up_table(self, name: TableName, error: BaseException) -> NotLoaded:
         """Return why a table is not loaded; raise an error for which loading tables has to end."""

@@ -18,6 +18,7 @@ from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.table_facts import Skipped
+from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
@@ -41,6 +42,7 @@ class TableBuffers:
         self._patience = context.patience
         self._catalog = catalog
         self._writer = writer
+        self._storage = context.storage
         self._buffer = ChangeBuffer(context.storage, check)
         self._load_counts = LoadCounts(context.storage)
 
@@ -140,6 +142,10 @@ class TableBuffers:
         self._writer.replace(table, loaded, lambda: (changes for _, changes in self._buffer.changes(table.folder)))
         self.apply(table)
 
+    def end_request(self, part: RequestedPart) -> None:
+        """Delete the request for a part of a table: it is loaded, or cannot be."""
+        self._patience.run(lambda: self._storage.delete(part.path))
+
     def take_partitions(self, table: Table, loaded: LoadedTable) -> None:
         """Put loaded rows of partitions in by key, among the rows that the table has from before their snapshot.
 
@@ -152,12 +158,15 @@ class TableBuffers:
         assert pending_load is not None
         for end, changes in self._buffer.changes(table.folder):
             before = changes.between(last=int(loaded.position) - 1)
-            if not self._apply_in_time(table, before, min(end, loaded.position), may_lack_rows=True):
+            if not self._apply_in_time(table, before, min(end, loaded.position), may_lack_rows=loaded.part is None):
                 return
             if end >= loaded.position:
                 break
         self._writer.put_in(table, loaded, pending_load.partitions)
-        self.save_pending_load(table, replace(pending_load, partitions=()))
+        if loaded.part is not None:
+            self.end_request(loaded.part)
+        else:
+            self.save_pending_load(table, replace(pending_load, partitions=()))
         self.apply(table)
 
     # Refused commits

@@ -9,6 +9,7 @@ from functools import partial
 
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.load.gone_keys import WantedPart
 from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
@@ -16,6 +17,7 @@ from logicalrep.pipeline.load.table_buffers import TableBuffers
 from logicalrep.pipeline.load.tries import MOST_TRIES, Tries
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.stops import TableStops
 from logicalrep.pipeline.table import Table
 from logicalrep.transactions.table_names import TableName
@@ -40,6 +42,8 @@ class TableLoads:
     """The threads that commit copied rows, and apply what was buffered."""
     needed: dict[str, list[TableName]] = field(default_factory=dict)
     """The tables of the loads that were not said yet, by the reasons."""
+    refused: list[str] = field(default_factory=list)
+    """The parts of tables that were asked for and not loaded, in words."""
 
     def load(self, table: Table, reason: str, partitions: Sequence[int] = ()) -> None:
         """Load a table, anew if it is there; until its rows are whole, readers have the old ones.
@@ -52,6 +56,8 @@ class TableLoads:
         """
         # This ends what applies its buffered changes: the pending load has to name the copy that is being committed.
         table.move(Phase.QUEUED, reason)
+        # What is asked for of it is loaded once it follows.
+        table.part = None
         if reason in (ASKED_FOR, OTHER_SETTINGS):
             self.buffers.forget_loads(table)
         elif reason != NEW:
@@ -68,6 +74,28 @@ class TableLoads:
             self.buffers.clear(table)
         table.tries = Tries()
         self._begin(table)
+
+    def load_part(self, table: Table | None, part: RequestedPart) -> None:
+        """Load a part of a table again, as somebody asked for it, if it follows; the request waits until it does."""
+        if table is None:
+            self.refuse_part(part, "it is not replicated")
+        elif table.stopped is not None:
+            self.refuse_part(part, f"it is stopped; logicalrep resync {table.name} loads all of it")
+        elif table.is_up_to_date:
+            reason = f"{ASKED_FOR}: {part.shown}"
+            table.move(Phase.QUEUED, reason)
+            self.needed.setdefault(reason, []).append(table.name)
+            # The request tells what is to be loaded, also to a later process.
+            self.buffers.save_pending_load(table, PendingLoad(table.folder, None, reason))
+            table.tries, table.part = Tries(), part
+            self._begin(table)
+
+    def refuse_part(self, part: RequestedPart, reason: str) -> None:
+        """Say that a part of a table is not loaded again, and end the request."""
+        text = f"{part.shown} of {part.table} are not loaded again, and the table is as it was: {reason}"
+        self.refused.append(text)
+        self.context.observer.on_warning(text)
+        self.buffers.end_request(part)
 
     def queue(self, table: Table, reason: str) -> None:
         """Have a table loaded whose pending load is saved."""
@@ -96,8 +124,10 @@ class TableLoads:
             self.stops.stop(table, reason)
         else:
             last = None if table.stored is None else table.stored.table
-            before = last if table.lacks_partitions else None
-            wanted = WantedLoad(table.folder, table.oid, numbers=self.numbers(table), last=last, before=before)
+            part = None if table.part is None else WantedPart.of(table.part, table.stored_tables)
+            before = last if table.lacks_partitions or part is not None else None
+            numbers = self.numbers(table)
+            wanted = WantedLoad(table.folder, table.oid, numbers=numbers, last=last, before=before, part=part)
             self.loader.add({table.name: wanted})
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
@@ -129,7 +159,7 @@ class TableLoads:
         if result.position < table.least:
             self.queue(table, "the copy lacks changes that were not buffered")
             return
-        table.tries = Tries()
+        table.tries, table.part = Tries(), None
         if table.stored is None:
             self._offer_marking(table, result)
         work = self.buffers.take_table if result.now is None else self.buffers.take_partitions
@@ -146,12 +176,22 @@ class TableLoads:
             )
 
     def _take_failed(self, table: Table, result: NotLoaded) -> None:
+        part, apply = table.part, partial(self.buffers.apply, table)
+        if part is not None and result.is_behind:
+            table.part = None
+            self.catch_up(table, apply, result.reason)
+            return
         self.context.observer.on_error("load")
         if result.again and table.tries.count_failure(result.reason, result.is_own):
             table.move(Phase.QUEUED, result.reason)
             return
         tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
-        self.stops.stop(table, result.reason + tried)
+        if part is None:
+            self.stops.stop(table, result.reason + tried)
+            return
+        table.part = None
+        self.refuse_part(part, result.reason + tried)
+        self.catch_up(table, apply, "a part of it is not loaded again")
 
     def finish(self, table: Table) -> None:
         """Take the end of a table's job: it follows, or goes on to catch up. Raises the error that ended the job."""

@@ -7,8 +7,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+from logicalrep.pipeline.spec.stored_keys import StoredKeys
 from logicalrep.pipeline.state.state import FOLDER
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
@@ -52,6 +54,27 @@ def refuse_paused(storage: Storage) -> None:
         )
 
 
+class PartError(LogicalRepError, RuntimeError):
+    """A part of a table that was not loaded again; the table is as it was, and goes on."""
+
+    code = "PART_NOT_LOADED"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedPart:
+    """A part of a table that is to be loaded again."""
+
+    table: TableName
+    where: str
+    """The condition of its rows, in SQL, on columns of the key alone."""
+    partition: int | None
+    """The OID of the partition that has these rows on the server; None for all partitions."""
+    shown: str
+    """The part in words, such as `the rows where id < 100`."""
+    path: str = ""
+    """The path of its request, which is deleted once the part is loaded; until then each process loads it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request of another command."""
@@ -60,11 +83,18 @@ class Request:
     """The tables to be loaded again."""
     skip: tuple[TableName, Lsn] | None = None
     """A table that is stopped, and the commit to leave out."""
+    part: RequestedPart | None = None
+    """A part of a table to be loaded again."""
 
 
 def request_resync(storage: Storage, tables: Sequence[TableName]) -> None:
     """Ask for tables to be loaded again."""
     _request(storage, {"resync": [list(table) for table in tables]})
+
+
+def request_part(storage: Storage, part: RequestedPart) -> None:
+    """Ask for a part of a table to be loaded again."""
+    _request(storage, {"part": {"table": [*part.table], **_PART.content(part)}})
 
 
 def request_skip(storage: Storage, table: TableName, lsn: Lsn) -> None:
@@ -80,17 +110,23 @@ def take_requests(storage: Storage) -> list[tuple[str, Request]]:
     """Return the requests with their paths, to be deleted once a checkpoint has what they ask for."""
     found = []
     for path in sorted(storage.list(_REQUESTS)):
-        request = storage.parse(path, _requested) if path.endswith(".json") else None
+        request = storage.parse(path, partial(_requested, path)) if path.endswith(".json") else None
         if request is not None:
             found.append((path, request))
     return found
 
 
-def _requested(content: Any) -> Request:
+def _requested(path: str, content: Any) -> Request:
+    if "part" in content:
+        table, rest = _name(*content["part"].pop("table")), content["part"]
+        return Request(part=RequestedPart(table=table, path=path, **_PART.arguments(rest)))
     if "skip" in content:
         schema, name, lsn = content["skip"]
         return Request(skip=(_name(schema, name), Lsn(lsn)))
     return Request(resync=tuple(_name(schema, name) for schema, name in content["resync"]))
+
+
+_PART = StoredKeys("where partition shown")
 
 
 def _name(schema: object, name: object) -> TableName:

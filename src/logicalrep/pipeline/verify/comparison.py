@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logicalrep.pipeline.spec.key_texts import key_texts
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.verify.destination_rows import DestinationRows
 from logicalrep.pipeline.verify.digests import (
@@ -36,7 +37,6 @@ from logicalrep.pipeline.verify.digests import (
     digests_of,
     key_hashes,
 )
-from logicalrep.pipeline.verify.key_texts import key_texts
 from logicalrep.pipeline.verify.passing import Passing, UnsettledError
 from logicalrep.pipeline.verify.server_rows import ServerRows
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict

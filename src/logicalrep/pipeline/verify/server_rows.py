@@ -11,13 +11,14 @@ from psycopg import sql
 
 from logicalrep.pipeline.load.copying import typed
 from logicalrep.pipeline.masks.mask_key import MaskKey
+from logicalrep.pipeline.spec.key_texts import key_texts
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.verify.digests import Fingerprints, Hashes, digests_of
-from logicalrep.pipeline.verify.key_texts import key_texts
 from logicalrep.pipeline.verify.passing import end_of_wal
 from logicalrep.postgres.copy_stream import receive_rows, send
 from logicalrep.postgres.publications import query_row_filter
-from logicalrep.postgres.server import Connection, query_scalar
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.table_rows.keys import as_text, is_partitioned, query_key_columns, query_tree, rows_of
 from logicalrep.postgres.table_rows.parts import query_columns, query_parts
 from logicalrep.postgres.table_rows.reading import FileRows, check_functions, copy_rows, lock_table, readable
 from logicalrep_protocol import v1
@@ -27,29 +28,6 @@ _TEXT = Oid(25)
 _VERSION = "ctid"
 """The name of a column for the version of a row: no column of a table can have it."""
 _VERSION_OF_ROW = "tableoid::text || ' ' || xmin::text || ' ' || ctid::text || ' ' || xmax::text"
-# A column's base type, if the server came with it (such types have small OIDs), and its collation: its operators and
-# casts are the server's own. A cast to a domain would run its CHECK, and a cast of another type might be its owner's.
-_KEY_COLUMNS = """
-WITH RECURSIVE bases AS (
-    SELECT atttypid AS oid FROM pg_attribute WHERE attrelid = %(oid)s AND attname = %(name)s
-    UNION ALL
-    SELECT typbasetype FROM bases JOIN pg_type USING (oid) WHERE typbasetype <> 0
-)
-SELECT (
-        SELECT format_type(oid, -1) FROM bases JOIN pg_type USING (oid) WHERE typbasetype = 0 AND oid < 16384
-    ), (
-        SELECT format('%%I.%%I', nspname, collname) FROM pg_attribute
-        JOIN pg_collation AS sorting ON sorting.oid = attcollation
-        JOIN pg_namespace AS namespace ON namespace.oid = collnamespace
-        WHERE attrelid = %(oid)s AND attname = %(name)s
-    )
-"""
-_TREE = """
-WITH RECURSIVE tree AS (
-    SELECT %s::oid AS oid UNION ALL SELECT inhrelid FROM tree JOIN pg_inherits ON inhparent = tree.oid
-)
-SELECT oid FROM tree
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +120,7 @@ class ServerRows:
         with readable(relation.table):
             lock_table(self._connection, relation.relation_id, relation.table)
             query = self._query_by_key(keys)
-            tree = self._now.execute(_TREE, (relation.relation_id,)).fetchall()
-            check_functions(self._now, relation.table, [oid for (oid,) in tree])
+            check_functions(self._now, relation.table, query_tree(self._now, relation.relation_id))
             send(self._connection, sql.SQL("COPY ({}) TO STDOUT").format(query))
             with closing(receive_rows(self._connection)) as data:
                 yield from data
@@ -154,42 +131,30 @@ class ServerRows:
         wanted: list[sql.Composable] = []
         these: list[sql.Composable] = []
         arrays: list[sql.Composable] = []
-        for number, (name, texts) in enumerate(key_texts(table, keys).items()):
-            parameters = {"oid": relation.relation_id, "name": name}
-            row = self._connection.execute(_KEY_COLUMNS, parameters).fetchone()
-            assert row is not None
-            base, collation = row
+        texts = key_texts(table, keys)
+        for number, column in enumerate(query_key_columns(self._connection, relation.relation_id, list(texts))):
             text = sql.Identifier(f"key{number}")
-            if base is None:
-                # concat prints a value by the output function of its type. A cast to text might be the owner's.
-                these.append(sql.SQL('concat({}) COLLATE "C"').format(sql.Identifier(name)))
+            if column.own_type is None:
+                these.append(as_text(sql.Identifier(column.name)))
                 wanted.append(text)
             else:
-                these.append(sql.Identifier(name))
-                sorting = sql.SQL(f" COLLATE {collation}" if collation else "")
-                wanted.append(sql.SQL("{}::{}").format(text, sql.SQL(base)) + sorting)
-            arrays.append(sql.SQL("{}::text[]").format(sql.Literal(texts)))
+                these.append(sql.Identifier(column.name))
+                wanted.append(sql.SQL("{}::{}").format(text, sql.SQL(column.own_type)) + column.collated)
+            arrays.append(sql.SQL("{}::text[]").format(sql.Literal(texts[column.name])))
         published = query_row_filter(self._connection, relation.table, self._publications)
         return sql.SQL(
-            "SELECT {columns}, {version} FROM {only} {table} WHERE ({published}) AND ({these}) IN "
+            "SELECT {columns}, {version} FROM {rows} WHERE ({published}) AND ({these}) IN "
             "(SELECT {wanted} FROM unnest({arrays}) AS wanted({names}))"
         ).format(
             columns=sql.SQL(", ".join(query_columns(self._connection, relation, table.nulled))),
             version=sql.SQL(_VERSION_OF_ROW),
-            # The rows of tables that inherit from it are not its own; those of partitions are.
-            only=sql.SQL("" if self._is_partitioned else "ONLY"),
-            table=sql.Identifier(relation.schema, relation.name),
+            rows=rows_of(relation.table, is_partitioned=is_partitioned(self._connection, relation.relation_id)),
             published=sql.SQL("true" if published is None else published),
             these=sql.SQL(", ").join(these),
             wanted=sql.SQL(", ").join(wanted),
             arrays=sql.SQL(", ").join(arrays),
             names=sql.SQL(", ").join(sql.Identifier(f"key{number}") for number in range(len(arrays))),
         )
-
-    @property
-    def _is_partitioned(self) -> bool:
-        oid = self._table.relation.relation_id
-        return bool(query_scalar(self._connection, "SELECT relkind = 'p' FROM pg_class WHERE oid = %s", oid))
 
     @contextmanager
     def _take_moment(self) -> Iterator[tuple[Lsn, int, int]]:

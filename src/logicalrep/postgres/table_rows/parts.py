@@ -10,12 +10,20 @@ from psycopg import sql
 
 from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.server import Connection, query_scalar, server_major
-from logicalrep.postgres.table_rows.reading import ATTRIBUTES, FileRows, UnsafeTableError, check_functions
+from logicalrep.postgres.table_rows.reading import (
+    ATTRIBUTES,
+    FileRows,
+    UnsafeTableError,
+    check_functions,
+    lock_table,
+)
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 
 PART = 64 << 20
 """The size of the part of a table that one task reads, in bytes."""
+_LITTLE_COST = 10_000.0
+"""The planner's cost up to which rows of a condition are read at once: less than a second, for which a lock is held."""
 
 
 def query_parts(
@@ -26,6 +34,7 @@ def query_parts(
     nulled: Collection[str] = (),
     more: Sequence[str] = (),
     size: int | None = None,
+    condition: str | None = None,
 ) -> list[FileRows]:
     """Return the published rows of a table's parts, or of those of its partitions.
 
@@ -38,6 +47,8 @@ def query_parts(
         nulled: the columns in whose place NULL is read.
         more: expressions whose values follow those of the columns.
         size: about the bytes of a part; 64 MiB by default, and before PostgreSQL 14 the whole table.
+        condition: the condition of the wanted rows, in parentheses; a file whose rows the server finds at little cost,
+            by an index, is one part. None for all rows.
 
     Raises:
         UnsafeTableError: a partition is foreign, or a query that is needed would run code of others.
@@ -61,8 +72,11 @@ def query_parts(
                 f"{file.name} is a foreign table, which no change is sent of: detach it from {relation.table}"
             )
         whole = FileRows(file.oid, file.name, columns, needs_query=needs_query, nbytes=file.nbytes)
-        if published is not None:
-            whole = replace(whole, conditions=(f"({published})",), attributes=file.attributes)
+        conditions = () if published is None else (f"({published})",)
+        if condition is not None:
+            conditions = (*conditions, condition)
+        if conditions:
+            whole = replace(whole, conditions=conditions, attributes=file.attributes)
         count = min(file.pages, -(-file.nbytes // size)) if file.is_heap and (has_ranges or wants_parts) else 1
         if count > 1 or whole.is_planned:
             try:
@@ -71,9 +85,18 @@ def query_parts(
                 if whole.is_planned:
                     raise
                 count = 1
+        if condition is not None and count > 1 and _query_cost(connection, whole) <= _LITTLE_COST:
+            count = 1
         for part in parts(file.pages, count) if count > 1 else [[]]:
             found.append(replace(whole, conditions=(*whole.conditions, *part), nbytes=file.nbytes // max(count, 1)))
     return found
+
+
+def _query_cost(connection: Connection, rows: FileRows) -> float:
+    """Return what the reading of rows costs by the planner's estimate, in pages that are read one after another."""
+    lock_table(connection, rows.oid, rows.name)
+    (plan,) = connection.execute(sql.SQL("EXPLAIN (FORMAT JSON) {}").format(rows.query)).fetchone() or (None,)
+    return float(plan[0]["Plan"]["Total Cost"])
 
 
 def query_columns(connection: Connection, relation: TableDescription, nulled: Collection[str]) -> list[str]:

@@ -89,11 +89,17 @@ class FileRows:
     @property
     def source(self) -> sql.Composed:
         """The source that follows the word COPY."""
-        table, columns = sql.Identifier(*self.name), sql.SQL(", ").join(map(sql.SQL, self.columns))
         if not self.is_planned:
-            return sql.SQL("{} ({})").format(table, columns)
+            columns = sql.SQL(", ").join(map(sql.SQL, self.columns))
+            return sql.SQL("{} ({})").format(sql.Identifier(*self.name), columns)
+        return sql.SQL("({})").format(self.query)
+
+    @property
+    def query(self) -> sql.Composed:
+        """The query for the rows."""
+        table, columns = sql.Identifier(*self.name), sql.SQL(", ").join(map(sql.SQL, self.columns))
         conditions = sql.SQL(" AND ").join(map(sql.SQL, self.conditions or ("true",)))
-        return sql.SQL("(SELECT {} FROM ONLY {} WHERE {})").format(columns, table, conditions)
+        return sql.SQL("SELECT {} FROM ONLY {} WHERE {}").format(columns, table, conditions)
 
 
 def copy_rows(connection: Connection, rows: FileRows, now: Connection) -> Generator[memoryview | bytes, None, None]:

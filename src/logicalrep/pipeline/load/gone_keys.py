@@ -1,0 +1,181 @@
+"""The keys of a part of a table that are at the destination, and not on the server: found under a load's snapshot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from logicalrep.pipeline.apply.ending import are_there
+from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.load.copying import PATIENCE, CopiedPart, limit_rate
+from logicalrep.pipeline.spec.forms import END
+from logicalrep.pipeline.spec.key_texts import key_texts
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.state.requests import RequestedPart
+from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.publications import query_row_filter
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.snapshots import Snapshot, check_columns, hold, hold_tables
+from logicalrep.postgres.table_rows.keys import (
+    ConditionError,
+    KeyCondition,
+    is_partitioned,
+    query_key_columns,
+    query_tree,
+)
+from logicalrep.postgres.table_rows.reading import check_functions, lock_table, readable
+
+KEYS_AT_ONCE = 20_000
+"""The most keys of one statement: the table is locked while it runs."""
+_BYTES_A_TASK = 256 << 20
+"""About the bytes of the files whose keys one task reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFiles:
+    """Some of the files of a stored table."""
+
+    folder: str
+    table: TableSpec
+    files: tuple[DataFile, ...]
+
+    @property
+    def size(self) -> int:
+        """Their bytes."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPart:
+    """A part of a table that is wanted, and what the destination has of the table."""
+
+    part: RequestedPart
+    stored: tuple[StoredFiles, ...]
+    """The table itself, and its history if it has one."""
+
+    @classmethod
+    def of(cls, part: RequestedPart, stored: Sequence[StoredTable]) -> WantedPart:
+        """Return a part of a table, which is at the destination and whose changes are buffered from now on."""
+        stored = [each for each in stored if each.table.form != "changes"]
+        return cls(part, tuple(StoredFiles(each.folder, each.table, tuple(each.files.values())) for each in stored))
+
+    def is_keyed_like(self, table: TableSpec) -> bool:
+        """Return whether the stored tables have the key of a description, of the same columns, names and types."""
+        return all(_key(each.table) == _key(table) for each in self.stored)
+
+
+def _key(table: TableSpec) -> list[tuple[int, str, pa.DataType]]:
+    numbers = {each.name: table.attnums[each.ordinal] for each in table.written if not each.has_texts}
+    return [(numbers[name], name, table.schema.field(name).type) for name in table.key_names]
+
+
+def check_condition(
+    connection: Connection, table: TableSpec, publications: tuple[str, ...], part: RequestedPart
+) -> KeyCondition:
+    """Return the condition of a part of a table, which can be evaluated for rows and for keys.
+
+    Raises:
+        ConditionError: it cannot be, or the table has no key that the server knows.
+        SnapshotError: the table has another name by now.
+        UnsafeTableError: a function of others would run.
+        NotReadableError: the role may not read the table.
+    """
+    if table.key is None:
+        raise ConditionError("it has no key, by which rows are put in the place of others")
+    if not table.hashed.isdisjoint(table.key):
+        raise ConditionError("a column of its key is hashed, so that the server cannot tell which rows are there")
+    relation = table.relation
+    condition = KeyCondition(
+        part.where,
+        relation.table,
+        is_partitioned(connection, relation.relation_id),
+        query_key_columns(connection, relation.relation_id, table.key),
+        query_row_filter(connection, relation.table, publications),
+    )
+    with readable(relation.table), connection.transaction():
+        lock_table(connection, relation.relation_id, relation.table)
+        check_functions(connection, relation.table, query_tree(connection, relation.relation_id))
+        condition.check(connection)
+    return condition
+
+
+@dataclass(frozen=True, slots=True)
+class KeysTask:
+    """Keys at the destination that one task compares with the server's."""
+
+    settings: ConnectionSettings
+    snapshot: Snapshot
+    table: TableSpec
+    """The table at the snapshot."""
+    condition: KeyCondition
+    stored: StoredFiles
+    storage: Storage
+    folder: str
+    """The folder into which the keys are written."""
+    rate: float | None
+    """The most bytes a second; None for no bound."""
+
+
+def tasks_of(wanted: WantedPart) -> list[StoredFiles]:
+    """Return the files of stored tables as those of tasks."""
+    found = []
+    for each in wanted.stored:
+        held: list[DataFile] = []
+        for file in each.files:
+            held.append(file)
+            if sum(one.size for one in held) >= _BYTES_A_TASK:
+                found.append(StoredFiles(each.folder, each.table, tuple(held)))
+                held = []
+        if held:
+            found.append(StoredFiles(each.folder, each.table, tuple(held)))
+    return found
+
+
+def find_gone_keys(task: KeysTask) -> CopiedPart:
+    """Write the keys of a part that are at the destination, and not on the server at the snapshot.
+
+    Raises:
+        SnapshotError: the snapshot is gone, or the table was truncated, rewritten or altered since.
+        DamagedError: a file of the destination is gone.
+        StorageError: the destination cannot be read or written.
+        UnsafeTableError: a function of others would run.
+        NotReadableError: the role may not read all of the table.
+    """
+    name, oid = task.table.relation.table, task.table.relation.relation_id
+    gone: list[pa.Table] = []
+    with task.settings.connect() as connection, task.settings.connect() as now:
+        connection.execute(f"SET lock_timeout = '{PATIENCE}'")
+        for keys in limit_rate(_read_keys(task), task.rate, lambda keys: int(keys.nbytes)):
+            hold(connection, task.snapshot)
+            with readable(name):
+                hold_tables(connection, [name])
+                check_columns(connection, now)
+                check_functions(now, name, query_tree(now, oid))
+                absent = task.condition.query_absent(connection, key_texts(task.table, keys))
+            connection.execute("COMMIT")
+            gone.append(keys.take(pa.array(absent, pa.int64())))
+    schema = pa.schema([task.table.schema.field(key) for key in task.table.key_names])
+    files = write_rows(task.storage, task.folder, schema, pa.concat_tables([schema.empty_table(), *gone]))
+    return CopiedPart([], Counter(), files)
+
+
+def _read_keys(task: KeysTask) -> Generator[pa.Table, None, None]:
+    """Yield the keys of rows that are there now, those of one statement at once."""
+    stored, table = task.stored, task.stored.table
+    ends = [END[table.form]] if table.form in END else []
+    schema = pa.schema([task.table.schema.field(key) for key in task.table.key_names])
+    for file in stored.files:
+        rows = read_rows(task.storage, stored.folder, file, table.stored, [*table.key_names, *ends])
+        if ends:
+            rows = rows.filter(pa.array(are_there(rows, table.form)))
+        keys = rows.select(schema.names).cast(schema)
+        for key in schema.names:
+            # A row without a value in its key is found by none.
+            keys = keys.filter(pc.is_valid(keys[key]))
+        yield from (keys.slice(start, KEYS_AT_ONCE) for start in range(0, keys.num_rows, KEYS_AT_ONCE))

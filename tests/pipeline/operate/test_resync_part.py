@@ -1,0 +1,502 @@
+"""`logicalrep resync --where`, and of one partition: these rows are mended, and no others."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from logicalrep.cli.main import main
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.apply.rewriting import write_versions
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.engines.spark.engine import SparkEngine
+from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
+from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.stored_table import application_id
+from logicalrep.pipeline.load.table_buffers import TableBuffers
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.resync import resync_part
+from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.requests import PartError, RequestedPart, request_part, take_requests
+from logicalrep.pipeline.state.state import Identity, State, States
+from logicalrep.pipeline.storage.data_files import read_rows
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.table_writer import TableWriter
+from logicalrep.postgres.table_rows.keys import ConditionError
+from logicalrep.transactions.table_names import TableName
+from tests.pipeline.catalog.test_attached_partitions import Copied
+from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences, load_of
+from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.reading import read_table
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
+from tests.postgres.servers import Database
+from tests.waiting import eventually
+
+T = TableName("public", "t")
+TABLE = (
+    "CREATE TABLE t (id int PRIMARY KEY, v text)",
+    "INSERT INTO t SELECT i, 'old' FROM generate_series(1, 1000) AS i",
+)
+
+
+def damage(storage: Path | str, folder: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Change the rows of a stored table behind the back of all, in a commit of ours."""
+    place, identity = Storage(str(storage)), Identity.read(Storage(str(storage)))
+    assert identity is not None
+    stored = table_format(place, identity.table_format).open(folder)
+    assert stored is not None
+    schema, timeline = stored.table.stored, State.read(place).position(identity.system_identifier).timeline
+    rows = [read_rows(place, folder, file, schema, schema.names) for file in stored.files.values()]
+    application = application_id(identity.system_identifier, 0 if timeline is None else timeline.id, stored.load)
+    lsn = stored.applied(application)
+    assert lsn is not None
+    added = write_versions(place, folder, stored.table, change(pa.concat_tables(rows)).cast(schema))
+    stored.commit(added, list(stored.files.values()), application, lsn)
+
+
+def without(condition: pc.Expression, rows: pa.Table) -> pa.Table:
+    return rows.filter(~condition)
+
+
+def with_changed(column: str, condition: pc.Expression, rows: pa.Table) -> pa.Table:
+    """Return rows with another text in a column where a condition holds."""
+    rest, those = rows.filter(~condition), rows.filter(condition)
+    number = rows.schema.get_field_index(column)
+    return pa.concat_tables([rest, those.set_column(number, rows.field(number), pa.repeat("damaged", len(those)))])
+
+
+def with_copies(key: str, condition: pc.Expression, add: int, rows: pa.Table) -> pa.Table:
+    """Return rows and copies of those for which a condition holds, with other keys."""
+    those = rows.filter(condition)
+    number = rows.schema.get_field_index(key)
+    keys = pc.add(those[key], add).cast(rows.schema.field(key).type)
+    return pa.concat_tables([rows, those.set_column(number, rows.field(number), keys)])
+
+
+def damaged_in_all_ways(rows: pa.Table) -> pa.Table:
+    """Return rows of which some are missing, changed, stale and twice there: below 100, and likewise from 500 on."""
+    key = pc.field("id")
+    rows = without(pc.is_in(key, pa.array([10, 11, 510])), rows)
+    rows = with_changed("v", pc.is_in(key, pa.array([20, 21, 520])), rows)
+    rows = with_copies("id", pc.is_in(key, pa.array([30, 530])), 0, rows)
+    # Of 540 - 100 there are two rows then; -60 and -440 are none on the server.
+    return with_copies("id", pc.is_in(key, pa.array([40, 540])), -100, with_copies("id", key == 560, -1000, rows))
+
+
+def run(db: Database, storage: Path | str, observer: Observer | None = None, **options: Any) -> Observer:
+    observer = observer or Observer()
+    replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine())
+    return observer
+
+
+def rows_now(storage: Path | str, folder: str = "public/t") -> list[tuple[int, str]]:
+    rows = read_table(f"{storage}/{folder}").to_pylist()
+    return sorted((row["id"], row["v"]) for row in rows if not row.get("_deleted") and row.get("_is_current", True))
+
+
+def is_kept(row: dict[str, Any]) -> bool:
+    return not row.get("_deleted") and bool(row.get("_is_current", True))
+
+
+class Pickling(SequentialEngine):
+    """An engine whose items and results go to other processes and back, as far as pickle can tell."""
+
+    def run(self, function: Callable[[Any], Any], items: Sequence[Any], nbytes: int) -> list[Any]:
+        function, items = pickle.loads(pickle.dumps((function, list(items))))
+        return list(pickle.loads(pickle.dumps([function(item) for item in items])))
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "rows": {},
+    "all is kept": {"table_settings": KEPT},
+    "rows are marked in files": {"write_mode": "merge-on-read"},
+    "iceberg": {"format": "iceberg", "history": True},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_rows_of_a_condition_are_mended_and_no_others(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("logicalrep.pipeline.load.gone_keys.KEYS_AT_ONCE", 300)
+    db18.execute(*TABLE)
+    replicate_once(db18, tmp_path, **options)
+    load = load_of(tmp_path, "public/t")
+    damage(tmp_path, "public/t", damaged_in_all_ways)
+    has_history = (tmp_path / "public/t~history").exists()
+    if has_history:
+        damage(tmp_path, "public/t~history", damaged_in_all_ways)
+    before = rows_now(tmp_path)
+    assert not resync_part(db18.settings, Storage(str(tmp_path)), T, "id < 500 -- and no others")
+    db18.execute("UPDATE t SET v = 'new' WHERE id IN (9, 20, 509, 999)", "DELETE FROM t WHERE id IN (50, 998)")
+    observer = Copied()
+    replicate_with(settings(db18, tmp_path, once=True, **options), observer, engine=Pickling())
+    assert observer.rows == 498
+    assert load_of(tmp_path, "public/t") == load
+    assert take_requests(Storage(str(tmp_path))) == []
+    right = [(i, "new" if i in (9, 20) else "old") for i in range(1, 500) if i != 50]
+    others = [(i, "new" if i in (509, 999) else v) for i, v in before if i >= 500 and i != 998]
+    assert len(set(others)) < len(others)
+    assert rows_now(tmp_path) == sorted([*right, *others])
+    assert rows_now(tmp_path, "public/t~history" if has_history else "public/t") == sorted([*right, *others])
+    if options.get("table_settings") is KEPT:
+        marked = {row["id"] for row in read_table(str(tmp_path / "public/t")).to_pylist() if row["_deleted"]}
+        assert marked == {-440, -60, 50, 998}
+        assert read_table(str(tmp_path / "public/t~changes")).num_rows == 6
+    # Later changes find the rows that they change.
+    db18.execute("UPDATE t SET v = 'later' WHERE id IN (10, 20, 30)", "DELETE FROM t WHERE id = 11")
+    run(db18, tmp_path, **options)
+    later = [(i, "later" if i in (10, 20, 30) else v) for i, v in right if i != 11]
+    assert rows_now(tmp_path) == sorted([*later, *others])
+    assert load_of(tmp_path, "public/t") == load
+
+
+@pytest.mark.spark
+def test_spark_does_it_too(spark: Any, db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db18.execute(*TABLE)
+    replicate_once(db18, tmp_path)
+    damage(tmp_path, "public/t", damaged_in_all_ways)
+    resync_part(db18.settings, Storage(str(tmp_path)), T, "true")
+    replicate_with(settings(db18, tmp_path, once=True), Observer(), engine=SparkEngine(ClassicJobs(spark)))
+    assert rows_now(tmp_path) == [(i, "old") for i in range(1, 1001)]
+
+
+CHANGES = (
+    "UPDATE t SET v = 'changed {0}' WHERE id % 17 = {0} % 17 AND id > 60",
+    "DELETE FROM t WHERE id = 100 + {0}",
+    "INSERT INTO t VALUES (5000 + {0}, 'new'), (-5000 - {0}, 'new')",
+    # A key of a row that was stale, and one that comes again.
+    "INSERT INTO t VALUES (-60, 'here now') ON CONFLICT (id) DO UPDATE SET v = 'here again'",
+    "DELETE FROM t WHERE id = 50",
+    "INSERT INTO t VALUES (50, 'again {0}')",
+    "DELETE FROM t WHERE id = -60 AND {0} % 2 = 0",
+)
+
+
+def change(db: Database, number: int) -> None:
+    db.execute(*(each.format(number) for each in CHANGES))
+
+
+def stale_and_missing(rows: pa.Table) -> pa.Table:
+    """Return rows of which some are missing or stale, which no change of `CHANGES` needs."""
+    key = pc.field("id")
+    return with_copies("id", key == 41, -100, without(pc.is_in(key, pa.array([10, 11])), rows))
+
+
+@pytest.mark.parametrize("kept", [TableSettings(), KEPT], ids=["rows", "all is kept"])
+def test_changes_go_on_meanwhile(db18: Database, tmp_path: Path, kept: TableSettings) -> None:
+    db18.execute(*TABLE)
+    replicate_once(db18, tmp_path, table_settings=kept)
+    load, storage = load_of(tmp_path, "public/t"), Storage(str(tmp_path))
+    damage(tmp_path, "public/t", stale_and_missing)
+    observer = Copied(before=lambda: change(db18, 1), meanwhile=lambda: change(db18, 2))
+    with replicate_meanwhile(db18, tmp_path, observer, table_settings=kept) as caught_up:
+        change(db18, 3)
+        caught_up()
+        assert resync_part(db18.settings, storage, T, "id < 60 OR id > 4000")
+        eventually(lambda: take_requests(storage) == [])
+        change(db18, 4)
+        caught_up()
+    assert kept_differences(db18, tmp_path, ["public.t"], kept, counts_versions=False) == {}
+    assert load_of(tmp_path, "public/t") == load
+
+
+@pytest.mark.parametrize("step", ["put_in", "end_request"])
+def test_a_process_that_is_killed_leaves_it_to_the_next(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A kill before the commit, and one between the commit and the end of the request."""
+    db18.execute(*TABLE)
+    replicate_once(db18, tmp_path, table_settings=KEPT)
+    damage(tmp_path, "public/t", stale_and_missing)
+    resync_part(db18.settings, Storage(str(tmp_path)), T, "id < 60")
+    with monkeypatch.context() as patch:
+
+        def kill(*_: object) -> None:
+            raise Killed
+
+        patch.setattr(TableWriter if step == "put_in" else TableBuffers, step, kill)
+        with pytest.raises(Killed):
+            run(db18, tmp_path, Copied(meanwhile=lambda: change(db18, 1)), table_settings=KEPT)
+    change(db18, 2)
+    observer = Copied(meanwhile=lambda: change(db18, 3))
+    run(db18, tmp_path, observer, table_settings=KEPT)
+    assert 0 < observer.rows <= 80
+    run(db18, tmp_path, table_settings=KEPT)
+    assert kept_differences(db18, tmp_path, ["public.t"], KEPT, counts_versions=False) == {}
+    assert take_requests(Storage(str(tmp_path))) == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kept", [TableSettings(), KEPT], ids=["rows", "all is kept"])
+def test_kills_at_each_write(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: TableSettings
+) -> None:
+    """One process after another is killed at its first write, then at its second, and so on; rows change meanwhile."""
+    db18.execute(*TABLE)
+    replicate_once(db18, tmp_path, table_settings=kept)
+    load = load_of(tmp_path, "public/t")
+    damage(tmp_path, "public/t", stale_and_missing)
+    resync_part(db18.settings, Storage(str(tmp_path)), T, "id < 60")
+    observers = []
+    with monkeypatch.context() as patch:
+        kills = Kills(patch)
+        for write in count(1):
+            kills.at(write)
+            if write % 3 == 0:
+                change(db18, write)
+            observers.append(Copied(meanwhile=partial(change, db18, write + 100)))
+            try:
+                run(db18, tmp_path, observers[-1], table_settings=kept)
+                break
+            except Killed:
+                pass
+    assert sum(each.rows > 0 for each in observers) > 3
+    run(db18, tmp_path, table_settings=kept)
+    assert kept_differences(db18, tmp_path, ["public.t"], kept, counts_versions=False) == {}
+    assert take_requests(Storage(str(tmp_path))) == []
+    assert load_of(tmp_path, "public/t") == load
+
+
+PARTITIONED = """
+CREATE TABLE root (id int, kind text, v text, PRIMARY KEY (id, kind)) PARTITION BY {by};
+{partitions};
+INSERT INTO root SELECT i, chr(97 + i / 2 % 5), 'old' FROM generate_series(2, 800, 2) AS i;
+CREATE PUBLICATION p FOR TABLE root WITH (publish_via_partition_root = true)
+"""
+PARTITIONS = {
+    "range": (
+        "RANGE (id)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (1) TO (200); "
+        "CREATE TABLE other PARTITION OF root FOR VALUES FROM (200) TO (900)",
+    ),
+    "list": (
+        "LIST (kind)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES IN ('a', 'c'); "
+        "CREATE TABLE other PARTITION OF root FOR VALUES IN ('b', 'd', 'e')",
+    ),
+    "hash": (
+        "HASH (id)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES WITH (MODULUS 2, REMAINDER 0); "
+        "CREATE TABLE other PARTITION OF root FOR VALUES WITH (MODULUS 2, REMAINDER 1)",
+    ),
+    "default": (
+        "LIST (kind)",
+        "CREATE TABLE other PARTITION OF root FOR VALUES IN ('a', 'c'); CREATE TABLE leaf PARTITION OF root DEFAULT",
+    ),
+    "within another": (
+        "LIST (kind)",
+        "CREATE TABLE other PARTITION OF root DEFAULT; "
+        "CREATE TABLE above PARTITION OF root FOR VALUES IN ('a', 'c') PARTITION BY RANGE (id); "
+        "CREATE TABLE leaf PARTITION OF above FOR VALUES FROM (1) TO (200); "
+        "CREATE TABLE beside PARTITION OF above DEFAULT",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("by", "partitions"),
+    [
+        pytest.param(*case, id=name, marks=pytest.mark.thorough if name == "list" else ())
+        for name, case in PARTITIONS.items()
+    ],
+)
+def test_a_partition_of_a_table_is_mended_alone(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, partitions: str
+) -> None:
+    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
+    db18.execute(*PARTITIONED.format(by=by, partitions=partitions).strip().split(";\n"))
+    replicate_once(db18, tmp_path, publication="p")
+    # A third of the rows are damaged, and each has a stale one beside it.
+    third = pc.is_in(pc.field("id"), pa.array(range(0, 800, 6)))
+    damage(tmp_path, "public/root", lambda rows: with_copies("id", pc.scalar(True), 1, with_changed("v", third, rows)))
+    before = keyed_rows(tmp_path)
+    leaf, other = "SELECT id, kind FROM leaf", "SELECT id, kind FROM other WHERE id % 4 < 2"
+    with db18.connection.transaction(force_rollback=True):
+        there = {query: {*db18.rows(query)} for query in (leaf, other)}
+        db18.execute("INSERT INTO root SELECT id + 1, kind, v FROM root")
+        stale = {query: {*db18.rows(query)} - there[query] for query in (leaf, other)}
+    where = ["--dsn", db18.dsn, "--to", str(tmp_path)]
+    assert main(["resync", "leaf", *where]) == 0
+    expected = {key: v for key, v in before.items() if key not in stale[leaf]} | dict.fromkeys(there[leaf], "old")
+    assert expected != before
+    assert keyed_rows(tmp_path) == expected
+    # A condition tells a part of a partition.
+    assert main(["resync", "other", "--where", "id % 4 < 2", *where]) == 0
+    of_both = {key: v for key, v in expected.items() if key not in stale[other]} | dict.fromkeys(there[other], "old")
+    assert of_both != expected
+    assert keyed_rows(tmp_path) == of_both
+
+
+def keyed_rows(storage: Path) -> dict[tuple[object, ...], str]:
+    rows = read_table(str(storage / "public/root")).to_pylist()
+    found: dict[tuple[object, ...], str] = {(row["id"], row["kind"]): row["v"] for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+REFUSED = {
+    "another column": ("v = 'old'", r'columns of its key alone, which are id: column "v" does not exist'),
+    "no expression": ("id <", "syntax error"),
+    "no condition": ("id", "must be type boolean"),
+    "parentheses of others": ("id = 1) OR (id = 2", "syntax error"),
+    "another clause": ("true THEN false WHEN true", "syntax error"),
+    "another statement": ("true; DELETE FROM public.t", "syntax error"),
+    "an aggregate": ("count(*) > 1", "aggregate functions are not allowed"),
+    "a place of a row": ("ctid = '(0,1)'", 'column "ctid" does not exist'),
+}
+
+
+def test_conditions_that_are_refused(db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        *TABLE, "CREATE TABLE u (a int[] PRIMARY KEY)", "CREATE TABLE w (id int)",
+        "ALTER TABLE w REPLICA IDENTITY FULL",
+    )  # fmt: skip
+    replicate_once(db18, tmp_path)
+    storage = Storage(str(tmp_path))
+    for where, reason in REFUSED.values():
+        with pytest.raises(ConditionError, match=reason):
+            resync_part(db18.settings, storage, T, where)
+    with pytest.raises(ConditionError, match="it has no key"):
+        resync_part(db18.settings, storage, TableName("public", "w"), "id = 1")
+    with pytest.raises(ConditionError, match="column a cannot be sent"):
+        resync_part(db18.settings, storage, TableName("public", "u"), "true")
+    assert take_requests(storage) == []
+    place = ["--dsn", db18.dsn, "--to", str(tmp_path)]
+    assert main(["resync", "--all", "--where", "id = 1", *place]) == 2
+    assert main(["resync", "nope", "--where", "id = 1", *place]) == 1
+    assert take_requests(storage) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("nextval('public.s') > 0", "cannot execute nextval"),
+        ("1 / (id - 5) > 0", r"division by zero \(SQLSTATE 22012\)"),
+    ],
+)
+def test_a_condition_that_fails_leaves_the_table_as_it_was(
+    db18: Database, tmp_path: Path, where: str, reason: str
+) -> None:
+    db18.execute(*TABLE, "CREATE SEQUENCE s")
+    replicate_once(db18, tmp_path)
+    load, storage = load_of(tmp_path, "public/t"), Storage(str(tmp_path))
+    resync_part(db18.settings, storage, T, where)
+    db18.execute("UPDATE t SET v = 'new' WHERE id < 10")
+    with pytest.raises(PartError, match=f"the rows where .* of public.t are not loaded again.*{reason}"):
+        run(db18, tmp_path, Copied(meanwhile=lambda: db18.execute("DELETE FROM t WHERE id < 5")))
+    assert (take_requests(storage), load_of(tmp_path, "public/t")) == ([], load)
+    run(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+
+
+def test_rows_that_move_into_a_condition_stay(db18: Database, tmp_path: Path) -> None:
+    """What holds at one moment, and not at another, has no row of the server removed."""
+    db18.execute(*TABLE)
+    replicate_once(db18, tmp_path)
+    damage(tmp_path, "public/t", stale_and_missing)
+    resync_part(db18.settings, Storage(str(tmp_path)), T, "random() < 0.5")
+    run(db18, tmp_path)
+    found = {key for key, _ in rows_now(tmp_path)}
+    assert {*range(1, 1001)} - {10, 11} <= found
+
+
+KEYS = r"""
+CREATE TYPE mood AS ENUM ('so', 'la "la", \ { NULL');
+CREATE DOMAIN price AS numeric CHECK (VALUE >= 0);
+CREATE TABLE k (a text COLLATE "C", b mood, c price, d timestamptz, e uuid, f bytea, g date, h "char", v text,
+    PRIMARY KEY (a, b, c, d, e, f, g, h));
+INSERT INTO k SELECT 'A' || i || '\"{,} ', (enum_range(NULL::mood))[1 + i % 2], i / 8.0,
+    '2026-01-01 12:00:00.5+02'::timestamptz + i * interval '1 h', md5(i::text)::uuid, decode(md5(i::text), 'hex'),
+    '2026-01-01'::date + i, 'x', 'old' FROM generate_series(1, 40) AS i
+"""
+
+
+def test_keys_of_many_types(db18: Database, tmp_path: Path) -> None:
+    db18.execute(*KEYS.strip().split(";\n"))
+    replicate_once(db18, tmp_path)
+    damage(
+        tmp_path,
+        "public/k",
+        lambda rows: pa.concat_tables(
+            [rows.slice(5), rows.slice(0, 20).set_column(0, rows.field(0), pa.array([f"B{i}" for i in range(20)]))]
+        ),
+    )
+    where = (
+        "a >= 'A' AND a < 'C' AND b >= 'so' AND c + 1 > 0 AND d > '2020-01-01' AND e::text <> '' AND g > '2020-01-01'"
+    )
+    resync_part(db18.settings, Storage(str(tmp_path)), TableName("public", "k"), where)
+    run(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.k"]) == {}
+
+
+def test_rows_that_are_not_published_go(db18: Database, tmp_path: Path) -> None:
+    db18.execute(*TABLE, "CREATE PUBLICATION p FOR TABLE t WHERE (id < 900)")
+    replicate_once(db18, tmp_path, publication="p")
+    damage(tmp_path, "public/t", lambda rows: with_copies("id", pc.field("id") == 50, 900, rows))
+    assert (950, "old") in rows_now(tmp_path)
+    resync_part(db18.settings, Storage(str(tmp_path)), T, "id > 890")
+    run(db18, tmp_path, publication="p")
+    assert rows_now(tmp_path) == [(i, "old") for i in range(1, 900)]
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("ALTER TABLE t ADD more int DEFAULT 7", "UPDATE t SET more = 8 WHERE id < 20"),
+        ("ALTER TABLE t RENAME v TO w", "UPDATE t SET w = 'renamed' WHERE id < 20"),
+        ("TRUNCATE t", "INSERT INTO t SELECT i, 'after' FROM generate_series(1, 30) AS i"),
+    ],
+    ids=["a column", "another name", "other rows"],
+)
+@pytest.mark.parametrize("moment", [pytest.param("before", marks=pytest.mark.thorough), "meanwhile"])
+def test_what_is_altered_meanwhile(db18: Database, tmp_path: Path, statements: tuple[str, ...], moment: str) -> None:
+    db18.execute(*TABLE)
+    replicate_once(db18, tmp_path)
+    damage(tmp_path, "public/t", stale_and_missing)
+    resync_part(db18.settings, Storage(str(tmp_path)), T, "id < 60")
+    run(db18, tmp_path, Copied(**{moment: lambda: db18.execute(*statements)}))
+    run(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+
+
+def test_another_key_is_followed_first(db18: Database, tmp_path: Path) -> None:
+    """The condition is of the key that was: the part is refused, and nothing else happens."""
+    db18.execute(*TABLE)
+    replicate_once(db18, tmp_path)
+    load = load_of(tmp_path, "public/t")
+    resync_part(db18.settings, Storage(str(tmp_path)), T, "id < 60")
+    renamed = ("ALTER TABLE t RENAME id TO number", "UPDATE t SET v = 'renamed' WHERE number < 20")
+    with pytest.raises(PartError, match='column "id" does not exist'):
+        run(db18, tmp_path, Copied(before=lambda: db18.execute(*renamed)))
+    run(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    assert load_of(tmp_path, "public/t") == load
+
+
+def test_a_table_that_is_stopped_is_loaded_as_a_whole_only(db18: Database, tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    db18.execute(*TABLE)
+    replicate_once(db18, tmp_path)
+    state = State.read(storage)
+    part = RequestedPart(T, "id < 60", None, "the rows where id < 60")
+    request_part(storage, part)
+    stopped = replace(state.tables["public.t"], state="stopped", error="a reason")
+    States(storage).write(replace(state, tables={"public.t": stopped}))
+    with pytest.raises(PartError, match=r"is stopped: run logicalrep resync public\.t, which loads all of it"):
+        resync_part(db18.settings, storage, T, "id < 60")
+    with pytest.raises(TablesStoppedError):
+        run(db18, tmp_path)
+    assert take_requests(storage) == []
