@@ -24,7 +24,7 @@ def deprecated(
         @deprecated(name="logicalrep.read", since="0.2.0", removed_in="0.4.0", instead="logicalrep.stream")
         def read(dsn: str) -> Transactions: ...
     """
-    text = f"{name} is deprecated since {since} and goes with {removed_in}: use {instead}"
+    text = f"{name} is deprecated since {since}, and will be removed in {removed_in}: use {instead}"
 
     def mark(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
         @functools.wraps(function)

@@ -32,11 +32,11 @@ def _outlived(text: str, now: Version) -> list[str]:
 def test_a_call_warns_where_it_stands() -> None:
     names: dict[str, Any] = {"deprecated": deprecated}
     exec(_MARKED, names)
-    with pytest.warns(DeprecationWarning, match="goes with") as warned:
+    with pytest.warns(DeprecationWarning, match="will be removed") as warned:
         assert names["read"]("host=db") == 7
     (warning,) = warned
     assert str(warning.message) == (
-        "logicalrep.read is deprecated since 0.2.0 and goes with 0.4.0: use logicalrep.stream"
+        "logicalrep.read is deprecated since 0.2.0, and will be removed in 0.4.0: use logicalrep.stream"
     )
     assert warning.filename == __file__
 
