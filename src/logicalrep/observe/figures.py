@@ -34,9 +34,9 @@ class TableFigures:
     phase: str | None = None
     """The phase of its life, such as `copying`, as docs/explanation/lifecycle.md has them; None if that is unknown."""
     version: int | None = None
-    """The Delta table's version."""
+    """The stored table's version."""
     rows: int | None = None
-    """The number of the Delta table's rows."""
+    """The number of the stored table's rows."""
     rows_copied: int | None = None
     """The rows that loads have copied since the start."""
     committed: datetime | None = None
@@ -70,7 +70,7 @@ class Figures:
     mode: str | None = None
     """`peek` or `walsender`."""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """The seconds by what they were spent with: `server`, `decoding`, `applying`, `spark`."""
+    """The seconds, by what they were spent on: `server`, `decoding`, `applying`, `spark`."""
     committed: datetime | None = None
     """The time of the last commit that was read."""
     checkpointed: float | None = None

@@ -63,15 +63,15 @@ METRICS = (
         "logicalrep_lag_bytes",
         "gauge",
         "bytes",
-        "The WAL that the server has written, and the tables, or Spark's checkpoint, lack.",
+        "The WAL that the server has written and that is not yet in the tables, or in Spark's checkpoint.",
         _one(lambda figures: figures.lag_bytes),
     ),
     Metric(
         "logicalrep_lag_seconds",
         "gauge",
         "seconds",
-        "An upper bound of the delay: 0 if they lack no WAL, else the time since the last commit that they have, or "
-        "since they last had everything, whichever is later. It grows while the server is not heard.",
+        "An upper bound of the delay: 0 if no WAL is missing; else the time since the last commit that the tables "
+        "have, or since they last had everything, whichever is later. It grows while the server does not answer.",
         _one(lambda figures: figures.lag_seconds),
         given_by=_READERS,
     ),
@@ -143,7 +143,7 @@ METRICS = (
         "logicalrep_seconds_total",
         "counter",
         "seconds",
-        "The time by what it was spent with. `server`: receiving messages; `decoding`: making rows of them; "
+        "The time, by what it was spent on. `server`: receiving messages; `decoding`: making rows of them; "
         "`applying`: writing batches into tables; `spark`: of `replicate` its tasks, of a stream each batch from its "
         "plan to its end. They overlap, as batches are received ahead.",
         lambda figures: (((stage,), seconds) for stage, seconds in figures.seconds.items()),
@@ -177,7 +177,7 @@ METRICS = (
         "logicalrep_table_rows",
         "gauge",
         "rows",
-        "The Delta table's rows, with those that are marked as deleted.",
+        "The stored table's rows, with those that are marked as deleted.",
         _of_tables(lambda table: table.rows),
         ("table",),
         _REPLICATE,
@@ -205,7 +205,7 @@ METRICS = (
         "logicalrep_table_version",
         "gauge",
         "",
-        "The Delta table's version.",
+        "The stored table's version.",
         _of_tables(lambda table: table.version),
         ("table",),
         _REPLICATE,
