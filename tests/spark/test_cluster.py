@@ -1,4 +1,4 @@
-"""A cluster whose executors share nothing with the driver: they are another user, with another temporary folder."""
+"""A stream on a cluster: executors that share nothing with the driver, and tasks that run again or twice."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import pytest
 
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import query_slot
+from tests.pipeline.engines import losing
 from tests.postgres.servers import Database
-from tests.spark.cluster import PATHS, cluster
+from tests.spark.cluster import OF_DRIVER, PATHS, cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
@@ -106,3 +107,90 @@ def test_executors_that_share_no_folder_with_the_driver(db18: Database, tmp_path
     assert "too large to be sent to the executors" in said[1]
     assert not list(of_driver.glob("logicalrep-[0-9]*"))
     assert query_slot(db18.connection, "s").active_pid is None
+
+
+REPEATED = """
+import json
+import sys
+import uuid
+from pathlib import Path
+
+import psycopg
+
+from logicalrep.spark import session
+from tests.pipeline.engines import losing
+
+master, dsn, mode, folder, marks, way, settings = sys.argv[1:]
+spark = session(master, **json.loads(settings))
+assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+options = {"dsn": dsn, "slot": "s", "publication": "p", "mode": mode}
+frame = spark.readStream.format("logicalrep").options(**options).load()
+found = []
+
+
+def read(batches):
+    from pyspark import TaskContext
+    Path(marks, f"partition-{TaskContext.get().partitionId()}-{uuid.uuid4()}").touch()
+    if way == "speculation":
+        losing.lose_first("read")
+    yield from batches
+
+
+def shuffled(batches):
+    losing.lose_first("shuffled")
+    yield from batches
+
+
+def sink(batch, number):
+    for mark in Path(marks).glob("partition-*"):
+        mark.unlink()
+    rows = batch.selectExpr("after['id'] AS id").mapInArrow(read, "id string")
+    if way == "executor":
+        # The rows' files go with the executor, so that the stage before is repeated.
+        rows = rows.repartition(2, "id").mapInArrow(shuffled, "id string")
+    keys = sorted(int(row.id) for row in rows.collect())
+    parts = [mark.name.split("-")[1] for mark in Path(marks).glob("partition-*")]
+    found.append({"keys": keys, "is_repeated": len(parts) > len(set(parts))})
+
+
+losing.lose(Path(marks), way)
+query = frame.writeStream.foreachBatch(sink).option("checkpointLocation", folder).start()
+for number in range(3):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("INSERT INTO public.t SELECT i FROM generate_series(%s::int, %s) AS i", [100 * number, 100 * number + 99])
+    while len(found) <= number:
+        assert not query.awaitTermination(0.1)
+query.stop()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Processes are found as on Linux.")
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize("way", ["executor", "speculation"])
+def test_a_partition_that_is_read_again_or_twice_has_the_same_rows(
+    db18: Database, tmp_path: Path, mode: str, way: losing.How
+) -> None:
+    """A stage is repeated after the loss of what it had written, and a slow task is begun a second time elsewhere."""
+    db18.execute("CREATE TABLE public.t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE public.t")
+    create_slot(db18.connection, "s")
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    settings = {
+        "spark.executorEnv.PYTHONPATH": PATHS,
+        f"spark.executorEnv.{losing.FOLDER}": str(marks),
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.speculation": "true",
+        "spark.speculation.task.duration.threshold": "1s" if way == "speculation" else "600s",
+    }
+    # With one worker, the executor that is lost has all that the stage before has written.
+    with cluster(tmp_path, 1 if way == "executor" else 2) as master:
+        done = subprocess.run(
+            [sys.executable, "-c", REPEATED, master, db18.dsn, mode, tmp_path / "checkpoint", marks, way, json.dumps(settings)],
+            env=os.environ | OF_DRIVER, capture_output=True, text=True, timeout=900,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert [each["keys"] for each in found] == [list(range(at, at + 100)) for at in (0, 100, 200)]
+    assert found[0]["is_repeated"]
