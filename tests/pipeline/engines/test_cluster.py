@@ -5,10 +5,8 @@ from __future__ import annotations
 import hmac
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -92,6 +90,9 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
         for _ in range(2):
             done = replicate("s3://lake/shop")
             assert done.returncode == 0, done.stderr[-3000:]
+            said = done.stdout + done.stderr
+            assert "the options of the object store travel to Spark's executors in clear" in said
+            assert "spark.scheduler.mode is FIFO" in said
             assert find_differences(shop.dsn, "s3://lake/shop", tables, store.options) == {}
             there = DeltaTable("s3://lake/shop/public/users", storage_options=store.options).to_pyarrow_table()
             assert sorted(zip(*there.to_pydict().values(), strict=True)) == [(id, hashed(email)) for id, email in users]
@@ -120,48 +121,22 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
     assert not [secret for secret in ("the secret", MASK_KEY, "a@b", "c@d") if secret in told]
 
 
-_LOSING = """
-import os
-import sys
-import time
-from pathlib import Path
-
-from pyspark.sql import SparkSession
-
-from logicalrep.pipeline.engines.spark.engine import SparkEngine
-from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
-from tests.pipeline.engines.test_cluster import lost
-
-folder = Path(sys.argv[1])
-spark = SparkSession.builder.getOrCreate()
-engine = SparkEngine(ClassicJobs(spark))
-assert engine.run(lost, [(sys.argv[1], number) for number in range(4)], 0) == list(range(4))
-assert len(list(folder.iterdir())) == 2
-"""
+ENCRYPTED = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "a-secret-of-the-cluster",
+    "spark.network.crypto.enabled": "true",
+}
 
 
-def lost(item: tuple[str, int]) -> int:
-    """Return the number; the first try of one of them ends its executor, the Java above the Python workers."""
-    folder, number = item
-    if number == 0:
-        Path(folder, str(os.getpid())).touch()
-    if number == 0 and len(list(Path(folder).iterdir())) == 1:
-        status = Path("/proc", str(os.getppid()), "stat").read_text()
-        os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
-        time.sleep(600)
-    return number
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Processes are found as on Linux.")
-def test_a_lost_executor_is_replaced(master: str, tmp_path: Path) -> None:
-    """With decommission and adaptive execution."""
-    settings = {
-        "spark.decommission.enabled": "true",
-        "spark.sql.adaptive.enabled": "true",
-        "spark.executor.memory": "512m",
-    }
-    program, marks = tmp_path / "program.py", tmp_path / "marks"
-    program.write_text(_LOSING)
-    marks.mkdir()
-    done = submitted(master, program, str(marks), settings=settings, environment={})
-    assert done.returncode == 0, done.stderr[-3000:]
+def test_a_cluster_that_encrypts_and_takes_turns_is_warned_of_nothing(shop: Database, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    settings = ENCRYPTED | {"spark.scheduler.mode": "FAIR", "spark.executor.memory": "512m"}
+    shop.execute("CREATE TABLE users (id int PRIMARY KEY, email text)")
+    with start_object_store() as store, cluster(tmp_path, 1, settings=ENCRYPTED) as master:
+        environment = store.environment | {"LOGICALREP_MASK_KEY": MASK_KEY}
+        done = submitted(master, program, shop.dsn, "s3://lake/shop", settings=settings, environment=environment)
+        assert done.returncode == 0, done.stderr[-3000:]
+        said = (done.stdout + done.stderr).splitlines()
+        assert not [line for line in said if " travel to " in line or "spark.scheduler.mode is" in line]
+        assert find_differences(shop.dsn, "s3://lake/shop", TABLES, store.options) == {}
