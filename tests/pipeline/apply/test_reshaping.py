@@ -13,7 +13,8 @@ from logicalrep.pipeline.apply.reshaping import reshape
 from logicalrep.pipeline.catalog.evolution import Evolution
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
 from logicalrep.pipeline.spec.forms import ReservedColumnError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -21,8 +22,9 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_protocol import v1
 from logicalrep_runtime.scalars import Lsn, Oid
 from tests.pipeline.apply.test_ended_rows import APP, new_log
+from tests.pipeline.formats.iceberg.test_iceberg_table import insert
 from tests.pipeline.histories import History, table
-from tests.pipeline.reading import read_delta
+from tests.pipeline.reading import read_delta, read_table
 
 NEW = 9
 
@@ -94,6 +96,29 @@ def test_earlier_changes_name_a_column_as_it_is_called_now(tmp_path: Path) -> No
         (1, "insert", "big", None, []),
         (2, "update_postimage", None, None, ["large"]),
         (3, "delete", None, None, []),
+    ]
+
+
+def test_files_with_field_ids_are_written_anew_if_their_changes_name_a_renamed_column(tmp_path: Path) -> None:
+    settings = TableSettings(append=True, format="iceberg")
+    tables = table_format(Storage(str(tmp_path)), "iceberg")
+    spec = replace(table(("id",)), settings=settings, companion="changes")
+    log = tables.replace("public/t", NewTable(spec, [], APP, Lsn(1), load="x", keep_hours=24), None)
+    insert(log, 999, range(5, 6))
+    (other,) = log.files
+    changed(log)
+    before = {*log.files}
+    reshape(log, evolved(log.table, "7"), SequentialEngine())
+    (named,) = before - log.files.keys()
+    assert named != other
+    assert len(log.files) == 2
+    found = read_table(str(tmp_path / "public/t")).select(["_ordinal", "id", "large", "new", "_unchanged"])
+    assert sorted((tuple(row.values()) for row in found.to_pylist()), key=repr) == [
+        (0, 1, "big", None, []),
+        (0, 5, "big", None, []),
+        (1, 2, "big", None, []),
+        (2, 1, None, None, ["large"]),
+        (3, 2, None, None, []),
     ]
 
 

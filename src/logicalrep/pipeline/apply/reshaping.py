@@ -2,7 +2,7 @@
 
 A column that old rows have NULL in, and one that is dropped, need no new files: readers take NULL for a column that a
 file does not have, and leave out one that the table does not have. Where files know columns by field ids, a renamed one
-needs none either. Other changes write the files anew.
+needs none either, but where rows of changes name it. Other changes write the files anew.
 """
 
 from __future__ import annotations
@@ -39,17 +39,21 @@ def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
     if stored.table in (evolution.table, replace(evolution.table, left=())):
         return  # The earlier try had succeeded, though its answer was lost.
     defaults = {} if evolution.table.form == "changes" else _defaults(evolution)
-    if not _needs_files(stored.table, evolution, defaults):
+    if _needs_files(stored.table, evolution, defaults):
+        reshape_file, table = _reshape_file, replace(evolution.table, left=())
+    elif stored.table.settings.has_field_ids and _renamed_changes(stored.table, evolution.table):
+        reshape_file, table = _rename_in_file, evolution.table
+    else:
         stored.describe(evolution.table, list(_restated(stored, evolution)))
         return
-    table = replace(evolution.table, left=())
     files = list(stored.files.values())
     work = [
         _Reshaping(stored.storage, stored.folder, stored.table, table, evolution.sources, defaults, file)
         for file in files
     ]
-    done = engine.run(_reshape_file, work, sum(file.size for file in files))
-    stored.describe(table, [file for each in done for file in each], files)
+    done = engine.run(reshape_file, work, sum(file.size for file in files))
+    changed = [(new, old) for new, old in zip(done, files, strict=True) if new != [old]]
+    stored.describe(table, [file for new, _ in changed for file in new], [old for _, old in changed])
 
 
 def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
@@ -57,7 +61,7 @@ def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str,
     if before.settings.has_field_ids:
         fields = [(evolution.table.schema.field(name), source) for name, source in evolution.sources.items()]
         has_other_types = any(field.type != before.schema.field(source).type for field, source in fields)
-        return bool(defaults) or has_other_types or _names_changes_anew(before, evolution.table)
+        return bool(defaults) or has_other_types
     return (
         bool(defaults)
         or not new.isdisjoint({*before.left, *before.names})
@@ -68,11 +72,11 @@ def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str,
     )
 
 
-def _names_changes_anew(before: TableSpec, after: TableSpec) -> bool:
-    """Return whether these are changes, whose rows name columns that are called otherwise now."""
+def _renamed_changes(before: TableSpec, after: TableSpec) -> list[str]:
+    """Return the columns that are called otherwise now, if these are changes, whose rows name columns."""
     later = dict(zip(after.attnums, after.relation.names, strict=True))
     names = zip(before.attnums, before.relation.names, strict=True)
-    return after.form == "changes" and any(later.get(number, name) != name for number, name in names)
+    return [name for number, name in names if later.get(number, name) != name] if after.form == "changes" else []
 
 
 def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
@@ -132,6 +136,14 @@ def _reshape_file(work: _Reshaping) -> list[DataFile]:
     columns = [values(field.name, field.type) for field in work.after.stored]
     reshaped = renamed_in_changes(pa.table(columns, schema=work.after.stored), work.before, work.after)
     return write_rows(work.storage, work.folder, work.after.stored, reshaped, work.after.file_partitions)
+
+
+def _rename_in_file(work: _Reshaping) -> list[DataFile]:
+    """Write a file of changes anew if one of its rows names a column that is called otherwise now."""
+    unchanged = read_rows(work.storage, work.folder, work.file, work.before.stored, ["_unchanged"]).column(0)
+    renamed = pa.array(_renamed_changes(work.before, work.after), pa.string())
+    is_named = pc.any(pc.is_in(pc.list_flatten(unchanged), renamed)).as_py()
+    return _reshape_file(work) if is_named else [work.file]
 
 
 def _cast(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
