@@ -197,6 +197,17 @@ def test_a_terminal_has_a_line_on_all_loads_and_no_bar_of_a_stopped_table() -> N
         assert not observer.progress.tasks
 
 
+def test_the_bar_of_a_load_that_is_given_up_goes() -> None:
+    with show_progress(Terminal()) as observer:
+        assert isinstance(observer, Bars)
+        observer.on_loads_needed([ORDERS], "asked for: the rows where id < 100")
+        observer.on_load_begun(ORDERS, 1000)
+        observer.on_checkpoint(1, {str(ORDERS): TableFigures(state="loading")})
+        assert len(observer.progress.tasks) == 2
+        observer.on_checkpoint(2, {str(ORDERS): TableFigures(state="following")})
+        assert not observer.progress.tasks
+
+
 def test_a_checkpoint_is_not_the_end_of_compiling(clock: list[float]) -> None:
     stream = io.StringIO()
     observer = LinePrinter(stream)

@@ -217,8 +217,11 @@ class Bars(_SentencePrinter):
         self._show(text)
 
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
-        """Show how far the loads are."""
-        self._summary.keep({name for name, table in tables.items() if table.state == "loading"})
+        """Show how far the loads are; a load may have ended without rows, as that of a part that is refused."""
+        loading = {name for name, table in tables.items() if table.state == "loading"}
+        for table in [table for table in self._loads if str(table) not in loading]:
+            self._end(table)
+        self._summary.keep(loading)
         self._show_loads()
 
     def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
