@@ -150,9 +150,10 @@ def _overtake(db: Database, command: Command, other: Command) -> Command:
         return db.value(f"SELECT count(*) {slots}") == 1
 
     command.stop()
-    # As the server does once a reader has not answered for wal_sender_timeout. Until it has, the slot is this reader's.
-    db.execute(f"SELECT pg_terminate_backend(active_pid) {slots}")
-    eventually(lambda: not is_read())
+    # As the server does once a reader has not answered for wal_sender_timeout. Until it has, the slot is this reader's,
+    # or will be, as a session may be about to take it.
+    sessions = f"FROM pg_stat_activity WHERE datname = '{db.name}' AND backend_type = 'walsender'"
+    eventually(lambda: not db.rows(f"SELECT pg_terminate_backend(pid) {sessions}"))
     other.start("--every", "0")
     try:
         eventually(lambda: is_read() or not other.is_alive())
