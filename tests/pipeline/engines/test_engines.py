@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
@@ -268,3 +269,21 @@ def test_the_end_of_the_engine_ends_its_processes_and_whoever_waits_for_them(tmp
     assert len(errors) == 2
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+def test_a_value_that_no_temporary_file_takes_is_one_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refused() -> str:
+        with LocalEngine() as engine, pytest.raises(EngineError) as error, engine.share(bytes(1 << 20)):
+            pass
+        assert error.value.code == "TASKS_FAILED"
+        return str(error.value)
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
+    try:
+        full = refused()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "a temporary file for tasks cannot be written: [Errno 27] File too large" in full
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    assert "a temporary file for tasks cannot be written: [Errno 2] No such file or directory" in refused()

@@ -10,12 +10,12 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
-from logicalrep.pipeline.engines.engine import Here, Shared
+from logicalrep.pipeline.engines.engine import EngineError, Here, Shared
 from logicalrep.pipeline.engines.memory import release_memory
 from logicalrep.pipeline.engines.outcomes import Outcome, pickled
 
@@ -32,10 +32,19 @@ def shared_file() -> Iterator[tuple[IO[bytes], str]]:
 
 @contextmanager
 def shared_by_file(value: _Value) -> Iterator[Shared[_Value]]:
-    """Yield a holder of a value, which other processes read from a file, each once for many items in a row."""
-    with shared_file() as (file, path):
-        pickle.dump(value, file)
-        file.flush()
+    """Yield a holder of a value, which other processes read from a file, each once for many items in a row.
+
+    Raises EngineError if the file cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            file, path = stack.enter_context(shared_file())
+            pickle.dump(value, file)
+            file.flush()
+        except OSError as error:
+            with suppress(OSError):  # What could not be written is tried again before the file is closed.
+                stack.close()
+            raise EngineError(f"a temporary file for tasks cannot be written: {error}") from error
         yield _SharedInFile(path, next(_numbers), value)
 
 
