@@ -94,7 +94,8 @@ def belongs(row: dict[str, Any], by: tuple[str, ...]) -> tuple[Any, ...]:
         elif transform == "month":
             found.append((day.year - 1970) * 12 + day.month - 1)
         elif transform == "bucket":
-            found.append((mmh3.hash(int(value).to_bytes(8, "little", signed=True)) & 0x7FFFFFFF) % 2)
+            data = value.encode() if isinstance(value, str) else int(value).to_bytes(8, "little", signed=True)
+            found.append((mmh3.hash(data) & 0x7FFFFFFF) % int(column.partition(",")[0]))
         else:
             found.append(value)
     return tuple(found)
