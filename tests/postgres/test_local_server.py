@@ -21,7 +21,7 @@ def test_a_folder_that_is_there_is_not_taken(tmp_path: Path, is_link: bool) -> N
     if is_link:
         named.symlink_to(folder)
     before = folder.stat()
-    with pytest.raises(ServerError, match=f"^.SERVER_NOT_STARTED. {named} exists already: name a new folder"):
+    with pytest.raises(ServerError, match=f"^.SERVER_NOT_STARTED. {named} exists already: name a folder that does not"):
         LocalServer(NOWHERE, named).create()
     after = folder.stat()
     assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode)

@@ -168,7 +168,7 @@ def test_a_folder_that_cannot_make_a_file_by_one_alone_is_refused(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", link)
-    with pytest.raises(StorageError, match=r"cannot write a file only if it does not exist.*no hard links") as raised:
+    with pytest.raises(StorageError, match=r"cannot refuse to replace a file.*no hard links") as raised:
         check_destination(SequentialEngine(), Storage(str(tmp_path)), is_shared_folder=True)
     assert not raised.value.may_pass
     assert left(tmp_path) == []

@@ -26,7 +26,7 @@ LACKING = {
     "package": r"^\[PACKAGE_MISSING\] the Python worker .* has no logicalrep, logicalrep_protocol, .* extra 'replicate'",
     "library": r"^\[PACKAGE_MISSING\] the Python worker .* has no deltalake: install logicalrep with its extra 'replicate'",
     "version": r"^\[PACKAGE_DIFFERS\] .* has logicalrep 0\.0\.1, and the driver .*: install logicalrep .* with its extra",
-    "python": r"^\[PYTHON_DIFFERS\] the executors have another version of Python than 3",
+    "python": r"^\[PYTHON_DIFFERS\] the executors have another version of Python than the driver, which has 3",
 }
 """The sentence about the executors' Python, by what it lacks."""
 
