@@ -56,7 +56,7 @@ class TableLoads:
         """
         # This ends what applies its buffered changes: the pending load has to name the copy that is being committed.
         table.move(Phase.QUEUED, reason)
-        # What is asked for of it is loaded once it follows.
+        # A part that is asked for is loaded once the table follows.
         table.part = None
         if reason in (ASKED_FOR, OTHER_SETTINGS):
             self.buffers.forget_loads(table)

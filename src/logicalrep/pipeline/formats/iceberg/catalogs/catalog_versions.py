@@ -78,7 +78,7 @@ class CatalogVersions(MetadataVersions):
         found = self._take(table)
         if number is None:
             return found
-        # What other programs commit keeps the number of the last one of ours.
+        # A commit of another program keeps the number of our last one.
         of_ours = (each for each in (found, *self._earlier(table.metadata)) if _is_own(each))
         return next((each for each in of_ours if each.number == number), None)
 
