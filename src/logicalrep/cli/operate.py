@@ -173,7 +173,7 @@ def _resync(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.state.state import State
     from logicalrep.postgres.publications import PublicationError
     from logicalrep.postgres.slots.errors import UndecodableError
-    from logicalrep.transactions.table_names import table_names
+    from logicalrep.transactions.table_names import table_name, table_names
 
     if (options.table is None) != options.all:
         raise ArgumentsError("name a table, or --all")
@@ -184,7 +184,7 @@ def _resync(options: argparse.Namespace) -> int:
     names = table_names(options.table) if options.table else []
     if options.where is not None and len(names) > 1:
         raise ArgumentsError("--where is of one table: name one")
-    known = {each for text in State.read(storage).tables for each in table_names(text)}
+    known = [table_name(text) for text in State.read(storage).tables]
     is_part = options.where is not None or (len(names) == 1 and names[0] not in known)
     if is_part:
         is_asked = resync_part(connection, storage, names[0], options.where)

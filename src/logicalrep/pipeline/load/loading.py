@@ -285,15 +285,16 @@ class Loading:
                     size=size,
                     condition=None if condition is None else condition.in_parentheses,
                 )
-                copied: Sequence[int] = (table.relation.relation_id,)
-                if part is not None:
-                    copied = [] if part.partition is None else query_tree(connection, part.partition)
-                elif wanted.before is not None:
-                    copied = query_unproven_partitions(connection, wanted.before, table)
-                if wanted.before is not None and (part is None or copied):
+                # The server estimates the rows of tables, and none of a condition.
+                copied: Sequence[int] | None = None
+                estimated: Sequence[int] = [] if part is not None else [table.relation.relation_id]
+                if part is not None and part.partition is not None:
+                    copied, estimated = query_tree(connection, part.partition), [part.partition]
+                elif part is None and wanted.before is not None:
+                    copied = estimated = query_unproven_partitions(connection, wanted.before, table)
+                if copied is not None:
                     ranges = [rows for rows in ranges if rows.oid in copied]
-                # Of the rows of a condition there is no estimate.
-                (estimate,) = connection.execute(_ESTIMATE, (list(copied[:1] if part else copied),)).fetchone() or (0,)
+                (estimate,) = connection.execute(_ESTIMATE, (list(estimated),)).fetchone() or (0,)
         except Exception as error:
             return self._give_up_table(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())

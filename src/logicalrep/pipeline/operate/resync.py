@@ -22,7 +22,7 @@ from logicalrep.postgres.server import query_server_identity
 from logicalrep.postgres.slots.advancing import drop_slot
 from logicalrep.postgres.slots.positions import why_not_within_wal
 from logicalrep.postgres.slots.slot import find_slot
-from logicalrep.transactions.table_names import TableName, table_name, table_names
+from logicalrep.transactions.table_names import TableName, table_name
 
 
 def resync(
@@ -107,7 +107,7 @@ def resync_part(settings: ConnectionSettings, storage: Storage, name: TableName,
         ConditionError: the condition does not tell the rows, or the table has no key that the server knows.
     """
     identity, state = read_identity(storage), State.read(storage)
-    names = [each for text in state.tables for each in table_names(text)]
+    names = [table_name(text) for text in state.tables]
     with settings.connect() as connection:
         system, database = query_server_identity(connection)
         identity.check(system_identifier=system, database=database)
