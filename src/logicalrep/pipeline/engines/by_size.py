@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from logicalrep.pipeline.engines.engine import LITTLE, TRIES, Engine, EngineError, Shared
-from logicalrep.pipeline.engines.memory import release_memory
+from logicalrep.pipeline.engines.memory import releasing_memory
 from logicalrep.pipeline.engines.outcomes import Caught, result_of
 from logicalrep.pipeline.errors import Ended
 
@@ -77,20 +77,16 @@ class BySizeEngine:
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
         """Return the function's result for each item. Raises the first error."""
         if nbytes > LITTLE:
-            try:
+            with releasing_memory():
                 return self._wait_for_other().run(function, items, nbytes)
-            finally:
-                release_memory()
         with self._turns[function.__module__]:
             return [_run_here(function, item) for item in items]
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         """Return the function's result for an item. Raises its error."""
         if nbytes > LITTLE:
-            try:
+            with releasing_memory():
                 return self._wait_for_other().run_together(function, item, nbytes)
-            finally:
-                release_memory()
         with self._turns[function.__module__]:
             return _run_here(function, item)
 

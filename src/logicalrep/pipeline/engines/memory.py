@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -15,6 +17,15 @@ def release_memory() -> None:
     trim = _trim()
     if trim is not None:
         trim(0)
+
+
+@contextmanager
+def releasing_memory() -> Iterator[None]:
+    """Give back what this process has freed once this context ends, whether by an error or not."""
+    try:
+        yield
+    finally:
+        release_memory()
 
 
 @cache
