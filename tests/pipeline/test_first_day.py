@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,13 +22,12 @@ import logicalrep
 from logicalrep.cli.main import main
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.postgres.local_server import LocalServer
 from logicalrep.reader import ReadError
 from tests.cli.test_replicate_ends import processes
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.storage.stores import Store, start_object_store
 from tests.pipeline.test_requirements import ROLE, OfReader, paste
-from tests.postgres.servers import Database, connect_writer, installation
+from tests.postgres.servers import Database, start_as_it_comes
 from tests.spark.cluster import OF_DRIVER, cluster, submission
 from tests.waiting import eventually
 
@@ -165,11 +164,7 @@ COMPARED = [
 @pytest.fixture
 def shop() -> Iterator[Database]:
     """A server that is not set up for it, with 44 tables and a role that owns nothing."""
-    with (
-        LocalServer(installation(18), wal_level="replica", fsync="off") as local,
-        closing(connect_writer(local.dsn)) as connection,
-    ):
-        db = Database(local, "postgres", 18, connection)
+    with start_as_it_comes() as db:
         many = ", ".join(f"c{number} int" for number in range(300))
         db.execute(f"CREATE ROLE {ROLE} LOGIN", *TABLES.replace("MANY_COLUMNS", many).strip().splitlines())
         db.execute(*ROWS.strip().splitlines())

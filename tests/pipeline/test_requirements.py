@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,10 @@ from logicalrep.pipeline.requirements.requirements import UnmetError
 from logicalrep.pipeline.setup import query_unmet
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.postgres.local_server import LocalServer
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_once, settings
-from tests.postgres.servers import Database, connect_writer, installation
+from tests.postgres.servers import Database, start_as_it_comes
 
 pytestmark = pytest.mark.postgres
 
@@ -56,11 +54,7 @@ KEYLESS = ("public.child", "public.root", "sales.bare")
 @pytest.fixture
 def shop() -> Iterator[Database]:
     """A server that is not set up for it, with 45 tables of every kind and a role that owns nothing."""
-    with (
-        LocalServer(installation(18), wal_level="replica", fsync="off") as local,
-        closing(connect_writer(local.dsn)) as connection,
-    ):
-        db = Database(local, "postgres", 18, connection)
+    with start_as_it_comes() as db:
         db.execute('CREATE SCHEMA sales; CREATE SCHEMA "Odd Schema"', f"CREATE ROLE {ROLE} LOGIN", *TABLES)
         db.execute("INSERT INTO sales.t1 VALUES (1, 'one')", "INSERT INTO public.root VALUES (1, 'one'), (11, 'two')")
         db.execute("INSERT INTO sales.hidden VALUES (1)", "INSERT INTO public.generated VALUES (1)")

@@ -100,6 +100,16 @@ def start_server(major: int) -> LocalServer:
     return _SERVERS[major]
 
 
+@contextlib.contextmanager
+def start_as_it_comes() -> Iterator[Database]:
+    """Yield the database of a server of its own that is not set up for logical replication."""
+    with (
+        LocalServer(installation(18), wal_level="replica", fsync="off") as server,
+        contextlib.closing(connect_writer(server.dsn)) as connection,
+    ):
+        yield Database(server, "postgres", 18, connection)
+
+
 def back_up(server: LocalServer, folder: Path) -> None:
     """Copy the data of a server, which runs before and after, into a new folder."""
     server.stop()
