@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.engines.engine import EngineError
 from logicalrep.pipeline.engines.spark.checks import host_in_clear, warn_of_plain_text, warn_of_scheduling
 from logicalrep.pipeline.engines.spark.start import start_spark
+from logicalrep.pipeline.engines.start import start_engine
+from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.spark import executors
+from logicalrep.spark import executors, java
 from logicalrep.spark.executors import NEEDED, ExecutorError, check_executors, installed_version
 from tests.spark.cluster import connect_server
 from tests.spark.pythons import find_other_version, make_python
@@ -94,6 +97,40 @@ def test_a_session_that_is_there_is_checked(spark: Any, tmp_path: Path, monkeypa
         start_spark(settings, Storage(str(tmp_path)), threading.Event(), Told()),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        ("stop", Ended),
+        # PySpark asks a server that is gone again and again for ten minutes.
+        ("java", EngineError),
+    ],
+)
+def test_checks_that_do_not_end_are_left(
+    spark: Any, end: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, at_the_end, stop = threading.Event(), threading.Event(), threading.Event()
+
+    def hang(*_: object) -> None:
+        begun.set()
+        at_the_end.wait()
+
+    def end_soon() -> None:
+        begun.wait()
+        if end == "stop":
+            stop.set()
+        else:
+            monkeypatch.setattr(java, "has_ended", lambda within: True)
+
+    monkeypatch.setattr(executors, "check_executors", hang)
+    threading.Thread(target=end_soon, daemon=True).start()
+    settings = ReplicateSettings("dbname=x", str(tmp_path), engine="spark")
+    try:
+        with pytest.raises(error), start_engine(settings, Storage(str(tmp_path)), stop, Observer()):
+            pass
+    finally:
+        at_the_end.set()
 
 
 def told(settings: Mapping[str, str], secrets: list[str]) -> list[str]:

@@ -23,6 +23,8 @@ Moment = Literal["now", "beside", "needed"]
 
 CALLS_AT_ONCE = 4
 """The most calls of a kind of work that run in this process at the same time, so that its memory is bounded."""
+LOCAL_CALLS_AT_ONCE = 2
+"""The same where files are local: nothing is waited for, and more threads take turns more often than they work."""
 _CHECK_AGAIN = 0.1
 """The longest time until a call that waits for the other engine sees that it is to end, in seconds."""
 
@@ -43,8 +45,12 @@ class BySizeEngine:
         start: Callable[[threading.Event], AbstractContextManager[Engine]],
         stop: threading.Event,
         moment: Moment,
+        calls_at_once: int = CALLS_AT_ONCE,
     ) -> None:
-        """Take what starts the other engine, until the event that it gets is set; `stop` ends the waiting for it."""
+        """Take what starts the other engine, until the event that it gets is set; `stop` ends the waiting for it.
+
+        `calls_at_once` is the most calls of a kind of work that run in this process at the same time.
+        """
         self._start, self._stop, self._moment = start, stop, moment
         self._ending = threading.Event()
         self._context = ExitStack()
@@ -52,11 +58,11 @@ class BySizeEngine:
         self._starting: threading.Thread | None = None
         self._is_starting = threading.Lock()
         # A load at a bounded rate must not keep batches waiting.
-        self._turns: defaultdict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(CALLS_AT_ONCE))
+        self._turns: defaultdict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(calls_at_once))
 
     def __enter__(self) -> Self:
         if self._moment == "now":
-            self._other.set_result(self._context.enter_context(self._start(self._ending)))
+            self._other.set_result(self._context.enter_context(self._start(self._stop)))
         elif self._moment == "beside":
             self._start_other()
         return self

@@ -8,7 +8,6 @@ import pickle
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -19,6 +18,7 @@ from logicalrep.pipeline.engines.engine import Here, Shared
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, TableFailedError
 from logicalrep.pipeline.engines.spark.errors import NO_TASK, java_has_ended, refuse_ended, spark_errors
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
+from logicalrep.pipeline.engines.spark.watching import call_watched
 from logicalrep.pipeline.state.state import FOLDER
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 
@@ -67,21 +67,13 @@ class ConnectJobs:
                 "item": pa.array([pickle.dumps(item) for item in items], pa.binary()),
             }
         )
-        job: Future[pa.Table] = Future()
 
-        def run() -> None:
-            try:
-                frame = self._spark.createDataFrame(rows)
-                job.set_result(frame.mapInArrow(functools.partial(_answers, function), _OUTCOMES).toArrow())
-            except BaseException as error:
-                job.set_exception(error)
+        def run() -> pa.Table:
+            frame = self._spark.createDataFrame(rows)
+            return frame.mapInArrow(functools.partial(_answers, function), _OUTCOMES).toArrow()
 
-        # PySpark asks a server that is away again and again for ten minutes.
-        threading.Thread(target=run, name="logicalrep-connect-job", daemon=True).start()
         with spark_errors(NO_TASK, self._has_ended):
-            while not wait([job], _CHECK_AGAIN).done:
-                self.check()
-            found = job.result()
+            found = call_watched(run, self.check, _CHECK_AGAIN)
         outcomes = dict(zip(found["number"].to_pylist(), found["outcome"].to_pylist(), strict=True))
         return [pickle.loads(outcomes[number]) for number in range(len(items))]
 

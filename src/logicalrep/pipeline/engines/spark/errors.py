@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 
 from logicalrep.pipeline.engines.engine import EngineEndedError, EngineError
+from logicalrep.pipeline.errors import Ended
 from logicalrep_runtime.errors import LogicalRepError
 
 NO_TASK = "Spark could not run a task"
@@ -37,7 +38,7 @@ def spark_errors(what: str, has_ended: Callable[[float], bool] = java_has_ended)
     """
     try:
         yield
-    except LogicalRepError:
+    except (LogicalRepError, Ended):
         raise
     except Exception as error:
         if has_ended(_ENDING):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,10 +16,11 @@ from logicalrep.pipeline.engines.reaching import check_destination
 from logicalrep.pipeline.engines.spark.checks import warn_of_plain_text, warn_of_scheduling
 from logicalrep.pipeline.engines.spark.connect import ConnectJobs
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
-from logicalrep.pipeline.engines.spark.errors import spark_errors
+from logicalrep.pipeline.engines.spark.errors import refuse_ended, spark_errors
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs, SparkJobs
 from logicalrep.pipeline.engines.spark.local import LOCAL, SETTINGS, start_apart
 from logicalrep.pipeline.engines.spark.shared import SharedSpark, connect
+from logicalrep.pipeline.engines.spark.watching import call_watched
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import StateError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _OF_SPARK = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 """The environment variables that `spark-submit`, and sessions of Spark Connect, set."""
 _CHECK_AGAIN = 0.1
-"""The longest time until the start of Spark sees that it is to end, in seconds."""
+"""The longest time until the start of Spark sees that it is to end, or that Java has ended, in seconds."""
 
 
 def is_spark_there() -> bool:
@@ -72,21 +72,28 @@ def start_spark(
     from logicalrep.spark.executors import check_executors, is_connect
     from logicalrep.spark.java import forget, quiet_end
 
-    is_ours = False
-    try:
-        with spark_errors("Spark does not start"):
-            spark = SparkSession.getActiveSession()
-            if spark is None and is_spark_there():
-                spark = SparkSession.builder.getOrCreate()
-            if spark is None:
-                start = partial(start_apart, LOCAL, SETTINGS) if shared is None else partial(connect, shared)
-                spark, is_ours = _start_session(stop, start), True
-            executors = "" if is_ours else _executors_elsewhere(spark)
-    except EngineEndedError:
-        forget()
-        raise
-    with quiet_end(), ExitStack() as stack:
+    def check_stop() -> None:
+        if stop.is_set():
+            raise Ended
+
+    def check() -> None:
+        check_stop()
+        refuse_ended()
+
+    active = SparkSession.getActiveSession()
+    is_ours = active is None and not is_spark_there()
+    with ExitStack() as stack:
         try:
+            with spark_errors("Spark does not start"):
+                if is_ours:
+                    start = partial(start_apart, LOCAL, SETTINGS) if shared is None else partial(connect, shared)
+                    spark = call_watched(start, check_stop, _CHECK_AGAIN)
+                else:
+                    spark = active or call_watched(SparkSession.builder.getOrCreate, check, _CHECK_AGAIN)
+                executors = "" if is_ours else _executors_elsewhere(spark)
+            stack.enter_context(quiet_end())
+            if is_ours:
+                stack.enter_context(_stopping(spark))
             if storage.is_local and executors and not settings.shared_folder:
                 raise StateError(
                     f"{storage.uri} is a folder, which the executors of {executors} do not share: name an object "
@@ -94,11 +101,15 @@ def start_spark(
                     code="DESTINATION_NOT_SHARED",
                 )
             if not is_ours:
-                with spark_errors("the executors cannot be checked"):
+
+                def check_session() -> None:
                     check_executors(spark, "replicate", observer.on_warning)
                     warn_of_scheduling(spark, observer.on_warning)
                     if executors:
                         warn_of_plain_text(spark, _secrets(settings, storage), observer.on_warning)
+
+                with spark_errors("the executors cannot be checked"):
+                    call_watched(check_session, check, _CHECK_AGAIN)
             jobs: SparkJobs = (
                 stack.enter_context(ConnectJobs(spark, storage, shared)) if is_connect(spark) else ClassicJobs(spark)
             )
@@ -112,28 +123,16 @@ def start_spark(
                 raise EngineError(error.description) from error
             forget()
             raise
-        finally:
-            if is_ours:
-                with suppress(Exception):  # Java may have ended, which the tasks have told.
-                    spark.stop()
 
 
-def _start_session(stop: threading.Event, start: Callable[[], SparkSession]) -> SparkSession:
-    """Return the session that a function starts. Raises Ended as soon as `stop` is set, however long that takes."""
-    made: Future[SparkSession] = Future()
-
-    def run() -> None:
-        try:
-            made.set_result(start())
-        except BaseException as error:
-            made.set_exception(error)
-
-    # PySpark started by the main thread would take over its handling of Ctrl-C.
-    threading.Thread(target=run, name="logicalrep-spark", daemon=True).start()
-    while not made.done():
-        if stop.wait(_CHECK_AGAIN):
-            raise Ended
-    return made.result()
+@contextmanager
+def _stopping(spark: SparkSession) -> Iterator[None]:
+    """Stop a session at the end."""
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # Java may have ended, which the tasks have told.
+            spark.stop()
 
 
 def _executors_elsewhere(spark: SparkSession) -> str:
