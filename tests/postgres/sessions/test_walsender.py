@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from itertools import chain
 from pathlib import Path
@@ -235,6 +236,19 @@ def test_messages_come_many_at_a_time_up_to_a_keepalive() -> None:
     assert receive_messages(connection, 1, 2).messages == [(high, b"C")] * 2
     with pytest.raises(psycopg.OperationalError, match="ended the replication"):
         receive_messages(connection, 1, 2)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_messages_that_come_soon_after_others_are_waited_for(asks: bool) -> None:
+    keepalive = walsender.PrimaryKeepaliveMessage(
+        end_lsn=Lsn(50), send_timestamp=TimestampTz(0), reply_requested=asks
+    ).build()
+    connection = Copied(keepalive, x_log_data(60, b"B"), keepalive, x_log_data(70, b"C"))
+    assert receive_messages(connection, 1, 2, earliest=math.inf) == Received([], Lsn(50), asks)
+    received = receive_messages(connection, 1, 2, earliest=math.inf)
+    # The server waits for the answer to one that asks.
+    assert received.messages == ([(60, b"B")] if asks else [(60, b"B"), (70, b"C")])
+    assert (received.keepalive, received.asks) == ((Lsn(50), True) if asks else (None, False))
 
 
 @pytest.mark.parametrize("data", [x_log_data(1, b"")[:-1], b"w", b"k", b"x" + bytes(30)])

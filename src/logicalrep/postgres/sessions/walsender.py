@@ -30,6 +30,8 @@ from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, TimestampTz, lsn_of
 
 _PAUSE = 0.002
 """The gap between two messages that ends a batch, in seconds."""
+_TOGETHER = 0.05
+"""The least time between the ends of two batches that are not full, in seconds: each has a cost of its own."""
 _LONGEST = 0.1
 """The longest wait for further messages of a batch, in seconds."""
 
@@ -65,10 +67,14 @@ class Received:
         return max(lsn_of(last_lsn(self.envelopes)), self.keepalive or lsn_of(0))
 
 
-def receive_messages(connection: Connection, timeout: float, most: int) -> Received:
-    """Return the next messages of a connection that replicates, as `Walsender.receive` does, and answer nothing."""
+def receive_messages(connection: Connection, timeout: float, most: int, earliest: float = 0.0) -> Received:
+    """Return the next messages of a connection that replicates, as `Walsender.receive` does, and answer nothing.
+
+    Once there are some, further ones are waited for until `earliest`, a time of `time.monotonic`.
+    """
     envelopes: list[bytes] = []
     size, deadline = 0, 0.0
+    end: Lsn | None = None
     pgconn = connection.pgconn
     with publications_there(connection):
         while len(envelopes) < most and size < LARGE_BATCH:
@@ -76,22 +82,25 @@ def receive_messages(connection: Connection, timeout: float, most: int) -> Recei
             if length >= HEADER_SIZE and data[0] == X_LOG_DATA:
                 envelopes.append(bytes(data))
                 size += length
+                end = None
             elif length > 0:
                 keepalive = walsender.parse(bytes(data))
                 assert isinstance(keepalive, walsender.PrimaryKeepaliveMessage)
-                return Received(envelopes, keepalive.end_lsn, keepalive.reply_requested, size)
+                end = keepalive.end_lsn
+                if keepalive.reply_requested or not envelopes or time.monotonic() >= earliest:
+                    return Received(envelopes, end, keepalive.reply_requested, size)
             elif length == 0:
                 pause = timeout
                 if envelopes:
                     now = time.monotonic()
                     deadline = deadline or now + _LONGEST
-                    pause = min(_PAUSE, deadline - now)
+                    pause = min(max(_PAUSE, earliest - now), deadline - now)
                 if pause < 0 or not wait_readable(connection, pause):
                     break
                 pgconn.consume_input()
             else:
                 _raise_the_end(connection)
-    return Received(envelopes, size=size)
+    return Received(envelopes, end, size=size)
 
 
 def _raise_the_end(connection: Connection) -> NoReturn:
@@ -152,6 +161,7 @@ class Walsender:
         self.heard_for = 0.0
         """The seconds from the start until the last word of the server."""
         self._began = self._read_at = self._checked_at = time.monotonic()
+        self._messages_at = 0.0
         self._sentinel: Connection | None = None
         self.slot: Slot
         """The slot as it was before the session started."""
@@ -227,7 +237,8 @@ class Walsender:
     def receive(self, timeout: float, most: int = 10_000) -> Received:
         """Return the next messages: those that follow each other closely, up to `most` of them and up to a keepalive.
 
-        The result is empty if none comes within `timeout` seconds. Keepalives are answered, and due reports are sent.
+        Where others have just come, more are waited for, so that many small transactions come together. The result is
+        empty if none comes within `timeout` seconds. Keepalives are answered, and due reports are sent.
 
         Raises:
             psycopg.OperationalError: the connection broke, or the server is stopping.
@@ -238,8 +249,10 @@ class Walsender:
         self._close_sentinel()
         self._report_if_due()
         began = time.monotonic()
-        received = receive_messages(self._connection, timeout, most)
+        received = receive_messages(self._connection, timeout, most, self._messages_at + _TOGETHER)
         self._read_at = time.monotonic()
+        if received.size:
+            self._messages_at = self._read_at
         self.received = max(self.received, received.last)
         if received.asks:
             self.report()
