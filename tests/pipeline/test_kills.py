@@ -59,7 +59,7 @@ from logicalrep.pipeline.load import load_counts
 
 load_counts.MOST_LOADS = 1_000_000
 # Rows are marked in small files too.
-rewriting.SMALL_TO_MARK = rewriting.MOST_MARKED = 1
+rewriting.SMALL_FILE = rewriting.MOST_MARKED = 1
 # So do small tables have indexes, of many files.
 key_indexes.LEAST_ROWS, key_index.RECENT = 0, 500
 sys.exit(main())

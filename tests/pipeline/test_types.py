@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
-from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.actions import stats
@@ -122,7 +122,7 @@ def test_rows_without_a_key_are_counted_by_values_of_every_type(tmp_path: Path, 
 
 
 def test_statistics_leave_no_row_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "SMALL_FILE", 0)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
     storage, key = Storage(str(tmp_path)), ("id",)
     columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
     log = made(storage, described(columns, key))

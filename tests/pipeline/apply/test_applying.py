@@ -42,7 +42,7 @@ MODES: tuple[WriteMode, ...] = ("copy-on-write", "merge-on-read")
 
 def mark_in_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rows be marked also where files are small, unless all of them go."""
-    monkeypatch.setattr(rewriting, "SMALL_TO_MARK", 1)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
     monkeypatch.setattr(rewriting, "MOST_MARKED", 1)
 
 
@@ -154,7 +154,7 @@ def test_many_files_are_rewritten_in_many_tasks(
     monkeypatch.setattr(applying, "BYTES_OF_A_TASK", 2000)
     monkeypatch.setattr(applying, "BYTES_OF_A_PART", 2000)
     monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-    monkeypatch.setattr(applying, "SMALL_FILE", 1)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
     storage = Storage(str(tmp_path))
     log = new_log(storage, key, mode=mode)
     history = History(key, random.Random(7))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
-from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply import applying, rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
@@ -128,7 +128,7 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(applying, "BYTES_OF_A_TASK", 9000)
         monkeypatch.setattr(applying, "BYTES_OF_A_PART", 9000)
         monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-        monkeypatch.setattr(applying, "SMALL_FILE", 1)
+        monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
         monkeypatch.setattr(applying, "MOST_BYTES", 3000)
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pytest
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply import applying, rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines import local
 from logicalrep.pipeline.engines.engine import Engine, EngineError, SequentialEngine, Shared
@@ -132,7 +132,7 @@ def test_many_files_of_a_table_are_rewritten(engine: Engine, tmp_path: Path, mon
     monkeypatch.setattr(applying, "BYTES_OF_A_TASK", 2000)
     monkeypatch.setattr(applying, "BYTES_OF_A_PART", 2000)
     monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-    monkeypatch.setattr(applying, "SMALL_FILE", 1)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(7))

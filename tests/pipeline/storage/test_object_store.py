@@ -16,7 +16,7 @@ pytest.importorskip("moto")
 from deltalake import DeltaTable
 
 import logicalrep
-from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats import opening
@@ -164,7 +164,7 @@ def test_late_failing_and_lost_answers_change_nothing(
 ) -> None:
     mark_in_small_files(monkeypatch)
     # There are many small files, and merges of them.
-    monkeypatch.setattr(applying, "SMALL_FILE", 0)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
     monkeypatch.setattr(policy, "STEP", 2)
     monkeypatch.setattr(vectors, "MOST_INLINE", 30)
     monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 1})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.apply import applying, rewriting
+from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep import background
@@ -33,7 +33,7 @@ def files_at(storage: Path) -> dict[str, int]:
 def test_an_idle_table_comes_to_rest_and_then_nothing_is_written(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "SMALL_TO_MARK", 1)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
     steps: list[int] = []
     begin = background.BackgroundMerges.begin
 
@@ -66,8 +66,7 @@ def test_an_idle_table_comes_to_rest_and_then_nothing_is_written(
 def test_batches_do_not_wait_for_a_merge(
     db18: Database, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(applying, "SMALL_FILE", 0)
-    monkeypatch.setattr(rewriting, "SMALL_TO_MARK", 1)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
     monkeypatch.setattr(background, "AGAIN", 0.1)
     begun, may_go_on = threading.Event(), threading.Event()
 
@@ -98,7 +97,7 @@ def test_batches_do_not_wait_for_a_merge(
 def test_a_run_that_ends_soon_leaves_a_table_at_rest(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "SMALL_TO_MARK", 1)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 5000) AS i")
     replicate_once(db18, tmp_path, write_mode="merge-on-read")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
@@ -32,7 +32,7 @@ def test_batches_between_a_merge_and_its_commit(
     tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark_in_small_files(monkeypatch)
-    monkeypatch.setattr(applying, "SMALL_FILE", 0)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
     monkeypatch.setattr(policy, "STEP", 2)
     # Merged rows are in several files.
     monkeypatch.setattr(data_files, "MOST_ROWS", 12)
@@ -65,7 +65,7 @@ def test_batches_between_a_merge_and_its_commit(
 
 
 def test_a_merge_whose_answer_was_lost_deletes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "SMALL_FILE", 0)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
     storage = Storage(str(tmp_path))
     log, history = new_log(storage, ("id",)), History(("id",), random.Random(2))
     while (work := due_merge(log)) is None:
@@ -81,7 +81,7 @@ def test_a_merge_whose_answer_was_lost_deletes_nothing(tmp_path: Path, monkeypat
 def test_a_merge_is_for_nothing_once_the_table_has_another_description(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(applying, "SMALL_FILE", 0)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
     storage = Storage(str(tmp_path))
     log, history = new_log(storage, ("id",)), History(("id",), random.Random(2))
     while (work := due_merge(log)) is None:

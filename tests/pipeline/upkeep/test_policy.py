@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from logicalrep.pipeline.apply.rewriting import SMALL_TO_MARK
+from logicalrep.pipeline.apply.rewriting import SMALL_FILE
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import MOST_ROWS, DataFile
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
@@ -107,7 +107,7 @@ class Updated(Files):
         """Apply a batch: rows are marked where they are, and a small file takes in what comes in their place."""
         rows = np.unique(self.chance.integers(0, len(self.of_row), self.UPDATES))
         numbers, counts = np.unique(self.of_row[rows], return_counts=True)
-        small = min((file for file in self.files.values() if file.size <= SMALL_TO_MARK), key=_rows, default=None)
+        small = min((file for file in self.files.values() if file.size <= SMALL_FILE), key=_rows, default=None)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             file = self.files[f"part-{number}"]
             marked = file.rows - file.rows_there + count

@@ -48,8 +48,6 @@ SMALLER_TO_COMBINE = 3
 """The factor by which parts are smaller whose effects are combined: a process has each of them several times."""
 MOST_EFFECT = 48 << 20
 """The most bytes of the effect of several such parts: a table may be written anew for each effect."""
-SMALL_FILE = 2 << 20
-"""The most bytes of a file that is written anew for new rows to be in it."""
 
 
 def apply(
@@ -341,7 +339,7 @@ def _rewriting(
         small = [
             file
             for file in work.files
-            if file.size <= (rewriting.SMALL_TO_MARK if marks else SMALL_FILE)
+            if file.size <= rewriting.SMALL_FILE
             and may_be_there(file, work.table.form)
             and (file in files or file not in of_all)
         ]

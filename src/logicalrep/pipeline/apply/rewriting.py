@@ -16,14 +16,17 @@ from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.spec.forms import END
 from logicalrep.pipeline.spec.row_keys import row_keys
 from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, write_rows
+from logicalrep.pipeline.storage.data_files import DataFile, OpenedFile, open_data_file, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.parting import taken_out
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
-SMALL_TO_MARK = 128 << 10
-"""The most bytes of a file that is written anew where a table marks rows: it costs no more than to mark them."""
+SMALL_FILE = 128 << 10
+"""The most bytes of a file that is written anew for new rows to be in it, or that has no rows marked.
+
+It costs little more than a new file, or than marks. docs/explanation/performance.md has the cost of a larger one.
+"""
 MOST_MARKED = 2
 """A batch writes a file anew once one row of so many is marked; upkeep does so earlier, beside batches."""
 _MOST_RETURNED = 8 << 20
@@ -90,11 +93,7 @@ def rewrite(work: Rewriting) -> Rewritten:
         few = None if numbers_found is None else len(numbers_found)
         with open_data_file(work.storage, work.folder, file, few) as there:
             some = there if numbers_found is None else there.only(numbers_found)
-            keys = row_keys(table, some.read(stored, table.key_names))
-            of_gone = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
-            if table.form in END and (of_gone >= 0).any():
-                is_there = are_there(some.read(stored, [END[table.form]]), table.form)
-                of_gone[is_there == reduced.is_marked[of_gone] if reduced.are_marked else ~is_there] = -1
+            of_gone = _gone_rows(some, table, reduced)
             hits, numbers = hits_of(of_gone, ends, left)
             is_grown = growth.num_rows > 0
             if not len(hits) and not is_grown:
@@ -132,10 +131,22 @@ def rewrite(work: Rewriting) -> Rewritten:
     return Rewritten(added, removed, count, new if is_returned else None)
 
 
+def _gone_rows(some: OpenedFile, table: TableSpec, reduced: Reduced) -> _Ints:
+    """Return for each row of a file the number of its key among those that are gone; -1 for others."""
+    if not len(reduced.gone):
+        return np.empty(0, np.int64)
+    keys = row_keys(table, some.read(table.stored, table.key_names))
+    of_gone: _Ints = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
+    if table.form in END and (of_gone >= 0).any():
+        is_there = are_there(some.read(table.stored, [END[table.form]]), table.form)
+        of_gone[is_there == reduced.is_marked[of_gone] if reduced.are_marked else ~is_there] = -1
+    return of_gone
+
+
 def _is_to_be_marked(table: TableSpec, file: DataFile, count: int) -> bool:
     """Return whether so many rows of a file that go are marked."""
     stay = file.rows_there - count
-    return table.marks_rows and file.size > SMALL_TO_MARK and MOST_MARKED * (file.rows - stay) < file.rows
+    return table.marks_rows and file.size > SMALL_FILE and MOST_MARKED * (file.rows - stay) < file.rows
 
 
 def _holes(reduced: Reduced, replacing: _Ints) -> list[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.pipeline.apply import applying
+from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats import removed_files
@@ -81,7 +81,7 @@ def test_old_files_go_while_there_are_always_changes(
 
 
 def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "SMALL_FILE", 0)
+    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(2))
