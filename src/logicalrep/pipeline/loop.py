@@ -22,6 +22,8 @@ from logicalrep_runtime.scalars import Lsn
 _MOST_WAITING = 64 << 20
 """The bytes of changes that may wait for the catalog while more are taken."""
 
+_LEAST_EVERY = 0.1
+"""The least seconds between the starts of two batches: each costs milliseconds for each table, however small it is."""
 _LONGEST_GATHERING = 60.0
 """The most seconds in which a backlog is gathered for one batch."""
 
@@ -115,7 +117,7 @@ class Loop:
         if self._gathers and not is_waited_for:
             self._stop.wait(0.05)
             return None
-        pause = self._batch_at + self._settings.every - time.monotonic()
+        pause = self._batch_at + max(self._settings.every, _LEAST_EVERY) - time.monotonic()
         if pause <= 0 or at_once or self._receiver.is_full:
             return self._receiver.take()
         self._stop.wait(min(pause, 0.1))

@@ -88,7 +88,7 @@ class ReplicateOptions:
     )
     every: float = option(
         kinds.amount(10.0, "seconds"),
-        "The seconds between two commits of a table; 0 is as fast as it goes.",
+        "The seconds between two commits of a table; 0 is as soon as changes come, at most ten times a second.",
         metavar="SECONDS",
     )
     keep: float = option(
