@@ -154,8 +154,7 @@ def divmod_of(number: int) -> tuple[int, int]:
     return divmod(1, number)
 
 
-def test_little_work_has_few_threads_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_size, "CALLS_AT_ONCE", 2)
+def test_little_work_has_few_threads_of_a_kind() -> None:
     running, most = [0], [0]
     lock, full = threading.Lock(), threading.Event()
 
@@ -170,7 +169,7 @@ def test_little_work_has_few_threads_of_a_kind(monkeypatch: pytest.MonkeyPatch) 
             running[0] -= 1
 
     with (
-        BySizeEngine(_never, threading.Event(), "needed") as engine,
+        BySizeEngine(_never, threading.Event(), "needed", calls_at_once=2) as engine,
         ThreadPoolExecutor(8) as pool,
     ):
         list(pool.map(lambda number: engine.run_together(work, number, 1), range(24)))

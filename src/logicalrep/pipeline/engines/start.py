@@ -9,7 +9,7 @@ from typing import Literal
 
 from logicalrep.observe.observer import Observer
 from logicalrep.options.extras import find_missing, installing
-from logicalrep.pipeline.engines.by_size import BySizeEngine
+from logicalrep.pipeline.engines.by_size import CALLS_AT_ONCE, LOCAL_CALLS_AT_ONCE, BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.reaching import check_destination
@@ -54,10 +54,11 @@ def start_engine(
         observer: is told, by any thread, that work waits for the start of a Spark, and what is not as it should be.
         shared: the Spark of another process, in place of a new local one; None for none.
     """
+    calls_at_once = LOCAL_CALLS_AT_ONCE if storage.is_local else CALLS_AT_ONCE
     if settings.engine == "local":
         if settings.shared_folder:
-            return BySizeEngine(lambda _: _start_local(storage), stop, "now")
-        return BySizeEngine(lambda _: LocalEngine(), stop, "needed")
+            return BySizeEngine(lambda _: _start_local(storage), stop, "now", calls_at_once)
+        return BySizeEngine(lambda _: LocalEngine(), stop, "needed", calls_at_once)
 
     def start(ending: threading.Event) -> AbstractContextManager[Engine]:
         if settings.once and not is_spark_there():
@@ -66,8 +67,8 @@ def start_engine(
 
     if is_spark_there() or settings.shared_folder:
         observer.on_step("starting Spark, and waiting for its executors")
-        return BySizeEngine(start, stop, "now")
-    return BySizeEngine(start, stop, "needed" if settings.once else "beside")
+        return BySizeEngine(start, stop, "now", calls_at_once)
+    return BySizeEngine(start, stop, "needed" if settings.once else "beside", calls_at_once)
 
 
 @contextmanager
