@@ -1,6 +1,6 @@
 """The speed of `logicalrep replicate` beside what bounds it: `python -m bench.tables [PART …] [--scale ROWS]`.
 
-The parts, all of them by default but `upkeep`, `commits` and `memory`, which take up to an hour:
+The parts, all of them by default but `index`, `upkeep`, `commits` and `memory`, which take up to an hour:
 
 - load: the first load, beside COPY into nothing and beside writing the same rows to a Delta table from memory.
 - backlog: changes of three tables, beside receiving the same changes and dropping them.
@@ -11,6 +11,7 @@ The parts, all of them by default but `upkeep`, `commits` and `memory`, which ta
 - batches: transactions of 1,000 to 1,000,000 updates of a large table.
 - tables: the same rows and changes in 1, 20 and 200 tables.
 - amplification: random updates of tables of 1 and 10 times the scale, by copying files and by marking rows.
+- index: random updates, found by an index and marked, of tables of 1, 10 and 100 times the scale.
 - formats: updates of tables of 2 and 10 times the scale, in Delta and in Iceberg beside each other, and the objects of
   a commit.
 - commits: thousands of small commits of one table, in both formats: seconds and bytes of a commit as they become many.
@@ -43,7 +44,7 @@ from bench.writer import connect_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
 
 _JSON = Path(__file__).parents[2] / "build" / "bench-tables.json"
-_LONG = ("upkeep", "commits", "memory")
+_LONG = ("index", "upkeep", "commits", "memory")
 _PARTS = {
     "load": load.measure,
     "backlog": backlog.measure,
@@ -53,6 +54,7 @@ _PARTS = {
     "batches": growth.of_batches,
     "tables": growth.of_tables,
     "amplification": amplification.measure,
+    "index": amplification.of_index,
     "formats": formats.measure,
     "commits": formats.of_commits,
     "upkeep": upkeep.measure,

@@ -41,7 +41,15 @@ _UPDATES = (10, 100, 1_000, 100_000)
 _ROUNDS = 3
 APP = "logicalrep/1/1/bench"
 _FILE_ROWS = 1 << 20
-_MODES: tuple[WriteMode, ...] = ("copy-on-write", "merge-on-read")
+_WAYS: tuple[tuple[WriteMode, bool], ...] = (
+    ("copy-on-write", False),
+    ("copy-on-write", True),
+    ("merge-on-read", False),
+    ("merge-on-read", True),
+)
+"""The write modes, each without and with an index."""
+_GROWTH = (1, 10, 100)
+"""The rows of the tables of `of_index`, as multiples of the scale."""
 NARROW = {"id": (20, -1), "a": (23, -1), "b": (23, -1), "filler": (25, -1)}
 _WIDE = {
     "id": (20, -1),
@@ -63,11 +71,22 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
             yield from of_table(setting.folder, name, columns, size * setting.scale, _UPDATES)
 
 
+def of_index(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure a thousand random updates, which an index finds and which are marked, as the table grows."""
+    for size in _GROWTH:
+        yield from of_table(setting.folder, "4 columns", NARROW, size * setting.scale, (1_000,), _WAYS[-1:])
+
+
 def of_table(
-    folder: Path, name: str, columns: dict[str, tuple[int, int]], rows: int, updates: tuple[int, ...]
+    folder: Path,
+    name: str,
+    columns: dict[str, tuple[int, int]],
+    rows: int,
+    updates: tuple[int, ...],
+    ways: tuple[tuple[WriteMode, bool], ...] = _WAYS,
 ) -> Iterator[dict[str, Any]]:
-    """Measure random updates of a table with so many rows."""
-    for mode, is_indexed in ((mode, is_indexed) for mode in _MODES for is_indexed in (False, True)):
+    """Measure random updates of a table with so many rows, in write modes without and with an index."""
+    for mode, is_indexed in ways:
         storage = Storage(str(folder / f"{len(columns)}-{rows}-{mode}-{is_indexed}"))
         stored = make_table(storage, columns, rows, mode)
         index = _index(stored, folder, rows) if is_indexed else None
@@ -199,4 +218,4 @@ def _decimal(numbers: Any) -> pa.Array:
     return pa.array(numbers).cast(pa.string())
 
 
-__all__ = ["APP", "NARROW", "make_table", "measure", "of_table", "updates_of", "usage"]
+__all__ = ["APP", "NARROW", "make_table", "measure", "of_index", "of_table", "updates_of", "usage"]

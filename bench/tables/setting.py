@@ -117,11 +117,14 @@ def _wait_until_idle(pid: int) -> None:
 
 def bytes_written(storage: Path) -> int:
     """Return the bytes of data files that have been written, by the logs: some of the files may be gone."""
-    return sum(
-        json.loads(line).get("add", {}).get("size", 0)
-        for path in storage.rglob("_delta_log/*.json")
-        for line in path.read_text().splitlines()
-    )
+    sizes: dict[str, int] = {}
+    for path in storage.rglob("_delta_log/*.json"):
+        for line in path.read_text().splitlines():
+            # A file of which more rows are marked is added again, and written once.
+            added = json.loads(line).get("add")
+            if added is not None:
+                sizes[added["path"]] = added["size"]
+    return sum(sizes.values())
 
 
 __all__ = ["Ran", "Setting", "bytes_written"]
