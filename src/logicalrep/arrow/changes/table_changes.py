@@ -98,11 +98,11 @@ class TableChanges:
 def in_parts(batches: Iterable[ChangeBatch], most_bytes: int) -> Iterator[list[ChangeBatch]]:
     """Yield changes in parts of at most some bytes, in their order; one that alone has more is a part of its own.
 
-    Parts that lie in a file are no memory of this process once the next one is asked for.
+    Small batches are joined. Parts that lie in a file are no memory of this process once the next one is asked for.
     """
     part: list[ChangeBatch] = []
     size = 0
-    for batch in batches:
+    for batch in with_small_joined(batches):
         for rows in sliced(batch.rows, most_bytes):
             if part and size + rows.nbytes > most_bytes:
                 yield part
@@ -115,18 +115,15 @@ def in_parts(batches: Iterable[ChangeBatch], most_bytes: int) -> Iterator[list[C
 
 
 def together(parts: Sequence[TableChanges]) -> TableChanges:
-    """Return changes of one table that come one after another, with small batches joined."""
+    """Return changes of one table that come one after another."""
     if len(parts) == 1:
         return parts[0]
     relations = in_order(relation for part in parts for relation in part.relations)
-    batches = [*_joined(batch for part in parts for batch in part.batches)]
-    return TableChanges(relations, batches)
+    return TableChanges(relations, [batch for part in parts for batch in part.batches])
 
 
 def by_table(parts: Iterable[TableChanges]) -> dict[int, TableChanges]:
-    """Return changes by their tables' OIDs.
-
-    Rows of a large transaction, which may lie in a file, stay where they are.
+    """Return changes by their tables' OIDs. Rows, which may lie in a file, stay where they are.
 
     Example:
         >>> {oid: changes.num_rows for oid, changes in by_table(parts).items()}
@@ -138,8 +135,11 @@ def by_table(parts: Iterable[TableChanges]) -> dict[int, TableChanges]:
     return {oid: together(its) for oid, its in found.items()}
 
 
-def _joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-    """Yield the same changes with small batches joined: each costs milliseconds, and each transaction has its own."""
+def with_small_joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
+    """Yield the same changes, with small batches joined: each costs milliseconds, and transactions have their own.
+
+    They are joined once they are asked for, as that copies rows which may lie in a file.
+    """
     small: list[ChangeBatch] = []
     rows = size = 0
     for batch in batches:

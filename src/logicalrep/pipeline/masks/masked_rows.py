@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
+from logicalrep.arrow.changes.table_changes import with_small_joined
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.spec.table_settings import TableSettings
@@ -42,7 +43,7 @@ class Masking:
         check = self.settings.mask_key
         if check is not None and (self.key is None or self.key.check != check):
             raise NeedsResync("its values were hashed with another key")
-        return [self._masked(batch) for batch in batches]
+        return [self._masked(batch) for batch in with_small_joined(batches)]
 
     def _masked(self, batch: ChangeBatch) -> ChangeBatch:
         relation = batch.relation
