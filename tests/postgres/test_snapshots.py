@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from logicalrep import Lsn, TimestampTz
 from logicalrep.postgres import snapshots
@@ -17,7 +19,7 @@ from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.server import Connection, newest_protocol
 from logicalrep.postgres.slots.slot import find_slot, query_slot
-from logicalrep.postgres.snapshots import Snapshot, SnapshotError, create_slot_with_snapshot, hold
+from logicalrep.postgres.snapshots import Snapshot, SnapshotError, create_slot_with_snapshot, hold, hold_tables
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -91,6 +93,42 @@ def test_tables_can_be_written_but_not_truncated_meanwhile(table: Database) -> N
             hold(connection, snapshot)
             assert connection.execute("SELECT id FROM t").fetchall() == [(1,)]
     table.execute("TRUNCATE t")
+
+
+def test_no_table_is_locked_while_another_one_is_waited_for(table: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration that locks the same tables in the other order would end in a deadlock."""
+    table.execute("CREATE TABLE u (id int PRIMARY KEY)")
+    could_lock, tries = snapshots._could_lock, threading.Semaphore(0)
+
+    def told(connection: Connection, statement: sql.Composed) -> bool:
+        is_locked = could_lock(connection, statement)
+        tries.release()
+        return is_locked
+
+    monkeypatch.setattr(snapshots, "_could_lock", told)
+    with table.writer() as reader, table.writer() as other, ThreadPoolExecutor(1) as pool:
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        with other.transaction():
+            other.execute("LOCK TABLE u")
+            held = pool.submit(hold_tables, reader, [*TABLES, TableName("public", "u")])
+            tries.acquire()
+            other.execute("LOCK TABLE t")
+            tries.acquire()
+            assert not held.done()
+        held.result()
+        locked = "SELECT relation::regclass::text FROM pg_locks WHERE pid = %s AND mode = 'AccessShareLock' ORDER BY 1"
+        tables = [
+            name for (name,) in table.connection.execute(locked, (reader.info.backend_pid,)) if name in ("t", "u")
+        ]
+        assert tables == ["t", "u"]
+
+
+def test_tables_that_cannot_be_locked_for_long_are_told(table: Database) -> None:
+    with table.writer() as reader, table.writer() as other, other.transaction():
+        other.execute("LOCK TABLE t")
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        with pytest.raises(SnapshotError, match=r"^\[SNAPSHOT_BLOCKED\] another session waits to truncate or alter"):
+            hold_tables(reader, TABLES, patience=0.2)
 
 
 def test_an_exception_drops_the_slot(table: Database) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-import psycopg
-
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, PublicationPlan, query_plan
@@ -28,7 +26,7 @@ from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Finding, Needs
 from logicalrep.postgres.publications import query_foreign_rows
-from logicalrep.postgres.retries import Waiting, retry
+from logicalrep.postgres.retries import LOCKED, Waiting, retry
 from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
 from logicalrep.postgres.slots.creating import keep_on_standbys
 from logicalrep.postgres.slots.errors import SlotError
@@ -223,7 +221,7 @@ def _bound_lock_waits(connection: Connection) -> Iterator[None]:
     connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
     try:
         yield
-    except psycopg.errors.LockNotAvailable:
+    except LOCKED:
         raise PublicationNeededError(
             "another session has locked a table that is or will be published, as ALTER TABLE does: run the same line "
             "once it has ended"

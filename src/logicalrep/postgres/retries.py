@@ -19,6 +19,8 @@ _log = logger("logicalrep")
 
 TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError)
 """The error classes of a server that is starting, stopping or gone; they also have permanent errors."""
+LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
+"""The errors of a statement that the locks of another session keep from running."""
 
 _LONGEST_PAUSE, _LONGER_PAUSE = 1.0, 10.0
 """The longest pauses between two tries, in seconds: within the first minute, and after it."""

@@ -5,7 +5,9 @@ The server exports the snapshot to other sessions while the session that created
 
 from __future__ import annotations
 
+import math
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -31,6 +33,8 @@ _Result = TypeVar("_Result")
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _CHECK_AGAIN = 1.0
 """The seconds between two looks at what a snapshot waits for."""
+_TRY_AGAIN = 0.05
+"""The seconds between two tries to lock tables."""
 _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"
 
 
@@ -206,28 +210,34 @@ def _make_slot(
     return row["snapshot_name"], Lsn(row["consistent_point"])
 
 
-def hold_tables(connection: Connection, tables: Sequence[TableName], *, wait: bool = True) -> None:
+def hold_tables(connection: Connection, tables: Sequence[TableName], *, patience: float = math.inf) -> None:
     """Lock tables against TRUNCATE, rewriting and ALTER, which a snapshot does not hide.
 
-    `connection` holds the snapshot. The locks come after the slot's creation, which waits for transactions that might
-    wait for the locks. A second session of the snapshot sets `wait` to false: behind another session's waiting
-    TRUNCATE or ALTER it would wait for ever, as that one waits for the first session's locks.
+    The locks come after the slot's creation, which waits for transactions that might wait for the locks. While some
+    cannot be had, none is held: a migration that locks the same tables in another order would end in a deadlock.
 
-    Raises SnapshotError if a table was changed in this way since the snapshot.
+    Args:
+        connection: the session that holds the snapshot.
+        tables: the tables, with all their partitions.
+        patience: the longest wait, in seconds. It is 0 for a second session of the snapshot: behind another session's
+            waiting TRUNCATE or ALTER it would wait for ever, as that one waits for the first session's locks.
+
+    Raises SnapshotError if a table was changed in this way since the snapshot, or cannot be locked.
     """
     if not tables:
         return
     names = sql.SQL(", ").join(sql.Identifier(*table) for table in tables)
     shown = ", ".join(map(str, tables))
+    deadline = time.monotonic() + patience
     try:
-        command = sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE{}")
-        connection.execute(command.format(names, sql.SQL("" if wait else " NOWAIT")))
+        while not _could_lock(connection, sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE NOWAIT").format(names)):
+            if time.monotonic() >= deadline:
+                raise blocked(shown)
+            time.sleep(_TRY_AGAIN)
     except psycopg.errors.UndefinedTable as error:
         raise SnapshotError(
             f"a table of {shown} was dropped or renamed: make the snapshot again", code="SNAPSHOT_STALE"
         ) from error
-    except psycopg.errors.LockNotAvailable as error:
-        raise blocked(shown) from error
     # pg_class has the file's number in the snapshot, pg_relation_filenode the current one.
     rows = connection.execute(
         "SELECT format('%I.%I', namespace.nspname, class.relname) FROM pg_class AS class "
@@ -241,6 +251,16 @@ def hold_tables(connection: Connection, tables: Sequence[TableName], *, wait: bo
         raise SnapshotError(
             f"{changed} was truncated or rewritten when the snapshot was made: make it again", code="SNAPSHOT_STALE"
         )
+
+
+def _could_lock(connection: Connection, statement: sql.Composed) -> bool:
+    """Lock tables, or none of them if that would mean to wait; return whether they are locked."""
+    try:
+        with connection.transaction():
+            connection.execute(statement)
+    except psycopg.errors.LockNotAvailable:
+        return False
+    return True
 
 
 def blocked(tables: str) -> SnapshotError:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-import psycopg
 import pyarrow as pa
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -17,6 +16,7 @@ from logicalrep.arrow.reading import committed_batches
 from logicalrep.arrow.synthetic_messages import inserted
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.publications import query_definitions, query_published_relation
+from logicalrep.postgres.retries import LOCKED
 from logicalrep.postgres.server import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
 from logicalrep.postgres.table_rows.parts import query_parts
@@ -77,7 +77,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
                         f"option 'table' is {self._table}, which did not exist when the snapshot was made"
                     )
                 parts = query_parts(connection, relation, options.publications)
-            except psycopg.errors.LockNotAvailable as error:
+            except LOCKED as error:
                 raise blocked(f"a table of {names}") from error
             if query_definitions(connection, options.publications) != query_definitions(now, options.publications):
                 raise SnapshotError(
@@ -105,4 +105,4 @@ class SnapshotReader(PromptReader, DataSourceReader):
         """Set the snapshot, and lock the table."""
         hold(connection, self._snapshot)
         with readable(self._table):
-            hold_tables(connection, [self._table], wait=False)
+            hold_tables(connection, [self._table], patience=0)

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
+from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
 from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.postgres.retries import LOCKED, Waiting
 from tests.pipeline.catalog.test_schema_changes import kept_differences
 from tests.pipeline.catalog.test_unproven_changes import Loaded, create_two_tables, rows_of
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_meanwhile
+from tests.pipeline.test_replicate import replicate_meanwhile, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -38,6 +42,30 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
 
 def oids(db: Database, *names: str) -> set[int]:
     return {int(str(db.value(f"SELECT '{name}'::regclass::oid::bigint"))) for name in names}
+
+
+@pytest.mark.parametrize("error", LOCKED)
+def test_a_look_that_locks_of_others_keep_out_is_not_an_error(
+    error: type[psycopg.Error], db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends one of two sessions that wait for each other's locks, such as a migration's and this one."""
+    said: list[str] = []
+
+    class Told(Observer):
+        def on_warning(self, text: str) -> None:
+            said.append(text)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(catalog, "ensure_publication", fail)
+    monkeypatch.setattr(catalog, "query_unproven_partitions", lambda *_: (1,))
+    monkeypatch.setattr(catalog, "query_empty_tables", fail)
+    spec: Any = None
+    with Catalog(settings(db18, tmp_path), "p", "s", Told(), (), Waiting(0)) as looking:
+        assert looking.query_tables() is None
+        assert looking.unsent_partitions(spec, spec) is None
+    assert [text.partition(",")[0] for text in said] == ["another session has locked a table"]
 
 
 def test_one_look_answers_for_all_messages_and_no_row_asks_for_another(

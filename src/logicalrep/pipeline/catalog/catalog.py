@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypeVar
 
-import psycopg
-
 from logicalrep.observe.lag import WalHeads
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import CatalogTable, one_state, query_catalog_tables
@@ -19,7 +17,7 @@ from logicalrep.pipeline.catalog.publishing import ensure_publication
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
-from logicalrep.postgres.retries import Waiting
+from logicalrep.postgres.retries import LOCKED, Waiting
 from logicalrep.postgres.server import Connection, query_server_time, query_wal_head
 from logicalrep.postgres.sessions.server_connection import ServerConnection
 from logicalrep.postgres.slots.slot import Slot, query_slot
@@ -32,8 +30,11 @@ _Result = TypeVar("_Result")
 
 LOOK_AGAIN = 5.0
 """The seconds between two catalog refreshes."""
-_PATIENCE_FOR_LOCKS = "1s"
-"""The longest wait for a table that another session alters: the loop waits meanwhile."""
+_PATIENCE_FOR_LOCKS = "500ms"
+"""The longest wait for a table that another session alters: the loop waits meanwhile.
+
+It is shorter than deadlock_timeout is by default: this session gives way before the server ends another one.
+"""
 
 _PARTITIONS = """
 WITH RECURSIVE parts AS (
@@ -116,7 +117,7 @@ class Catalog:
         self._next = time.monotonic() + LOOK_AGAIN
         try:
             return self.run(self._tables)
-        except psycopg.errors.LockNotAvailable:
+        except LOCKED:
             self._warn(
                 "another session has locked a table, as ALTER TABLE does: whether tables are new or changed is found "
                 "out once it has ended"
@@ -177,7 +178,7 @@ class Catalog:
         unproven = self.unproven_partitions(before, now)
         try:
             empty = self.run(lambda connection: query_empty_tables(connection, unproven))
-        except psycopg.errors.LockNotAvailable:
+        except LOCKED:
             return None
         return tuple(oid for oid in unproven if oid not in empty)
 

@@ -52,7 +52,7 @@ def query_unproven_partitions(connection: Connection, before: TableSpec, now: Ta
 def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int]:
     """Return the tables of these that are known to have no rows.
 
-    Raises psycopg.errors.LockNotAvailable while another session alters one.
+    Raises one of LOCKED while another session alters one.
     """
     empty: set[int] = set()
     if server_major(connection) < 15:

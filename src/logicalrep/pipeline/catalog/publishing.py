@@ -20,6 +20,7 @@ from logicalrep.pipeline.catalog.publication_plan import (
 )
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
+from logicalrep.postgres.retries import LOCKED
 from logicalrep.postgres.server import Connection, server_major
 from logicalrep.transactions.table_names import TableName
 
@@ -53,7 +54,7 @@ def ensure_publication(
 
     Raises:
         PublicationNeededError: the role may not make it, or it leaves out some kinds of changes, or wanted tables.
-        psycopg.errors.LockNotAvailable: another session alters a table.
+        LockNotAvailable, DeadlockDetected: another session alters a table.
     """
     plan = query_plan(connection, name, settings, at_start=at_start)
     if plan.incomplete is not None:
@@ -86,7 +87,7 @@ def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list
         return []
     try:
         _run(connection, [adding(name, tables)])
-    except (PublicationNeededError, psycopg.errors.LockNotAvailable) as error:
+    except (PublicationNeededError, *LOCKED) as error:
         if len(tables) > 1:
             return [warning for table in tables for warning in _add(connection, name, [table])]
         if isinstance(error, PublicationNeededError):
@@ -109,7 +110,7 @@ def _drop(connection: Connection, name: str, tables: Sequence[TableName], effect
             _run(connection, [statement])
         except PublicationNeededError as error:
             said.append(f"{effect} {table}: {error.description}")
-        except psycopg.errors.LockNotAvailable:
+        except LOCKED:
             said.append(f"{table} stays published for now, as another session has locked it; it is tried again")
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject, psycopg.errors.InvalidSchemaName):
             # Another session has dropped it.

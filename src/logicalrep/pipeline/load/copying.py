@@ -35,8 +35,8 @@ _Data = TypeVar("_Data")
 
 BYTES_WITHOUT_LOOPS = 1 << 20
 """The most bytes of rows, on the server, that are read value by value if no loops are compiled on this machine yet."""
-PATIENCE = "5s"
-"""The longest wait for a lock on the table."""
+PATIENCE = 5.0
+"""The longest wait for a lock on the table, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def copy(part: CopyTask) -> CopiedPart:
         NotReadableError: the role may not read the table, or not all of its rows.
     """
     with part.settings.connect() as connection, part.settings.connect() as now:
-        connection.execute(f"SET lock_timeout = '{PATIENCE}'")
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
         with closing(limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
             size = sum(each.nbytes for each in part.ranges)
             read = typed if size > BYTES_WITHOUT_LOOPS or are_loops_compiled() else typed_without_loops
@@ -96,7 +96,7 @@ def _copy_ranges(part: CopyTask, connection: Connection, now: Connection) -> Gen
     for rows in part.ranges:
         hold(connection, part.snapshot)
         with readable(name):
-            hold_tables(connection, [name])
+            hold_tables(connection, [name], patience=PATIENCE)
         check_columns(connection, now)
         try:
             with closing(copy_rows(connection, rows, now)) as data:

@@ -150,11 +150,11 @@ def find_gone_keys(task: KeysTask) -> CopiedPart:
     name, oid = task.table.relation.table, task.table.relation.relation_id
     gone: list[pa.Table] = []
     with task.settings.connect() as connection, task.settings.connect() as now:
-        connection.execute(f"SET lock_timeout = '{PATIENCE}'")
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
         for keys in limit_rate(_read_keys(task), task.rate, lambda keys: int(keys.nbytes)):
             hold(connection, task.snapshot)
             with readable(name):
-                hold_tables(connection, [name])
+                hold_tables(connection, [name], patience=PATIENCE)
                 check_columns(connection, now)
                 check_functions(now, name, query_tree(now, oid))
                 absent = task.condition.query_absent(connection, key_texts(task.table, keys))

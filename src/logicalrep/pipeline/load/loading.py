@@ -39,6 +39,7 @@ from logicalrep.pipeline.storage.data_files import DataFile, in_columns
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
 from logicalrep.pipeline.waiting import waiter
+from logicalrep.postgres.retries import LOCKED
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.keys import query_tree
 from logicalrep.postgres.table_rows.parts import query_parts
@@ -264,7 +265,7 @@ class Loading:
         try:
             with settings.connection.connect() as connection:
                 # A query for a table's size, or a publication's tables, waits for sessions that alter one.
-                connection.execute(f"SET lock_timeout = '{PATIENCE}'")
+                connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
                 hold(connection, snapshot)
                 found = query_catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
                 if found is None or found.table.relation.table != name:
@@ -344,7 +345,7 @@ class Loading:
             # A server that stops ends its snapshots; the table is copied again under a new one.
             return self._begin_again(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
         if isinstance(error, psycopg.Error):
-            passes = isinstance(error, psycopg.errors.LockNotAvailable) or not is_of_one_table(error)
+            passes = isinstance(error, LOCKED) or not is_of_one_table(error)
             if passes or may_pass(error):
                 return self._begin_again(name, str(error).strip(), is_own=not passes)
         if isinstance(error, StorageError):

@@ -111,7 +111,7 @@ def resync_part(settings: ConnectionSettings, storage: Storage, name: TableName,
     with settings.connect() as connection:
         system, database = query_server_identity(connection)
         identity.check(system_identifier=system, database=database)
-        connection.execute(f"SET lock_timeout = '{PATIENCE}'")
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
         table, partition, bounds = name, None, None
         if name not in names:
             above = connection.execute(_PARTITION, list(name)).fetchall()
