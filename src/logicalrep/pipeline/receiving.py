@@ -42,6 +42,18 @@ class Changes:
         return max((time for time in times if time is not None), default=None)
 
 
+_LEAST_GATHERING, _LONGEST_GATHERING = 0.05, 0.25
+"""The bounds of the time between two rounds of few messages, in seconds."""
+
+
+def gathering_for(every: float) -> float:
+    """Return the least time between two rounds of few messages, where batches are `every` seconds apart.
+
+    Decoding a round costs milliseconds, however small it is. What is late for a batch comes with the next one.
+    """
+    return min(max(every / 4, _LEAST_GATHERING), _LONGEST_GATHERING)
+
+
 class ChangeReceiver(SlotReceiver):
     """A receiver that runs ahead of the batches, until it has as much as it may hold.
 
@@ -58,6 +70,7 @@ class ChangeReceiver(SlotReceiver):
         acknowledged: Lsn = _NONE,
         waiting: Waiting | float = 60,
         traffic: Traffic | None = None,
+        gathering: float = 0.0,
     ) -> None:
         """Take the slot; entering the context starts the thread.
 
@@ -69,12 +82,22 @@ class ChangeReceiver(SlotReceiver):
             acknowledged: every commit before this LSN is stored safely, and is not sent again.
             waiting: how a server is waited for that is away, or just for how many seconds.
             traffic: the counts of an earlier receiver, which are continued.
+            gathering: the least time between two rounds of few messages, in seconds.
         """
         assembler = Assembler(memory_limit=most_bytes)
         super().__init__(
             BatchIntake(assembler, most_bytes),
             assembler,
-            partial(Replication, settings, slot, options, waiting=waiting, traffic=traffic, acknowledged=acknowledged),
+            partial(
+                Replication,
+                settings,
+                slot,
+                options,
+                waiting=waiting,
+                traffic=traffic,
+                acknowledged=acknowledged,
+                gathering=gathering,
+            ),
         )
         self._decoder = ChangeDecoder()
         self._most_bytes = most_bytes

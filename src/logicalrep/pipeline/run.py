@@ -34,7 +34,7 @@ from logicalrep.pipeline.load.loading import Loading
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.loop import Loop
 from logicalrep.pipeline.masks.guard import Guard
-from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.receiving import ChangeReceiver, gathering_for
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.setup import prepare, slot_lost
@@ -202,6 +202,7 @@ def follow(
                 acknowledged=State.read(storage).lsn,
                 waiting=waiting,
                 traffic=observed.traffic,
+                gathering=gathering_for(0 if settings.once else settings.every),
             )
         )
         receiver.wait_until_started()

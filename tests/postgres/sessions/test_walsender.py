@@ -238,6 +238,22 @@ def test_messages_come_many_at_a_time_up_to_a_keepalive() -> None:
         receive_messages(connection, 1, 2)
 
 
+def test_small_transactions_are_gathered(db: Database) -> None:
+    db.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db.connection, "s")
+    options = PluginOptions(publication_names=("p",), proto_version=1)
+    with Walsender(db.settings, "s", options, gathering=3600) as session:
+        db.execute("INSERT INTO t VALUES (1)")
+        receive(session, 1)
+        db.execute("INSERT INTO t VALUES (2)")
+        db.execute("INSERT INTO t VALUES (3)")
+        found: list[tuple[int, bytes]] = []
+        # A keepalive that comes before them ends a result.
+        while not found:
+            found = session.receive(10, 6).messages
+        assert [data[:1] for _, data in found] == [b"B", b"I", b"C"] * 2
+
+
 @pytest.mark.parametrize("asks", [False, True])
 def test_messages_that_come_soon_after_others_are_waited_for(asks: bool) -> None:
     keepalive = walsender.PrimaryKeepaliveMessage(

@@ -72,19 +72,22 @@ class Replication:
         waiting: Waiting | float = 60,
         traffic: Traffic | None = None,
         acknowledged: Lsn = _NONE,
+        gathering: float = 0.0,
     ) -> None:
         """Take the slot and its session's options. Nothing connects before `rounds`.
 
         The first session sends what commits at or after `acknowledged`, or after the slot's position if that is later.
 
         The intake gets `messages` of them at a time at most, `waiting` says how a server is waited for that is away, or
-        just for how many seconds, and `traffic` has the counts of an earlier receiver, which are continued.
+        just for how many seconds, and `traffic` has the counts of an earlier receiver, which are continued. Rounds with
+        few messages come `gathering` seconds apart at least.
         """
         self._settings = settings
         self._slot = slot
         self._options = options
         self._intake = intake
         self._messages = messages
+        self._gathering = gathering
         self._waiting = waiting
         self.session: Walsender | None = None
         self._acknowledged = acknowledged
@@ -230,6 +233,7 @@ class Replication:
                 reached=reached,
                 silence=self.silence,
                 left=self._left,
+                gathering=self._gathering,
             )
             self.timeline = self.session.slot.timeline
             self._has_prepared = self.session.slot.two_phase or self._options.two_phase

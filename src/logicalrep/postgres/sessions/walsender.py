@@ -30,8 +30,6 @@ from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, TimestampTz, lsn_of
 
 _PAUSE = 0.002
 """The gap between two messages that ends a batch, in seconds."""
-_TOGETHER = 0.05
-"""The least time between the ends of two batches that are not full, in seconds: each has a cost of its own."""
 _LONGEST = 0.1
 """The longest wait for further messages of a batch, in seconds."""
 
@@ -93,7 +91,7 @@ def receive_messages(connection: Connection, timeout: float, most: int, earliest
                 pause = timeout
                 if envelopes:
                     now = time.monotonic()
-                    deadline = deadline or now + _LONGEST
+                    deadline = deadline or max(now + _LONGEST, earliest)
                     pause = min(max(_PAUSE, earliest - now), deadline - now)
                 if pause < 0 or not wait_readable(connection, pause):
                     break
@@ -132,6 +130,7 @@ class Walsender:
         patience: float = 30,
         silence: float | None = None,
         left: Backend | None = None,
+        gathering: float = 0.0,
     ) -> None:
         """Connect and start from the slot's position.
 
@@ -148,6 +147,8 @@ class Walsender:
                 for one. None for that of the settings.
             left: the server's process of an earlier session of this reader, which has been closed on this side. It is
                 ended, as it would keep the slot: a server that does not notice the end may keep it for ever.
+            gathering: the least time from messages to those of the next result of `receive`, in seconds, unless they
+                are many: each result may have a cost of its own for the reader.
 
         Raises:
             LostPositionError: the slot is past `position` (the server would silently start later), or the server's WAL
@@ -156,12 +157,13 @@ class Walsender:
             SilentServerError: the server has stopped answering.
         """
         self.silence = settings.patience if silence is None else silence
+        self._gathering = gathering
         # The seconds for which nothing came while it was waited for, and whether the server was asked meanwhile.
         self._silent, self.has_asked = 0.0, False
         self.heard_for = 0.0
         """The seconds from the start until the last word of the server."""
         self._began = self._read_at = self._checked_at = time.monotonic()
-        self._messages_at = 0.0
+        self._messages_at = -math.inf
         self._sentinel: Connection | None = None
         self.slot: Slot
         """The slot as it was before the session started."""
@@ -237,8 +239,7 @@ class Walsender:
     def receive(self, timeout: float, most: int = 10_000) -> Received:
         """Return the next messages: those that follow each other closely, up to `most` of them and up to a keepalive.
 
-        Where others have just come, more are waited for, so that many small transactions come together. The result is
-        empty if none comes within `timeout` seconds. Keepalives are answered, and due reports are sent.
+        The result is empty if none comes within `timeout` seconds. Keepalives are answered, and due reports are sent.
 
         Raises:
             psycopg.OperationalError: the connection broke, or the server is stopping.
@@ -249,7 +250,7 @@ class Walsender:
         self._close_sentinel()
         self._report_if_due()
         began = time.monotonic()
-        received = receive_messages(self._connection, timeout, most, self._messages_at + _TOGETHER)
+        received = receive_messages(self._connection, timeout, most, self._messages_at + self._gathering)
         self._read_at = time.monotonic()
         if received.size:
             self._messages_at = self._read_at
