@@ -98,14 +98,14 @@ def test_tables_can_be_written_but_not_truncated_meanwhile(table: Database) -> N
 def test_no_table_is_locked_while_another_one_is_waited_for(table: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """A migration that locks the same tables in the other order would end in a deadlock."""
     table.execute("CREATE TABLE u (id int PRIMARY KEY)")
-    could_lock, tries = snapshots._could_lock, threading.Semaphore(0)
+    lock, tries = snapshots.try_to_lock, threading.Semaphore(0)
 
     def told(connection: Connection, statement: sql.Composed) -> bool:
-        is_locked = could_lock(connection, statement)
+        is_locked = lock(connection, statement)
         tries.release()
         return is_locked
 
-    monkeypatch.setattr(snapshots, "_could_lock", told)
+    monkeypatch.setattr(snapshots, "try_to_lock", told)
     with table.writer() as reader, table.writer() as other, ThreadPoolExecutor(1) as pool:
         reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         with other.transaction():

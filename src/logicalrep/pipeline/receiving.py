@@ -22,8 +22,12 @@ from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
 _NONE = Lsn(0)
+MOST_IN_MEMORY = 64 << 20
+"""The most bytes of changes that are held in memory."""
 MORE_HELD = 4
-"""The factor from the bytes held in memory to all that is held, and to those of a batch before a transaction ends."""
+"""The factor from these to all that is held, and to those of a batch before a transaction ends."""
+_LEAST_GATHERING, _LONGEST_GATHERING = 0.05, 0.25
+"""The bounds of the time between two rounds of few messages, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,6 @@ class Changes:
         """The time of the last commit with a change, in UTC; None if there is none."""
         times = [part.commit_timestamp for part in self.parts]
         return max((time for time in times if time is not None), default=None)
-
-
-_LEAST_GATHERING, _LONGEST_GATHERING = 0.05, 0.25
-"""The bounds of the time between two rounds of few messages, in seconds."""
 
 
 def gathering_for(every: float) -> float:
@@ -66,7 +66,6 @@ class ChangeReceiver(SlotReceiver):
         slot: str,
         options: PluginOptions,
         *,
-        most_bytes: int = 64 << 20,
         acknowledged: Lsn = _NONE,
         waiting: Waiting | float = 60,
         traffic: Traffic | None = None,
@@ -78,15 +77,14 @@ class ChangeReceiver(SlotReceiver):
             settings: the server.
             slot: the slot's name.
             options: the options of the slot's session.
-            most_bytes: the bytes to hold in memory; files hold more, so that it is `MORE_HELD` times as many in all.
             acknowledged: every commit before this LSN is stored safely, and is not sent again.
             waiting: how a server is waited for that is away, or just for how many seconds.
             traffic: the counts of an earlier receiver, which are continued.
             gathering: the least time between two rounds of few messages, in seconds.
         """
-        assembler = Assembler(memory_limit=most_bytes)
+        assembler = Assembler(memory_limit=MOST_IN_MEMORY)
         super().__init__(
-            BatchIntake(assembler, most_bytes),
+            BatchIntake(assembler, MOST_IN_MEMORY),
             assembler,
             partial(
                 Replication,
@@ -100,7 +98,6 @@ class ChangeReceiver(SlotReceiver):
             ),
         )
         self._decoder = ChangeDecoder()
-        self._most_bytes = most_bytes
         # Received and not yet taken: rows of whole transactions, then those of one that is being received.
         self._whole = RowBuffer()
         self._open = RowBuffer()
@@ -128,7 +125,7 @@ class ChangeReceiver(SlotReceiver):
     @property
     def is_full(self) -> bool:
         """Whether nothing more is received until what there is has been taken."""
-        return self._size >= MORE_HELD * self._most_bytes
+        return self._size >= MORE_HELD * MOST_IN_MEMORY
 
     @property
     def _size(self) -> int:
@@ -164,7 +161,7 @@ class ChangeReceiver(SlotReceiver):
     def _take(self, transactions: WholeTransactions) -> None:
         for changes in self.traffic.time_decoding(self._decoder.changes(transactions)):
             with self._changed:
-                self._open.add(changes, in_memory=self._size < self._most_bytes)
+                self._open.add(changes, in_memory=self._size < MOST_IN_MEMORY)
             self.replication.report_in_time()
         self._finish()
 

@@ -230,7 +230,7 @@ def hold_tables(connection: Connection, tables: Sequence[TableName], *, patience
     shown = ", ".join(map(str, tables))
     deadline = time.monotonic() + patience
     try:
-        while not _could_lock(connection, sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE NOWAIT").format(names)):
+        while not try_to_lock(connection, sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE NOWAIT").format(names)):
             if time.monotonic() >= deadline:
                 raise blocked(shown)
             time.sleep(_TRY_AGAIN)
@@ -253,7 +253,7 @@ def hold_tables(connection: Connection, tables: Sequence[TableName], *, patience
         )
 
 
-def _could_lock(connection: Connection, statement: sql.Composed) -> bool:
+def try_to_lock(connection: Connection, statement: sql.Composed) -> bool:
     """Lock tables, or none of them if that would mean to wait; return whether they are locked."""
     try:
         with connection.transaction():
