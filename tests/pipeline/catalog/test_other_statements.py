@@ -9,6 +9,7 @@ import pytest
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from tests.pipeline.catalog.test_schema_changes import kept_differences
 from tests.pipeline.catalog.test_unproven_changes import run
+from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 
@@ -62,3 +63,22 @@ def test_another_expression_of_a_generated_column_is_a_load(db18: Database, tmp_
     db18.execute("ALTER TABLE t ALTER g SET EXPRESSION AS (v * 3)")
     assert run(db18, tmp_path, publication="p").names == ["t"]
     assert kept_differences(db18, tmp_path, ["public.t"], TableSettings()) == {}
+
+
+@pytest.mark.parametrize("gone", ["k = 1", "k > 1"])
+def test_a_key_that_was_another_one_for_a_while(db18: Database, tmp_path: Path, gone: str) -> None:
+    """With all columns as the replica identity the server does not send which of them are the key."""
+    db18.execute(
+        "CREATE TABLE n (id int NOT NULL, k int NOT NULL, CONSTRAINT n_key PRIMARY KEY (id))",
+        "ALTER TABLE n REPLICA IDENTITY FULL",
+        "INSERT INTO n VALUES (1, 1), (2, 1), (3, 1)",
+    )
+    replicate_once(db18, tmp_path)
+    db18.execute(
+        "ALTER TABLE n DROP CONSTRAINT n_key, ADD CONSTRAINT n_key PRIMARY KEY (k, id)",
+        "INSERT INTO n VALUES (2, 104)",
+        f"DELETE FROM n WHERE id = 2 AND {gone}",
+        "ALTER TABLE n DROP CONSTRAINT n_key, ADD CONSTRAINT n_key PRIMARY KEY (id)",
+    )
+    replicate_once(db18, tmp_path)
+    assert find_differences(db18.dsn, str(tmp_path), ["public.n"]) == {}

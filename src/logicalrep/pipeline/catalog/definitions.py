@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from logicalrep.pipeline.spec.file_partitions import PartitionRule
-from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
+from logicalrep.pipeline.spec.table_facts import Evidence, KeyAge, TypePart
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
@@ -58,7 +58,8 @@ WHERE attrelid = ANY(%s) AND attnum > 0 AND atthasmissing AND NOT attisdropped
 """
 # The key is that of the replica identity. With REPLICA IDENTITY FULL it is the primary key, unless that is deferrable.
 _KEYS = """
-SELECT class.oid, attribute.attname
+SELECT class.oid, attribute.attname, index.xmin::text::bigint,
+    txid_snapshot_xmax(txid_current_snapshot()) - index.xmin::text::bigint
 FROM pg_class AS class
 JOIN pg_index AS index ON index.indrelid = class.oid AND index.indisvalid AND index.indimmediate
     AND CASE class.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
@@ -180,6 +181,8 @@ class CatalogTable:
     """The labels that the types of its columns were made with, by the type's OID and their own."""
     has_unsent_key: bool = False
     """Whether a column of its replica identity is not sent, as it is generated, or outside of the column list."""
+    key_age: KeyAge | None = None
+    """When the index of its key was written; None without one."""
 
 
 @contextmanager
@@ -229,8 +232,10 @@ def query_catalog_tables(
             columns[oid].append((number, name, type_id, modifier))
             columns_written[oid].append((number, writer))
     keys: dict[int, list[str]] = defaultdict(list)
-    for oid, name in rows(_KEYS, oids):
+    key_ages: dict[int, KeyAge] = {}
+    for oid, name, xid, age in rows(_KEYS, oids):
         keys[oid].append(name)
+        key_ages[oid] = KeyAge.of(xid, age)
     files: dict[int, list[tuple[int, int]]] = {oid: [] for oid in oids}
     links: dict[int, list[tuple[int, int, int]]] = {oid: [] for oid in oids}
     for top, oid, above, link, has_file, file in rows(_PARTS, oids):
@@ -298,7 +303,8 @@ def query_catalog_tables(
         of_types = {part.type_id for part in parts[oid]}
         labels = frozenset((type_id, label) for type_id, label in original if type_id in of_types)
         has_unsent_key = bool(key) and not is_published
-        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid], labels, has_unsent_key)
+        gone, age = frozenset(dropped[oid]), key_ages.get(oid)
+        found[oid] = CatalogTable(table, gone, missing[oid], labels, has_unsent_key, age)
     return found
 
 

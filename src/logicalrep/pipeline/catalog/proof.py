@@ -300,6 +300,8 @@ def key_of(
         # The message has all columns as the key, and does not tell which of them identify a row.
         if keys[0] != keys[1]:
             raise NeedsResync("its key changed, while its replica identity is all columns")
+        if now.key_age is not None and not now.key_age.is_before(relation.xid):
+            raise NeedsResync("its key may have been another one for a while, as its replica identity is all columns")
         return keys[0]
     sent = {numbers[name] for name in relation.key}
     for key in keys:

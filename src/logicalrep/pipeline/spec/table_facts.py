@@ -8,6 +8,9 @@ from typing import Any, NamedTuple, Self
 
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
 
+_XIDS = 1 << 32
+"""The number of transaction ids, which come again and again."""
+
 
 class TypePart(NamedTuple):
     """A label of an enum type, or an attribute of a composite type."""
@@ -68,3 +71,21 @@ class Skipped(NamedTuple):
     """The number of its changes of the table."""
     at: str
     """The time at which it was skipped, ISO 8601 in UTC."""
+
+
+class KeyAge(NamedTuple):
+    """When the catalog's row of an index was written."""
+
+    xid: int
+    """The transaction, or the part of one."""
+    age: int
+    """The number of transactions that began since, modulo 2^32."""
+
+    @classmethod
+    def of(cls, xid: int, since: int) -> Self:
+        """Return it for a count of all transactions since, with those of earlier rounds of their numbers."""
+        return cls(xid, since % _XIDS)
+
+    def is_before(self, xid: int) -> bool:
+        """Return whether it was written before a recent transaction began: an old one may have any number by now."""
+        return (xid - self.xid) % _XIDS <= self.age and xid != self.xid
