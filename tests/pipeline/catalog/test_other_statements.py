@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from tests.pipeline.catalog.test_schema_changes import kept_differences
 from tests.pipeline.catalog.test_unproven_changes import run
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import replicate_once
-from tests.postgres.servers import Database
+from tests.postgres.servers import Database, connect_writer
 
 MADE = (
     "CREATE TABLE t (id serial PRIMARY KEY, v int, g int GENERATED ALWAYS AS (v * 2) STORED)",
@@ -65,20 +68,76 @@ def test_another_expression_of_a_generated_column_is_a_load(db18: Database, tmp_
     assert kept_differences(db18, tmp_path, ["public.t"], TableSettings()) == {}
 
 
-@pytest.mark.parametrize("gone", ["k = 1", "k > 1"])
-def test_a_key_that_was_another_one_for_a_while(db18: Database, tmp_path: Path, gone: str) -> None:
-    """With all columns as the replica identity the server does not send which of them are the key."""
-    db18.execute(
-        "CREATE TABLE n (id int NOT NULL, k int NOT NULL, CONSTRAINT n_key PRIMARY KEY (id))",
-        "ALTER TABLE n REPLICA IDENTITY FULL",
-        "INSERT INTO n VALUES (1, 1), (2, 1), (3, 1)",
-    )
-    replicate_once(db18, tmp_path)
-    db18.execute(
-        "ALTER TABLE n DROP CONSTRAINT n_key, ADD CONSTRAINT n_key PRIMARY KEY (k, id)",
-        "INSERT INTO n VALUES (2, 104)",
-        f"DELETE FROM n WHERE id = 2 AND {gone}",
-        "ALTER TABLE n DROP CONSTRAINT n_key, ADD CONSTRAINT n_key PRIMARY KEY (id)",
-    )
-    replicate_once(db18, tmp_path)
+_FULL = (
+    "CREATE TABLE n (id int NOT NULL, k int NOT NULL, CONSTRAINT n_key PRIMARY KEY (id))",
+    "ALTER TABLE n REPLICA IDENTITY FULL",
+    "INSERT INTO n VALUES (1, 1), (2, 1), (3, 1)",
+)
+"""A table with all columns as the replica identity: the server does not send which of them are the key."""
+
+
+@pytest.mark.parametrize(
+    ("identity", "kept", "is_early"),
+    [
+        ("FULL", {}, False),
+        ("FULL", {}, True),
+        ("FULL", {"masked": {"v": "nulled"}}, True),
+        ("DEFAULT", {}, True),
+        ("DEFAULT", {"masked": {"v": "nulled"}}, True),
+    ],
+)
+def test_a_key_that_was_another_one_for_a_while(
+    db18: Database, tmp_path: Path, identity: str, kept: dict[str, Any], is_early: bool
+) -> None:
+    """The key is put back by a transaction with a number from after the rows, or from before them."""
+    config = read_config({"tables": {"n": kept}}, TableSettings())
+    db18.execute(*_FULL, f"ALTER TABLE n REPLICA IDENTITY {identity}, ADD v text")
+    replicate_once(db18, tmp_path, config=config)
+    with closing(connect_writer(db18.dsn)) as early:
+        early.execute("BEGIN")
+        if is_early:
+            early.execute("SELECT txid_current()")
+        db18.execute(
+            "ALTER TABLE n DROP CONSTRAINT n_key, ADD CONSTRAINT n_key PRIMARY KEY (k, id)",
+            "INSERT INTO n VALUES (2, 104)",
+            "DELETE FROM n WHERE id = 2 AND k = 1",
+        )
+        early.execute("ALTER TABLE n DROP CONSTRAINT n_key, ADD CONSTRAINT n_key PRIMARY KEY (id)")
+        early.execute("COMMIT")
+    assert run(db18, tmp_path, config=config).names == ["n"]
     assert find_differences(db18.dsn, str(tmp_path), ["public.n"]) == {}
+
+
+@pytest.mark.parametrize("allowed", ["DROP INDEX by_k", "ALTER TABLE n ALTER k DROP NOT NULL"])
+def test_a_key_of_the_settings_that_was_none_for_a_while(db18: Database, tmp_path: Path, allowed: str) -> None:
+    index = "CREATE UNIQUE INDEX by_k ON n (k)"
+    db18.execute(*_FULL, "UPDATE n SET k = id", index)
+    config = read_config({"tables": {"n": {"key": "k"}}}, TableSettings())
+    replicate_once(db18, tmp_path, config=config)
+    db18.execute("UPDATE n SET k = 4 WHERE id = 3")
+    assert run(db18, tmp_path, config=config).names == []
+    db18.execute(
+        allowed,
+        f"UPDATE n SET k = {'NULL' if 'NULL' in allowed else 1} WHERE id IN (1, 2)",
+        "DELETE FROM n WHERE id = 1",
+        "UPDATE n SET k = 2 WHERE id = 2",
+        index if "DROP INDEX" in allowed else "ALTER TABLE n ALTER k SET NOT NULL",
+    )
+    assert run(db18, tmp_path, config=config).names == ["n"]
+    assert find_differences(db18.dsn, str(tmp_path), ["public.n"]) == {}
+
+
+def test_another_index_of_the_same_key_is_followed(db16_and_18: Database, tmp_path: Path) -> None:
+    db = db16_and_18
+    db.execute(*_FULL)
+    replicate_once(db, tmp_path)
+    for statement in (
+        "REINDEX TABLE CONCURRENTLY n",
+        "ALTER TABLE n RENAME CONSTRAINT n_key TO other",
+        "ALTER TABLE n CLUSTER ON other",
+        "ALTER TABLE n ALTER id SET STATISTICS 500",
+        "ALTER TABLE n RENAME id TO number",
+    ):
+        db.execute("UPDATE n SET k = k + 1", statement, "UPDATE n SET k = k + 1")
+        assert run(db, tmp_path).names == [], statement
+        assert find_differences(db.dsn, str(tmp_path), ["public.n"]) == {}

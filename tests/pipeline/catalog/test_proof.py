@@ -220,6 +220,37 @@ def test_another_key_is_not_proven_where_messages_do_not_tell_it() -> None:
     assert proven(before, table.described(**full), [message])[0][1].key == ("id",)
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later", "stay"),
+    [
+        (((11, 0),), ((11, 0), (12, 7)), ((11, 0),)),
+        (((11, 0), (12, 7)), ((12, 7),), ((12, 7),)),
+        (((12, 7),), ((12, 8),), ()),
+        (((11, 0),), ((13, 0),), ()),
+        (None, ((11, 0),), None),
+    ],
+)
+def test_a_key_is_proven_by_an_index_that_stayed_where_messages_do_not_tell_it(
+    earlier: tuple[tuple[int, int], ...] | None,
+    later: tuple[tuple[int, int], ...],
+    stay: tuple[tuple[int, int], ...] | None,
+) -> None:
+    table = server("id", "a")
+    before, now = table.described().table, table.described()
+    assert before.evidence is not None
+    now = replace(now, table=replace(before, evidence=replace(before.evidence, key_indexes=later)))
+    before = replace(before, evidence=replace(before.evidence, key_indexes=earlier))
+    by_key = proven(before, now, [table.relation()])[0][1]
+    assert by_key.evidence is not None
+    assert by_key.evidence.key_indexes == stay
+    message = replace(table.relation(), replica_identity="f", key=("id", "a"))
+    if stay == ():
+        with pytest.raises(NeedsResync, match="another one for a while"):
+            proven(before, now, [message])
+    else:
+        assert proven(before, now, [message])[0][1].key == ("id",)
+
+
 def test_a_key_that_is_gone_is_not_proven_unless_it_was_not_sent() -> None:
     table = server("id", "a")
     before = table.described().table

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from logicalrep.pipeline.catalog.unique_indexes import key_columns, query_unique_indexes
 from logicalrep.pipeline.spec.file_partitions import PartitionRule
-from logicalrep.pipeline.spec.table_facts import Evidence, KeyAge, TypePart
+from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
@@ -55,28 +56,6 @@ CROSS JOIN LATERAL (
 _MISSING = """
 SELECT attrelid::bigint, attname, (attmissingval::text::text[])[1] FROM pg_attribute
 WHERE attrelid = ANY(%s) AND attnum > 0 AND atthasmissing AND NOT attisdropped
-"""
-# The key is that of the replica identity. With REPLICA IDENTITY FULL it is the primary key, unless that is deferrable.
-_KEYS = """
-SELECT class.oid, attribute.attname, index.xmin::text::bigint,
-    txid_snapshot_xmax(txid_current_snapshot()) - index.xmin::text::bigint
-FROM pg_class AS class
-JOIN pg_index AS index ON index.indrelid = class.oid AND index.indisvalid AND index.indimmediate
-    AND CASE class.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
-CROSS JOIN LATERAL unnest(index.indkey::int[]) WITH ORDINALITY AS part(attnum, ordinal)
-JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid AND attribute.attnum = part.attnum
-WHERE class.oid = ANY(%s) AND part.ordinal <= index.indnkeyatts
-ORDER BY class.oid, part.ordinal
-"""
-# No two rows have equal values in the columns of such an index.
-_UNIQUE = """
-SELECT index.indrelid, array_agg(attribute.attname::text)
-FROM pg_index AS index
-JOIN pg_attribute AS attribute ON attribute.attrelid = index.indrelid
-    AND attribute.attnum = ANY ((index.indkey::int2[])[0:index.indnkeyatts - 1])
-WHERE index.indrelid = ANY(%s) AND index.indisunique AND index.indisvalid AND index.indimmediate
-    AND index.indpred IS NULL AND index.indexprs IS NULL
-GROUP BY index.indexrelid, index.indrelid HAVING bool_and(attribute.attnotnull)
 """
 # The files of a partitioned table are those of its partitions.
 _PARTS = """
@@ -181,8 +160,6 @@ class CatalogTable:
     """The labels that the types of its columns were made with, by the type's OID and their own."""
     has_unsent_key: bool = False
     """Whether a column of its replica identity is not sent, as it is generated, or outside of the column list."""
-    key_age: KeyAge | None = None
-    """When the index of its key was written; None without one."""
 
 
 @contextmanager
@@ -231,11 +208,7 @@ def query_catalog_tables(
         elif number in listed if listed is not None else not kind or is_stored:
             columns[oid].append((number, name, type_id, modifier))
             columns_written[oid].append((number, writer))
-    keys: dict[int, list[str]] = defaultdict(list)
-    key_ages: dict[int, KeyAge] = {}
-    for oid, name, xid, age in rows(_KEYS, oids):
-        keys[oid].append(name)
-        key_ages[oid] = KeyAge.of(xid, age)
+    unique = query_unique_indexes(connection, oids)
     files: dict[int, list[tuple[int, int]]] = {oid: [] for oid in oids}
     links: dict[int, list[tuple[int, int, int]]] = {oid: [] for oid in oids}
     for top, oid, above, link, has_file, file in rows(_PARTS, oids):
@@ -267,11 +240,9 @@ def query_catalog_tables(
         {type_id for of_table in columns.values() for *_, type_id, _ in of_table if type_id >= FIRST_NAMED_TYPE},
     )
     settings = {oid: settings_of(TableName(*tables[oid][:2])) for oid in oids}
-    own = {oid: each.key for oid, each in settings.items() if each.key}
-    are_keys = {oid for oid, unique in (rows(_UNIQUE, list(own)) if own else ()) if set(unique) == set(own[oid])}
     found = {}
     for oid, (schema, name, identity, numbers) in tables.items():
-        key = own[oid] if oid in are_keys and identity == ReplicaIdentity.FULL.value else tuple(keys[oid])
+        key = key_columns(ReplicaIdentity(identity), unique[oid], settings[oid].key)
         is_published = bool(key) and set(key) <= {column for _, column, *_ in columns[oid]}
         evidence = Evidence(
             columns=tuple(columns[oid]),
@@ -281,6 +252,7 @@ def query_catalog_tables(
             written=tuple((each, written[each]) for each in dict.fromkeys((oid, *(leaf for leaf, _ in files[oid])))),
             links=tuple(links[oid]),
             labelled=tuple(labelled[oid]),
+            key_indexes=tuple((each.oid, each.written) for each in unique[oid] if each.has_just(key)),
         )
         table = _under(
             settings[oid],
@@ -303,8 +275,7 @@ def query_catalog_tables(
         of_types = {part.type_id for part in parts[oid]}
         labels = frozenset((type_id, label) for type_id, label in original if type_id in of_types)
         has_unsent_key = bool(key) and not is_published
-        gone, age = frozenset(dropped[oid]), key_ages.get(oid)
-        found[oid] = CatalogTable(table, gone, missing[oid], labels, has_unsent_key, age)
+        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid], labels, has_unsent_key)
     return found
 
 

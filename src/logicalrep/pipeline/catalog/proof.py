@@ -149,11 +149,12 @@ def with_partitions_of(table: TableSpec, before: TableSpec) -> TableSpec:
 def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> TableSpec:
     after = now.table
     if before.protected:
-        sent = tuple(column[1:] for column in after.sent_columns or ())
-        identity = before.relation.replica_identity.value
-        is_same = before.key == after.key and identity == relation.replica_identity
-        if relation.columns != sent or not is_same:
+        sent = after.sent_columns or ()
+        is_same = relation.columns == tuple(column[1:] for column in sent) and before.key == after.key
+        if not is_same or before.relation.replica_identity.value != relation.replica_identity:
             raise NeedsResync("columns or the key of a table that has masked or left out columns changed")
+        if key_of(before, now, relation, {name: number for number, name, *_ in sent}) != numbers_of_key(before):
+            raise NeedsResync("the key of a table that has masked or left out columns was another one for a while")
         return before
     numbers = reading(before, now, relation)
     if numbers is None:
@@ -192,6 +193,7 @@ def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> 
             columns=tuple(columns),
             labelled=tuple({*before.evidence.labelled, *(after.evidence.labelled if after.evidence else ())}),
             columns_written=tuple(item for item in before.evidence.columns_written if item[0] in same),
+            key_indexes=_unwritten_key_indexes(before, after),
         ),
     )
 
@@ -300,8 +302,7 @@ def key_of(
         # The message has all columns as the key, and does not tell which of them identify a row.
         if keys[0] != keys[1]:
             raise NeedsResync("its key changed, while its replica identity is all columns")
-        if now.key_age is not None and not now.key_age.is_before(relation.xid):
-            raise NeedsResync("its key may have been another one for a while, as its replica identity is all columns")
+        _prove_key_stayed(*tables)
         return keys[0]
     sent = {numbers[name] for name in relation.key}
     for key in keys:
@@ -313,6 +314,24 @@ def key_of(
             if key is None and not table.has_whole_old:
                 return None
     raise NeedsResync("its key changed, and the catalog no longer shows the key that its rows were sent with")
+
+
+def _prove_key_stayed(before: TableSpec, after: TableSpec) -> None:
+    """Raise NeedsResync if a key that is the same now may have been another one meanwhile, or have let NULL be."""
+    if before.key is None:
+        return
+    numbers = {*(numbers_of_key(before) or ())}
+    may_be_null = before.settings.key and not numbers <= _unwritten(before, after)
+    if _unwritten_key_indexes(before, after) == () or may_be_null:
+        raise NeedsResync("its key may have been another one for a while, as its replica identity is all columns")
+
+
+def _unwritten_key_indexes(before: TableSpec, after: TableSpec) -> tuple[tuple[int, int], ...] | None:
+    """Return those of the key's indexes that nothing wrote since; None if those of before are not known."""
+    earlier, later = before.evidence, after.evidence
+    if earlier is None or later is None or earlier.key_indexes is None:
+        return None
+    return tuple(index for index in earlier.key_indexes if index in (later.key_indexes or ()))
 
 
 def numbers_of_key(table: TableSpec) -> tuple[int, ...] | None:

@@ -8,9 +8,6 @@ from typing import Any, NamedTuple, Self
 
 from logicalrep.pipeline.spec.stored_keys import StoredKeys
 
-_XIDS = 1 << 32
-"""The number of transaction ids, which come again and again."""
-
 
 class TypePart(NamedTuple):
     """A label of an enum type, or an attribute of a composite type."""
@@ -46,6 +43,9 @@ class Evidence:
     labelled: tuple[tuple[int, int, int], ...] = ()
     """The columns with labels: number, enum type's OID, and 0 for a label alone or one of a domain, 1 for labels in
     arrays and ranges, 2 for those in composite types."""
+    key_indexes: tuple[tuple[int, int], ...] | None = None
+    """The indexes that tell rows apart by just the key's columns: the OID of the constraint and 0, or without one that
+    of the index and its `xmin`; None in descriptions of earlier versions."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as plain values."""
@@ -54,12 +54,12 @@ class Evidence:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the facts that `to_json` returned."""
-        keys = ("columns", "columns_written", "written", "links", "labelled")
-        pairs = {key: tuple(tuple(item) for item in content.get(key, ())) for key in keys}
+        keys = ("columns", "columns_written", "written", "links", "labelled", "key_indexes")
+        pairs = {key: tuple(tuple(item) for item in content[key]) for key in keys if content.get(key) is not None}
         return cls(**_EVIDENCE.arguments({**content, **pairs, "published": tuple(content["published"])}))
 
 
-_EVIDENCE = StoredKeys("columns columns_written numbers published written links labelled")
+_EVIDENCE = StoredKeys("columns columns_written numbers published written links labelled key_indexes")
 
 
 class Skipped(NamedTuple):
@@ -71,21 +71,3 @@ class Skipped(NamedTuple):
     """The number of its changes of the table."""
     at: str
     """The time at which it was skipped, ISO 8601 in UTC."""
-
-
-class KeyAge(NamedTuple):
-    """When the catalog's row of an index was written."""
-
-    xid: int
-    """The transaction, or the part of one."""
-    age: int
-    """The number of transactions that began since, modulo 2^32."""
-
-    @classmethod
-    def of(cls, xid: int, since: int) -> Self:
-        """Return it for a count of all transactions since, with those of earlier rounds of their numbers."""
-        return cls(xid, since % _XIDS)
-
-    def is_before(self, xid: int) -> bool:
-        """Return whether it was written before a recent transaction began: an old one may have any number by now."""
-        return (xid - self.xid) % _XIDS <= self.age and xid != self.xid
