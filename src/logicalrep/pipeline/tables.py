@@ -115,13 +115,11 @@ class TableManager:
             self._observer.on_warning(f"{name} is not published any more: its rows stay as they are")
         self._learn_numbers(found)
         self._open([self._add_table(name, now.oid) for name, now in found.items() if name not in self._tables])
+        # Tables may have exchanged their names.
+        self._by_oid = {now.oid: self._tables[name] for name, now in found.items()}
         for name, now in found.items():
             known = self._tables[name]
-            is_another = known.oid != now.oid
-            if is_another:
-                self._by_oid.pop(known.oid, None)
-                known.oid = now.oid
-            self._by_oid[now.oid] = known
+            is_another, known.oid = known.oid != now.oid, now.oid
             take = partial(self._differences.take, known, now, position, is_another=is_another)
             self._failures.run(known, take)
 
@@ -129,7 +127,6 @@ class TableManager:
         """Give up a table that is not published any more: changes of it are not sent from now on."""
         table.move(Phase.LEFT, "it is not published any more")
         self._left.add(table.name)
-        self._by_oid.pop(table.oid, None)
         if table.pending_load is not None:
             self._buffers.remove(table)
 

@@ -13,6 +13,8 @@ import pytest
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
@@ -181,6 +183,33 @@ def test_it_is_followed(
     assert {str(each.table): each.result for each in verdicts if str(each.table) in tables} == dict.fromkeys(
         tables, "equal"
     )
+
+
+def test_rows_of_a_renamed_table_stay_its_own_where_a_new_one_has_its_name(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a kill the old checkpoint has the renamed table in the folder where the new one is."""
+    for name in ("v", "w"):
+        db18.execute(f"CREATE TABLE {name} (id int PRIMARY KEY)", f"INSERT INTO {name} VALUES (1)")
+    db18.execute("CREATE PUBLICATION p FOR TABLE v, w")
+    replicate_once(db18, tmp_path, publication="p")
+    db18.execute(
+        "DROP TABLE w", "ALTER TABLE v RENAME TO w", "CREATE TABLE v (id int PRIMARY KEY)",
+        "ALTER PUBLICATION p ADD TABLE v", "INSERT INTO v VALUES (2)", "INSERT INTO w VALUES (3)",
+    )  # fmt: skip
+    write, renamed = States.write, db18.value("SELECT 'w'::regclass::oid")
+
+    def killed(states: States, state: State) -> None:
+        if state.tables["public.w"].oid == renamed:
+            raise Killed
+        write(states, state)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(States, "write", killed)
+        replicate_once(db18, tmp_path, publication="p")
+    db18.execute("INSERT INTO v VALUES (4)", "INSERT INTO w VALUES (5)")
+    replicate_once(db18, tmp_path, publication="p")
+    assert kept_differences(db18, tmp_path, ["public.v", "public.w"], TableSettings()) == {}
 
 
 def prepare(db: Database) -> None:
