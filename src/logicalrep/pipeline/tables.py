@@ -167,6 +167,7 @@ class TableManager:
                 later.folder = there.folder
                 if there not in moved:
                     self._leave(there)
+            self._openings.forget_pending(later.folder)
             self._writer.move(later, copied)
             self._observer.on_warning(
                 f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is"

@@ -35,6 +35,11 @@ class Openings:
         before = self.before.tables.get(str(table.name))
         self.writer.open(table, -1 if before is None or before.version is None else before.version)
 
+    def forget_pending(self, folder: str) -> None:
+        """Remove the load that was pending at the start, and its buffered changes, as another table gets the folder."""
+        if self.pending_loads.pop(folder, None) is not None:
+            self.buffers.remove_from(folder)
+
     def go_on(self, table: Table, *, was_left: bool) -> None:
         """Go on with a table as it was, once it is opened, or load it.
 
@@ -49,7 +54,13 @@ class Openings:
             self.buffers.forget_loads(table)
         known = {} if before is None else before.companions
         has_companions = table.stored is not None and self.writer.open_companions(table, known)
-        was_stopped = before is not None and before.state == "stopped" and not table.is_refused and table.is_whole
+        was_stopped = (
+            before is not None
+            and before.state == "stopped"
+            and before.oid in (None, table.oid)
+            and not table.is_refused
+            and table.is_whole
+        )
         reason = self._reason_to_load(
             table,
             was_stopped=was_stopped,

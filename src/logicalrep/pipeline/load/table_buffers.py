@@ -77,8 +77,12 @@ class TableBuffers:
 
     def remove(self, table: Table) -> None:
         """Remove the change buffer and the pending load of a table that needs neither any more."""
-        self._patience.run(lambda: self._buffer.remove(table.folder))
+        self.remove_from(table.folder)
         table.pending_load = None
+
+    def remove_from(self, folder: str) -> None:
+        """Remove the change buffer and the pending load of a folder."""
+        self._patience.run(lambda: self._buffer.remove(folder))
 
     def apply(self, table: Table) -> None:
         """Apply the change buffer of a table whose copy is whole, until little more comes meanwhile."""
