@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -137,24 +138,25 @@ def test_a_role_that_may_not_publish_gets_the_statements(db18: Database, tmp_pat
 
 
 def test_secrets_are_neither_on_the_command_line_nor_in_what_is_written(db18: Database, tmp_path: Path) -> None:
-    dsn = f"{db18.dsn} password=s3cretword host=192.0.2.1 connect_timeout=4"
     log = tmp_path / "log"
     secrets = ("s3cretword", "k3yword", "c4talogword", "t0kenword")
-    arguments = ["--dsn", dsn, "--to", str(tmp_path / "lake"), "--storage-option", "aws_secret_access_key=k3yword"]
-    arguments += ["--format", "iceberg", "--catalog", "postgresql://lake:c4talogword@192.0.2.2/tables"]
-    arguments += ["--catalog-option", "token=t0kenword"]
-    with log.open("w") as output:
+    # A server that does not answer, so that the command is still there when it is looked at.
+    with socket.create_server(("127.0.0.1", 0)) as silent, log.open("w") as output:
+        dsn = f"{db18.dsn} password=s3cretword host=127.0.0.1 port={silent.getsockname()[1]} connect_timeout=600"
+        arguments = ["--dsn", dsn, "--to", str(tmp_path / "lake"), "--storage-option", "aws_secret_access_key=k3yword"]
+        arguments += ["--format", "iceberg", "--catalog", "postgresql://lake:c4talogword@192.0.2.2/tables"]
+        arguments += ["--catalog-option", "token=t0kenword"]
         process = subprocess.Popen([*COMMAND, *arguments], stderr=output, cwd=ROOT)
-    try:
-        command_line = Path(f"/proc/{process.pid}/cmdline")
-        warned = "warning: the password in --dsn was on the command line"
-        eventually(lambda: warned in log.read_text() and log.read_text().endswith("\n"))
-        shown = command_line.read_bytes().decode()
-        assert "iceberg" in shown
-        assert [secret for secret in secrets if secret in shown] == []
-    finally:
-        process.kill()
-        process.wait()
+        try:
+            command_line = Path(f"/proc/{process.pid}/cmdline")
+            warned = "warning: the password in --dsn was on the command line"
+            eventually(lambda: warned in log.read_text() and log.read_text().endswith("\n"))
+            shown = command_line.read_bytes().decode()
+            assert "iceberg" in shown
+            assert [secret for secret in secrets if secret in shown] == []
+        finally:
+            process.kill()
+            process.wait()
     said = log.read_text()
     assert said.count(warned) == 1
     assert "PGPASSWORD, ~/.pgpass or the file of --dsn-file" in said
