@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.pipeline.formats.delta.actions import stats
-from logicalrep.pipeline.storage.data_files import write_rows
+from logicalrep.pipeline.storage.data_files import read_rows, write_rows
+from logicalrep.pipeline.storage.local_files import LocalFiles
 from logicalrep.pipeline.storage.storage import Storage
 
 _DAYS = pa.array([-2_451_545, 5_000_000, None], pa.int32())
@@ -43,6 +46,40 @@ def test_any_value_can_be_written(tmp_path: Path, values: pa.Array) -> None:
     table = DeltaTable(str(tmp_path / "t"))
     assert pa.table(table.get_add_actions(flatten=True))["num_records"].to_pylist() == [3]
     assert table.to_pyarrow_table().column("id").to_pylist() == [1, 2, 3]
+
+
+class _Read(io.BytesIO):
+    """An object of Python in the place of a file, with the threads that read it."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.threads: set[int] = set()
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.threads.add(threading.get_ident())
+        return super().read(size)
+
+
+class _Unread(io.BufferedReader):
+    """A file of a disk, which Arrow opens itself."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        raise AssertionError
+
+
+def test_threads_of_arrow_hold_no_file_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may let go of it while Python ends, which aborts the process (https://github.com/apache/arrow/issues/34314)."""
+    rows = pa.table({f"c{number}": pa.array(range(1000)) for number in range(20)})
+    storage = Storage(str(tmp_path))
+    (file,) = write_rows(storage, "t", rows.schema, rows)
+    opened = _Read((tmp_path / "t" / file.path).read_bytes())
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "open", lambda *_, **__: opened)
+        assert read_rows(storage, "t", file, rows.schema, rows.column_names).equals(rows)
+    assert opened.threads == {threading.get_ident()}
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "open", lambda *_, **__: _Unread(io.FileIO(tmp_path / "t" / file.path)))
+        assert read_rows(storage, "t", file, rows.schema, rows.column_names).equals(rows)
 
 
 def _commit(table: Path, path: str, size: int, stats: str) -> None:

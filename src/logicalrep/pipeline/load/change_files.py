@@ -17,6 +17,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch, schema_of
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.pipeline.load.feed_changes import changes_of_feed
+from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
@@ -63,7 +64,7 @@ def properties_of(data: bytes) -> dict[bytes, bytes]:
 
 def changes_in(data: bytes) -> TableChanges:
     """Return the changes in a file. Raises ValueError if it is of a later format."""
-    rows = pq.read_table(pa.BufferReader(data))
+    rows = ParquetFile(pa.BufferReader(data)).read()
     properties = dict(rows.schema.metadata or {})
     rows = rows.replace_schema_metadata(None)
     number = int(properties.get(_FORMAT, b"1"))

@@ -22,6 +22,7 @@ from logicalrep.pipeline.spec.field_ids import file_schema, names_in_file
 from logicalrep.pipeline.spec.file_partitions import FilePartition, PartitionValue
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW, PagedSource, Pages
+from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.parting import parted
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
@@ -212,12 +213,11 @@ class OpenedFile:
         self._some = some
         self._constants = dict(constants)
         if layout.schema is None:
-            layout.rows, layout.schema = int(self._file.metadata.num_rows), self._file.schema_arrow
+            layout.rows, layout.schema = self._file.rows, self._file.schema
 
     @cached_property
-    def _file(self) -> pq.ParquetFile:
-        # Spark writes times as int96, which is read in nanoseconds by default; which hold 1677 to 2262 alone.
-        return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us")
+    def _file(self) -> ParquetFile:
+        return ParquetFile(self._source)
 
     def only(self, some: NDArray[np.int64]) -> OpenedFile:
         """Return the same file with only those of some rows that are there, by their numbers in the file, in order."""
@@ -256,7 +256,7 @@ class OpenedFile:
         if names and self._some is not None and self._paged is not None:
             table = self._paged.read_rows(names, self.numbers)
         if table is None:
-            table = self._file.read(columns=names)
+            table = self._file.read(names)
             if len(self._deleted) or self._some is not None:
                 table = table.take(pa.array(self.numbers))
         fields = [schema.field(name) for name in columns]

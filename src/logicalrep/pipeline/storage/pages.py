@@ -13,9 +13,9 @@ from typing import IO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.store_files import StoreFile
 from logicalrep.pipeline.storage.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, read_struct, written
 
@@ -164,7 +164,7 @@ def _rows_of_pages(source: IO[bytes], pages: Pages, wanted: _Ints, parts: list[b
     total = int(counts.sum())
     footer = _footer(pages, begins, sum(map(len, parts)) - len(_MAGIC), total, has_dictionary=bool(first))
     data = b"".join([*parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
-    table = pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us").read()
+    table = ParquetFile(pa.BufferReader(data)).read()
     # The number of each row among those of these pages.
     page = np.searchsorted(wanted, np.searchsorted(pages.first_rows, rows, "right") - 1)
     before = np.cumsum(counts) - counts

@@ -15,12 +15,11 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow.parquet as pq
-
 from logicalrep.pipeline.formats.delta.descriptors import read_descriptor, vector_path
 from logicalrep.pipeline.formats.delta.removed_files import commit_path
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation, framed
+from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 
 MOST_INLINE = 4 << 10
@@ -42,8 +41,8 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
     first, checkpoint = _last_checkpoint(storage, folder, version)
     for path in checkpoint:
         with storage.parsing(path):
-            file = pq.ParquetFile(io.BytesIO(storage.read(path) or b""))
-            rows = file.read(columns=["add.path", "add.deletionVector"])
+            file = ParquetFile(io.BytesIO(storage.read(path) or b""))
+            rows = file.read(["add.path", "add.deletionVector"])
             for add in rows.column("add").to_pylist():
                 if add is not None:
                     found[unquote(add["path"])] = add.get("deletionVector")

@@ -20,6 +20,7 @@ from pyiceberg.typedef import Record
 
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, location, path_of
 from logicalrep.pipeline.storage.data_files import DataFile
+from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.storage import Storage
 
 _PATH, _POSITION = 2147483546, 2147483545
@@ -92,7 +93,7 @@ def read_deletes(
             raise ValueError(f"it has deletes of another kind, {file.content!r} in {file.file_format}")
         source = path_of(storage, file.file_path)
         with StorageFiles(storage).new_input(file.file_path).open() as opened:
-            rows = pq.read_table(opened, columns=["file_path", "pos"]).combine_chunks()
+            rows = ParquetFile(opened).read(["file_path", "pos"]).combine_chunks()
         for uri in pc.unique(rows["file_path"]).to_pylist():
             path = path_of(storage, uri)
             target = data.get(path)
