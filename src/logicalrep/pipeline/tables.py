@@ -108,8 +108,11 @@ class TableManager:
         names = {now.oid: name for name, now in found.items()}
         self._patience.run(lambda: self._guard.check_partitions(names, self._catalog.query_partitions))
         self._rename(names)
-        # Tables that left the publication before the start, and come back later, are among them.
-        self._left |= {name for text in self._before.tables for name in table_names(text)} - found.keys()
+        for text, state in self._before.tables.items():
+            # A table that left the publication before the start may come back later.
+            for name in table_names(text) - found.keys():
+                self._left.add(name)
+                self._openings.forget_pending(state.folder)
         for name in self._tables.keys() - found.keys():
             self._leave(self._tables.pop(name))
             self._observer.on_warning(f"{name} is not published any more: its rows stay as they are")

@@ -51,6 +51,15 @@ def test_changes_that_wait_are_not_those_of_a_table_that_gets_the_name(db18: Dat
     assert kept_differences(db18, tmp_path, ["public.w"], TableSettings()) == {}
 
 
+def test_changes_that_wait_for_a_table_that_is_gone_are_removed(db18: Database, tmp_path: Path) -> None:
+    _hold(db18, tmp_path)
+    folders = [tmp_path / "_logicalrep" / name / "public/w" for name in ("kept", "loads")]
+    assert all(any(folder.iterdir()) for folder in folders)
+    db18.execute("DROP TABLE w")
+    replicate_once(db18, tmp_path, publication="p")
+    assert [path for folder in folders if folder.exists() for path in folder.iterdir()] == []
+
+
 @pytest.mark.parametrize("end", [_hold, _stop])
 def test_a_new_table_is_loaded_where_another_one_of_its_name_had_an_error(
     tmp_path: Path, end: Callable[[Database, Path], None]

@@ -36,7 +36,7 @@ class Openings:
         self.writer.open(table, -1 if before is None or before.version is None else before.version)
 
     def forget_pending(self, folder: str) -> None:
-        """Remove the load that was pending at the start, and its buffered changes, as another table gets the folder."""
+        """Remove a load that was pending at the start, and its buffered changes: its table does not go on."""
         if self.pending_loads.pop(folder, None) is not None:
             self.buffers.remove_from(folder)
 
