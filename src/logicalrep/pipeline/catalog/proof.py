@@ -318,10 +318,10 @@ def key_of(
 
 def _prove_key_stayed(before: TableSpec, after: TableSpec) -> None:
     """Raise NeedsResync if a key that is the same now may have been another one meanwhile, or have let NULL be."""
-    if before.key is None:
+    key = numbers_of_key(before)
+    if key is None:
         return
-    numbers = {*(numbers_of_key(before) or ())}
-    may_be_null = before.settings.key and not numbers <= _unwritten(before, after)
+    may_be_null = before.settings.key and not {*key} <= _unwritten(before, after)
     if _unwritten_key_indexes(before, after) == () or may_be_null:
         raise NeedsResync("its key may have been another one for a while, as its replica identity is all columns")
 

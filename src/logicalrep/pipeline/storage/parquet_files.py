@@ -23,6 +23,7 @@ class ParquetFile:
 
     def __init__(self, source: IO[bytes] | pa.NativeFile) -> None:
         """Open it. Raises pyarrow.ArrowInvalid if it is none."""
+        # Files of stores are buffered too: what is below the buffer tells.
         self._is_of_disk = isinstance(getattr(source, "raw", None), io.FileIO)
         # Spark writes times as int96, which is read in nanoseconds by default; which hold 1677 to 2262 alone.
         self._file = pq.ParquetFile(
