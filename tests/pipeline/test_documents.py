@@ -28,7 +28,7 @@ def test_the_tables_are_read_as_the_page_says(db18: Database, tmp_path: Path, mo
     program = "\n".join(
         text for page in ("reading", "history") for text in examples(f"docs/how-to/{page}.md", "python")
     )
-    # Where delta-rs gives its files to pyarrow, the end of Python may abort: https://github.com/apache/arrow/issues/34314
+    # Python may abort as it ends, where delta-rs gave files to pyarrow: https://github.com/apache/arrow/issues/34314
     program += "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600,
