@@ -16,6 +16,8 @@ import polars
 import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
+from requests import PreparedRequest, Response
+from requests.adapters import HTTPAdapter
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings, refuse_same_names
@@ -205,15 +207,25 @@ def test_a_process_is_killed_between_its_files_and_the_next_step(
 
 
 def test_a_rest_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(connecting.PATIENCE, "answer", 0.3)
     with catalog_of("rest", tmp_path, monkeypatch) as catalog:
-        stored = new_table(catalog.open())
-        assert catalog.server is not None
-        assert catalog.server.seen["Authorization"] == "Bearer s3cret-token"
-        catalog.server.fault = "silent after"
+        stored, server = new_table(catalog.open()), catalog.server
+        assert server is not None
+        assert server.seen["Authorization"] == "Bearer s3cret-token"
+        send = HTTPAdapter.send
+
+        def wait_less(
+            adapter: HTTPAdapter, request: PreparedRequest, *arguments: Any, timeout: tuple[float, float], **named: Any
+        ) -> Response:
+            """Wait 3 s for the answer that does not come; other requests have as long as a busy machine needs."""
+            assert timeout == (connecting.PATIENCE["connect"], connecting.PATIENCE["answer"])
+            is_silent = server.fault == "silent after" and request.method == "POST"
+            return send(adapter, request, *arguments, timeout=(10.0, 3.0) if is_silent else timeout, **named)
+
+        monkeypatch.setattr(HTTPAdapter, "send", wait_less)
+        server.fault = "silent after"
         insert(stored, 1000, range(3))
         assert ids_at(catalog) == [0, 1, 2]
-        catalog.server.fault = "409 before"
+        server.fault = "409 before"
         with pytest.raises(StorageError, match="another change came first"):
             insert(stored, 1001, range(3, 5))
         insert(stored, 1001, range(3, 5))
@@ -222,15 +234,16 @@ def test_a_rest_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.thorough
 def test_a_postgresql_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(connecting.PATIENCE, "answer", 0.5)
     with create_database(18) as database, start_proxy_to(database.connection.info.host, database.name) as proxy:
         # A URI for the proxy's address.
         uri = f"postgresql://postgres@/{database.name}?{proxy.dsn.replace(' ', '&')}"
         tables = IcebergTables.in_catalog(Storage(str(tmp_path)), CatalogSettings(uri))
         stored = new_table(tables)
         proxy.freeze(new=True)
-        with pytest.raises(StorageError) as silent:
-            insert(stored, 1000, range(3))
+        with monkeypatch.context() as short:
+            short.setitem(connecting.PATIENCE, "answer", 0.5)
+            with pytest.raises(StorageError) as silent:
+                insert(stored, 1000, range(3))
         assert silent.value.code == "CATALOG_NOT_REACHED"
         proxy.thaw()
         insert(stored, 1000, range(3))
