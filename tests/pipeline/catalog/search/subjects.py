@@ -312,7 +312,8 @@ class Plain(Subject):
         if kind == 1:
             self.columns = {f"r{number}" if each == name else each: of for each, of in self.columns.items()}
             return [f"ALTER TABLE p RENAME {name} TO r{number}"]
-        if kind == 2 and self.columns[name] in WIDER:
+        # A numeric that loses its bound is loaded again where NULL stands for what it cannot hold.
+        if kind == 2 and self.columns[name] in WIDER.keys() - {"numeric(9,2)"}:
             self.columns[name] = WIDER[self.columns[name]]
             return [f"ALTER TABLE p ALTER {name} TYPE {self.columns[name]}"]
         if kind == 3:

@@ -214,12 +214,12 @@ def test_a_rest_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: p
         send = HTTPAdapter.send
 
         def wait_less(
-            adapter: HTTPAdapter, request: PreparedRequest, *arguments: Any, timeout: tuple[float, float], **named: Any
+            adapter: HTTPAdapter, request: PreparedRequest, *, timeout: tuple[float, float], **named: Any
         ) -> Response:
             """Wait 3 s for the answer that does not come; other requests have as long as a busy machine needs."""
             assert timeout == (connecting.PATIENCE["connect"], connecting.PATIENCE["answer"])
             is_silent = server.fault == "silent after" and request.method == "POST"
-            return send(adapter, request, *arguments, timeout=(10.0, 3.0) if is_silent else timeout, **named)
+            return send(adapter, request, timeout=(10.0, 3.0) if is_silent else timeout, **named)
 
         monkeypatch.setattr(HTTPAdapter, "send", wait_less)
         server.fault = "silent after"
