@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from logicalrep.arrow.feed.texts import Texts
@@ -42,12 +42,18 @@ def sent_whole(
         if isinstance(part, tuple):
             lsn, data, relation = part
             if relation is not None:
-                yield from _add_descriptions([relation], described)
+                yield from _add_description(relation, described, transaction.partitions)
             yield lsn, data if relation is None or texts is None else _as_texts(data, relation, texts)
         else:
             assert isinstance(part, PackedRows)
-            yield from _add_descriptions([part.relations[table] for _, table in part.tables()], described)
-            yield part.batch
+            start = 0
+            for first, table in part.tables():
+                added = [*_add_description(part.relations[table], described, transaction.partitions)]
+                if added and start < first:
+                    yield part.batch[start:first]
+                    start = first
+                yield from added
+            yield part.batch[start:]
     known |= described
     end_lsn = transaction.end_lsn
     yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=timestamp).build()
@@ -77,13 +83,21 @@ def _as_texts(data: bytes, relation: TableDescription, texts: Texts) -> bytes:
     return message.build()
 
 
-def _add_descriptions(
-    relations: Iterable[TableDescription], known: dict[Oid, TableDescription]
+def _add_description(
+    relation: TableDescription,
+    known: dict[Oid, TableDescription],
+    partitions: Mapping[Oid, Sequence[TableDescription]],
 ) -> Iterator[tuple[Lsn, bytes]]:
-    for relation in relations:
-        if known.get(relation.relation_id) is not relation:
-            known[relation.relation_id] = relation
-            yield from _description(relation)
+    """Yield a table's description if it is not known, directly before the rows that need it, as a server does.
+
+    Those of its partitions follow it: where nothing is in between, a description is that of a partition.
+    """
+    oid = relation.relation_id
+    if known.get(oid) is not relation:
+        yield from _description(relation)
+        for partition in () if oid in known else partitions.get(oid, ()):
+            yield from _description(partition)
+        known[oid] = relation
 
 
 def _description(relation: TableDescription) -> Iterator[tuple[Lsn, bytes]]:

@@ -293,7 +293,7 @@ class Assembler:
     def _relation(self, message: RelationMessage, lsn: Lsn) -> tuple[Event, ...]:
         block = self._inside(message, lsn)
         self._appear(block, message)
-        self._session_relations.describe(message, block.relations)
+        block.describe(self._session_relations.describe(message, block.relations))
         return ()
 
     def _type(self, message: Type, lsn: Lsn) -> tuple[Event, ...]:
@@ -324,6 +324,7 @@ class Assembler:
         block = self._inside(message, lsn)
         relations = [self._find(block, message, relation_id, lsn) for relation_id in message.relation_ids]
         self._appear(block, message)
+        block.truncate()
         for relation in relations:
             single = message if len(relations) == 1 else replace(message, relation_ids=(relation.relation_id,))
             self._add(block, single, lsn, relation)

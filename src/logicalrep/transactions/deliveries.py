@@ -98,6 +98,7 @@ class Deliveries:
             gid=gid,
             changes=self._area.release(open_.log),
             schema_changes=self._delivered_relations.deliver(open_.uses),
+            partitions=open_.partitions,
         )
         return (transaction,)
 

@@ -79,7 +79,19 @@ class Subtransactions:
 class OpenTransaction:
     """The received part of an open transaction."""
 
-    __slots__ = ("_used", "begin", "is_new", "log", "origin", "relations", "subtransactions", "uses", "xid")
+    __slots__ = (
+        "_first",
+        "_partitions",
+        "_used",
+        "begin",
+        "is_new",
+        "log",
+        "origin",
+        "relations",
+        "subtransactions",
+        "uses",
+        "xid",
+    )
 
     def __init__(self, xid: TransactionId, log: ChangeLog, begin: Begin | BeginPrepare | None) -> None:
         self.xid = xid
@@ -94,6 +106,31 @@ class OpenTransaction:
         self.uses: list[tuple[int, TableDescription]] = []
         """The Relations of its changes, each with the ordinal of the first change that uses it."""
         self._used: dict[Oid, TableDescription] = {}
+        # The number of changes before the last descriptions, and the table of their first.
+        self._first: tuple[int, Oid] | None = None
+        # The descriptions that came directly after that of another table, this one, and the number of changes before.
+        self._partitions: list[tuple[int, Oid, TableDescription]] = []
+
+    def describe(self, relation: TableDescription) -> None:
+        """Note that a description came."""
+        changes, oid = len(self.log), relation.relation_id
+        if self._first is None or self._first[0] != changes:
+            self._first = changes, oid
+        elif self._first[1] != oid:
+            self._partitions.append((changes, self._first[1], relation))
+
+    def truncate(self) -> None:
+        """Note that a TRUNCATE came: the tables that were described for it are no partitions of each other."""
+        while self._partitions and self._partitions[-1][0] == len(self.log):
+            self._partitions.pop()
+
+    @property
+    def partitions(self) -> dict[Oid, list[TableDescription]]:
+        """The partitions that were described for rows of their tables, by these."""
+        found: dict[Oid, list[TableDescription]] = {}
+        for _, oid, relation in self._partitions:
+            found.setdefault(oid, []).append(relation)
+        return found
 
     def use(self, relation: TableDescription, ordinal: int) -> None:
         """Note that the change with this ordinal uses a Relation."""
@@ -103,6 +140,7 @@ class OpenTransaction:
 
     def forget_uses(self, changes: int) -> None:
         """Forget the uses by all changes but the first `changes`."""
+        self._first = None
         while self.uses and self.uses[-1][0] >= changes:
             self.uses.pop()
         self._used = {relation.relation_id: relation for _, relation in self.uses}

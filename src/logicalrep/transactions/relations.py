@@ -162,7 +162,7 @@ class Relations:
         """Keep the name of a data type. Its message precedes the Relation that needs it, so the last one applies."""
         self._types[message.type_id] = v1.Type(type_id=message.type_id, namespace=message.namespace, name=message.name)
 
-    def describe(self, message: RelationMessage, stream: StreamRelations | None) -> None:
+    def describe(self, message: RelationMessage, stream: StreamRelations | None) -> TableDescription:
         """Set a table's description for the rows that follow, of one streamed transaction or (None) of the others."""
         self._arrivals += 1
         described = self._current if stream is None else stream.current
@@ -185,6 +185,7 @@ class Relations:
             self._current[relation.relation_id] = _Described(relation, self._arrivals)
         else:
             stream.put(relation, self._arrivals)
+        return relation
 
     def find(self, relation_id: Oid, stream: StreamRelations | None) -> TableDescription | None:
         """Return the description for a row that arrives now; None if there never was any."""

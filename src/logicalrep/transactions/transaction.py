@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 from logicalrep.transactions.changes import Change
 from logicalrep.transactions.errors import TransactionError
-from logicalrep.transactions.relations import SchemaChange
+from logicalrep.transactions.relations import SchemaChange, TableDescription
 from logicalrep.transactions.spill import ChangeLog
 from logicalrep_protocol.versions import Message
-from logicalrep_runtime.scalars import Lsn, TimestampTz, TransactionId
+from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,6 +71,12 @@ class Transaction(_WithChanges):
     """The end of that record: the position to acknowledge once the transaction is safe."""
     commit_timestamp: TimestampTz
     """The time of its commit; for a replayed transaction, of the commit at its origin."""
+    partitions: Mapping[Oid, Sequence[TableDescription]] = field(default_factory=dict)
+    """The partitions that were described for rows of their tables, by the OIDs of these.
+
+    Where rows are sent as those of a partitioned table, the server describes this one and then the partition, before
+    the first row of the partition in a session.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

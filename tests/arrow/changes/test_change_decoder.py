@@ -15,11 +15,24 @@ from logicalrep.arrow.changes.table_changes import TableChanges, by_table
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.change_feed import ChangeRow, change_rows
 from logicalrep.transactions.transaction import Decision
-from logicalrep_protocol import v1
+from logicalrep_protocol import v1, v2
 from logicalrep_protocol.versions import AnyMessage
+from logicalrep_runtime.scalars import Oid, TransactionId
 from tests.pipeline.changes import plain
 from tests.protocol.captured import Capture, capture_name, collected, each_selected, read
-from tests.transactions.wire import TABLE, begin, commit, insert, relation, row
+from tests.transactions.wire import (
+    STOP,
+    TABLE,
+    begin,
+    commit,
+    insert,
+    relation,
+    row,
+    start,
+    stream_commit,
+    streamed_insert,
+    streamed_relation,
+)
 
 
 def decoded(messages: list[tuple[int, bytes]], decoder: Decoder) -> list[TableChanges]:
@@ -75,6 +88,8 @@ def check(capture: Capture) -> None:
             tables.setdefault(each["relation_id"], []).append(each)
     found = by_table(decoded(messages, capture.decoder()))
     assert {oid for oid, changes in found.items() if changes.num_rows} == tables.keys()
+    named = {each.partition for changes in found.values() for each in changes.relations} - {None}
+    assert named == found.keys() - tables.keys()
     for oid, rows in tables.items():
         assert rows_of(found[oid]) == expected(rows, found[oid])
 
@@ -106,6 +121,36 @@ def test_each_relation_message_has_its_position_and_its_rows() -> None:
         (8, 200, 1, ("id", "w")),
     ]
     assert [(batch.relation.names, batch.num_rows) for batch in changes.batches] == [(("id", "v"), 4), (("id", "w"), 1)]
+
+
+def test_a_table_that_is_described_directly_before_another_one_may_be_that_of_a_partition() -> None:
+    root, part, other = relation("id"), relation("id", oid=2), relation("id", oid=3)
+    in_whole = [
+        begin(7, 100), root, part, insert("1"), insert("2"), root, other, insert("3"), commit(100),
+        begin(8, 200), root, insert("4"), part, insert("5"), commit(200),
+    ]  # fmt: skip
+    assert partitions_of(sent(*in_whole)) == [(TABLE, 0, 2), (TABLE, 2, 3)]
+    truncate = v1.Truncate(options=0, relation_ids=(TABLE, Oid(2)))
+    assert partitions_of(sent(begin(7, 100), root, part, truncate, commit(100))) == []
+
+
+def test_a_streamed_transaction_tells_the_partitions_of_its_tables() -> None:
+    streamed: list[AnyMessage] = [
+        start(7, first=True),
+        streamed_relation(7, "id"), streamed_relation(7, "id", oid=2), streamed_insert(7, "1"),
+        streamed_relation(7, "id"), streamed_relation(7, "id", oid=3), streamed_insert(7, "2"),
+        streamed_relation(7, "id", oid=4), streamed_relation(7, "id", oid=5),
+        v2.Truncate(xid=TransactionId(7), options=0, relation_ids=(Oid(4), Oid(5))),
+        STOP, stream_commit(7, 100),
+    ]  # fmt: skip
+    messages = [(5, message.build()) for message in streamed]
+    assert partitions_of(decoded(messages, Decoder(2))) == [(TABLE, 0, 2), (TABLE, 0, 3)]
+
+
+def partitions_of(found: list[TableChanges]) -> list[tuple[int, int, int]]:
+    """Return the tables of partitions, the ordinals of the messages, and the partitions."""
+    relations = [each for changes in found for each in changes.relations]
+    return [(each.relation_id, each.ordinal, each.partition) for each in relations if each.partition is not None]
 
 
 def test_a_truncate_is_between_the_changes_before_and_after_it() -> None:

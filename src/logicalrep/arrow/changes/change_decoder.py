@@ -6,6 +6,7 @@ It reads transactions that are sent whole, or written so by `batch_intake`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -38,6 +39,8 @@ class ChangeDecoder:
         """Begin with the session."""
         self._tables = TableDecoder(Session(version=1), typed=False)
         self._runs = TransactionIndex(None, None)
+        # The first of the last Relation messages that have no change between them.
+        self._first: SentRelation | None = None
 
     def changes(self, transactions: WholeTransactions) -> Iterator[TableChanges]:
         """Yield the changes of the next transactions, of each table some after another, as `decode` returns them."""
@@ -64,12 +67,8 @@ class ChangeDecoder:
         tables = self._tables.decode(messages.array)
         batches: dict[int, list[tuple[int, ChangeBatch]]] = {}
         relations: dict[int, list[SentRelation]] = {}
-        for at, relation in self._tables.described.items():
-            xid = int(run.xid[run.transaction_of[at]])
-            # A preamble, which has no id, repeats what was sent elsewhere.
-            if xid:
-                position = {"commit_lsn": int(_lsns(run, at)), "ordinal": int(run.ordinals[at]), "xid": xid}
-                relations.setdefault(int(relation.relation_id), []).append(SentRelation.of(relation, **position))
+        for sent in self._relations(run):
+            relations.setdefault(sent.relation_id, []).append(sent)
         truncates = self._truncates(run)
         for oid, at, batch in truncates:
             batches.setdefault(oid, []).append((at, batch))
@@ -84,6 +83,23 @@ class ChangeDecoder:
             )
             for oid in dict.fromkeys([*relations, *batches])
         ]
+
+    def _relations(self, run: IndexedBatch) -> Iterator[SentRelation]:
+        """Yield the Relation messages; that of a partitioned table once more with each partition that follows."""
+        # A TRUNCATE describes each of its tables, which are no partitions of each other.
+        truncates = {(int(run.transaction_of[at]), int(run.ordinals[at])) for at in self._tables.truncated}
+        for at, relation in self._tables.described.items():
+            xid = int(run.xid[run.transaction_of[at]])
+            # A preamble, which has no id, repeats what was sent elsewhere.
+            if not xid:
+                continue
+            sent = SentRelation.of(relation, commit_lsn=int(_lsns(run, at)), ordinal=int(run.ordinals[at]), xid=xid)
+            first = self._first
+            if first is None or (first.commit_lsn, first.ordinal) != (sent.commit_lsn, sent.ordinal):
+                self._first = first = sent
+            if sent.relation_id != first.relation_id and (int(run.transaction_of[at]), sent.ordinal) not in truncates:
+                yield replace(first, partition=sent.relation_id)
+            yield sent
 
     def _truncates(self, run: IndexedBatch) -> list[tuple[int, int, ChangeBatch]]:
         """Return for each truncated table its OID, the index of the message, and the change."""

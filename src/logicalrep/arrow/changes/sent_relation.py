@@ -32,6 +32,13 @@ class SentRelation:
     """The number of changes before it in this transaction."""
     xid: int
     """The transaction's id, 32 bits."""
+    partition: int | None = None
+    """The OID of the partition whose own message comes directly after, before its first row of the session.
+
+    The table's message is there once more for each such partition.
+    """
+    sent_as: int | None = None
+    """The OID of another table, as whose rows those of this one are sent from here on; None if they are its own."""
 
     @classmethod
     def of(cls, relation: TableDescription, *, commit_lsn: int, ordinal: int, xid: int) -> Self:
