@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,9 @@ class Stored:
         """Return the versions of an Iceberg table."""
         found: list[Version] = []
         before: object = None
-        files = {int(file.name[1:].partition(".")[0]): file for file in (folder / "metadata").glob("v*.metadata.json")}
+        # A folder's are called `v12.metadata.json`, those of a catalog `00012-<UUID>.metadata.json`.
+        found_files = (folder / "metadata").glob("*.metadata.json")
+        files = {int(re.split(r"[-.]", file.name.removeprefix("v"))[0]): file for file in found_files}
         for number in sorted(files):
             table = StaticTable.from_metadata(str(files[number]))
             properties, described = table.properties, json.loads(table.properties["logicalrep.table"])

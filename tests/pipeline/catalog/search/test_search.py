@@ -3,7 +3,8 @@
 Fifty histories of three phases take 19 to 37 CPU-seconds with the server's, 0.4 to 0.7 a history, measured beside other
 work on two cores. About half is for loads, each of which opens three sessions; runs that are killed cost the most.
 `make test` has fifty, `make test-all` two hundred and the mutations, and `make soak` as many as there are in SEARCH
-minutes, from SEED on; FORMAT=iceberg has all of them in Iceberg tables, where else a third are.
+minutes, from SEED on; FORMAT=iceberg has all of them in Iceberg tables, where else a third are, and CATALOG=sqlite in
+those of a catalog too.
 """
 
 from __future__ import annotations
