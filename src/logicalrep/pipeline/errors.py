@@ -32,7 +32,7 @@ class NeedsTexts(Exception):  # noqa: N818
 
 
 class NotProvenYetError(Exception):
-    """Rows whose labels a later state of the catalog may prove."""
+    """Rows that a later look at the server may prove."""
 
 
 class Ended(Exception):  # noqa: N818

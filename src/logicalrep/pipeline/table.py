@@ -67,8 +67,16 @@ class Table:
 
     There are none if one that is masked or left out is not as before.
     """
+    server_files: frozenset[int] = frozenset()
+    """The OIDs of the tables that had its rows at the last catalog refresh: itself, or its partitions."""
     least: Lsn = field(default=_NONE)
     """The least LSN of a copy: some changes before it were not kept, so that the copy has to have them."""
+
+    @property
+    def files(self) -> frozenset[int]:
+        """The OIDs of the tables that have its rows, at the last catalog refresh or by its copy, if that stays."""
+        of_copy = () if self.stored is None or self.phase is not Phase.FOLLOWING else self.stored.table.files
+        return self.server_files.union(oid for oid, _ in of_copy)
 
     @property
     def phase(self) -> Phase:

@@ -20,7 +20,14 @@ from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.evolution import Evolution, evolution, evolution_of_texts
 from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
-from logicalrep.pipeline.catalog.proof import ATTACHED, latest, proven, reason_to_load, with_partitions_of
+from logicalrep.pipeline.catalog.proof import (
+    ATTACHED,
+    latest,
+    proven,
+    reason_to_load,
+    with_filled_partitions,
+    with_partitions_of,
+)
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync, NeedsTexts, NotProvenYetError, RefusedCommit
@@ -182,15 +189,19 @@ class TableWriter:
             may_lack_rows: whether rows that are updated or deleted may be missing.
 
         Raises:
-            NotProvenYetError: rows have labels that are not known; they wait for a state of the catalog that has all.
+            NotProvenYetError: rows have labels that are not known, or another session alters the table: they wait.
             NeedsResync: a row's columns are not proven.
             RefusedCommit: the first commit with a value that the table does not take; those before it are applied.
             Exception: what `apply` of a stored table raises.
         """
         assert table.stored is not None
         changes = self.new_changes(table, changes)
-        described = [] if now is None else proven(table.stored.table, now, changes.relations)
-        parts = runs(table.stored.table, described, changes.batches)
+        before = with_filled_partitions(table.stored.table, changes.relations)
+        described = [] if now is None else proven(before, now, changes.relations)
+        parts = runs(before, described, changes.batches)
+        if now is not None and before is not table.stored.table:
+            self._catalog.prove_rows_stayed(table.stored.table, now.table, changes.relations, parts)
+            self._evolve(table, before, now)
         for number, (description, part) in enumerate(parts, 1):
             if now is not None and not is_same_shape(table.stored.table, description):
                 self._evolve(table, description, now)
@@ -281,16 +292,8 @@ class TableWriter:
 
     def change_all(self, table: Table, change_one: Callable[[StoredTable, Engine], int]) -> int:
         """Change a table and those beside it in the same way; return the sum of what that returns."""
-        count = 0
-
-        def change(stored: StoredTable) -> None:
-            nonlocal count
-            count += change_one(stored, self._engine)
-
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
-        for stored in reversed(table.stored_tables):
-            self._run(stored, partial(change, stored))
-        return count
+        return sum(self._run(each, partial(change_one, each, self._engine)) for each in reversed(table.stored_tables))
 
     def _evolve(self, table: Table, after: TableSpec, now: CatalogTable) -> None:
         """Give a table's copy the columns and the key of the rows that come.
@@ -348,20 +351,9 @@ class TableWriter:
         companions: dict[Companion, StoredTable] = {}
         # They come first: after a kill the load begins anew, and so do they, at its position.
         for each in wanted(loaded.table):
-            companions[each] = self._patience.run(
-                partial(
-                    replaced_companion,
-                    self._tables,
-                    table.folder,
-                    each,
-                    loaded,
-                    application,
-                    self._engine,
-                    self._keep_hours,
-                    buffered=buffered,
-                    before_application=before,
-                )
-            )
+            of_load = loaded, application, self._engine, self._keep_hours
+            make = partial(replaced_companion, self._tables, table.folder, each, *of_load)
+            companions[each] = self._patience.run(partial(make, buffered=buffered, before_application=before))
         earlier = None if table.stored is None else table.stored.table
         if earlier is not None:
             loaded = loaded.described(loaded.table.with_texts_like(earlier))

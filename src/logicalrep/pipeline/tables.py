@@ -11,7 +11,7 @@ from functools import partial
 from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.pipeline.apply.renaming import Copied
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
-from logicalrep.pipeline.catalog.unproven import Ready, UnprovenChanges, first_unproven
+from logicalrep.pipeline.catalog.unproven import Ready, UnprovenChanges, first_unproven, with_rows_sent_as_others
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NotProvenYetError, RefusedCommit
 from logicalrep.pipeline.failures import TableFailures
 from logicalrep.pipeline.formats.stored_table import StoredTable
@@ -208,6 +208,7 @@ class TableManager:
         Args:
             received: changes by the tables' OIDs, whole transactions.
         """
+        received = with_rows_sent_as_others(received, self._tables.values())
         found: list[Ready] = []
         asked: list[tuple[Table, TableChanges]] = []
         waiting = [table.oid for table in self._tables.values() if table.unproven is not None]

@@ -36,6 +36,10 @@ _ROOT = (
     "CREATE TABLE {t} (id int, day int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day); "
     "CREATE TABLE {t}_1 PARTITION OF {t} FOR VALUES FROM (1) TO (2); INSERT INTO {t} SELECT i, 1 FROM generate_series(1, 9) AS i"
 )
+_KEYLESS = (
+    "CREATE TABLE {t} (id int, day int) PARTITION BY RANGE (day); ALTER TABLE {t} REPLICA IDENTITY FULL; "
+    "CREATE TABLE {t}_1 PARTITION OF {t} FOR VALUES FROM (1) TO (2); INSERT INTO {t} SELECT i, 1 FROM generate_series(1, 9) AS i"
+)
 _FULL = (
     "CREATE TABLE {t} (id int, version int NOT NULL, v text, PRIMARY KEY (id)); ALTER TABLE {t} REPLICA IDENTITY FULL; "
     "INSERT INTO {t} VALUES (1, 1, 'one'), (2, 1, 'two')"
@@ -177,6 +181,58 @@ CASES = {
         _ROOT,
         "BEGIN; CREATE TABLE {t}_2 PARTITION OF {t} FOR VALUES FROM (2) TO (3); INSERT INTO {t} VALUES (1, 2); COMMIT",
         False,
+    ),
+    "a partition made and filled, whose rows change": Case(
+        _ROOT,
+        "BEGIN; CREATE TABLE {t}_2 PARTITION OF {t} FOR VALUES FROM (2) TO (3); "
+        "INSERT INTO {t} SELECT i, 2 FROM generate_series(1, 9) AS i; INSERT INTO {t} VALUES (10, 1); "
+        "DELETE FROM {t} WHERE id = 1; UPDATE {t} SET id = 11 WHERE id = 2; COMMIT; "
+        "UPDATE {t} SET id = id + 20 WHERE id = 3; DELETE FROM {t} WHERE id = 4; INSERT INTO {t} VALUES (4, 2)",
+        False,
+    ),
+    "a partition made, filled and truncated": Case(
+        _ROOT,
+        "BEGIN; CREATE TABLE {t}_2 PARTITION OF {t} FOR VALUES FROM (2) TO (3); INSERT INTO {t} VALUES (1, 2); "
+        "TRUNCATE {t}_2; INSERT INTO {t} VALUES (2, 2); COMMIT; INSERT INTO {t} VALUES (3, 2)",
+        True,
+    ),
+    "a partition made in a savepoint, filled, and truncated there": Case(
+        _ROOT,
+        "BEGIN; INSERT INTO {t} VALUES (10, 1); SAVEPOINT a; CREATE TABLE {t}_2 PARTITION OF {t} FOR VALUES FROM (2) TO (3); "
+        "INSERT INTO {t} VALUES (1, 2); TRUNCATE {t}_2; RELEASE a; INSERT INTO {t} VALUES (11, 1); COMMIT",
+        True,
+    ),
+    "a partition attached, filled and truncated": Case(
+        _ROOT,
+        "BEGIN; CREATE TABLE {t}_2 (LIKE {t} INCLUDING ALL); ALTER TABLE {t} ATTACH PARTITION {t}_2 FOR VALUES FROM (2) TO (3); "
+        "INSERT INTO {t} VALUES (1, 2); TRUNCATE {t}_2; COMMIT",
+        True,
+    ),
+    "a partition made and filled, without a key": Case(
+        _KEYLESS,
+        "BEGIN; SAVEPOINT a; CREATE TABLE {t}_2 PARTITION OF {t} FOR VALUES FROM (2) TO (3); RELEASE a; "
+        "INSERT INTO {t} VALUES (1, 2), (1, 2); COMMIT; INSERT INTO {t} VALUES (1, 2)",
+        False,
+    ),
+    "a partition made, filled and truncated, without a key": Case(
+        _KEYLESS,
+        "BEGIN; CREATE TABLE {t}_2 PARTITION OF {t} FOR VALUES FROM (2) TO (3); INSERT INTO {t} VALUES (1, 2), (1, 2); "
+        "TRUNCATE {t}_2; INSERT INTO {t} VALUES (1, 2); COMMIT; INSERT INTO {t} VALUES (1, 2)",
+        True,
+    ),
+    "a partition made, filled and dropped": Case(
+        _ROOT,
+        "CREATE TABLE {t}_2 PARTITION OF {t} FOR VALUES FROM (2) TO (3); INSERT INTO {t} VALUES (1, 2); DROP TABLE {t}_2",
+        True,
+    ),
+    "a partition made, filled and detached": Case(
+        _ROOT,
+        "BEGIN; CREATE TABLE {t}_2 PARTITION OF {t} FOR VALUES FROM (2) TO (3); INSERT INTO {t} VALUES (1, 2); "
+        "ALTER TABLE {t} DETACH PARTITION {t}_2; COMMIT; INSERT INTO {t} VALUES (10, 1)",
+        True,
+    ),
+    "a partition made and dropped, without rows": Case(
+        _ROOT, "CREATE TABLE {t}_2 PARTITION OF {t} FOR VALUES FROM (2) TO (3); DROP TABLE {t}_2", False
     ),
     "a partition detached, changed and attached": Case(
         _ROOT,

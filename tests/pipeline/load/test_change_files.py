@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +24,19 @@ from tests.pipeline.changes import change_batch, plain, relation
 def test_properties_have_their_keys_and_all_is_read_again() -> None:
     batch = change_batch(relation(("id", "v")), [{"op": "update", "after": {"id": "1"}, "unchanged": ["v"]}])
     other = change_batch(relation(("id",), None), [{"op": "delete", "before": {"id": "1"}, "commit_lsn": 2}])
-    sent = SentRelation.of(other.relation, commit_lsn=2, ordinal=0, xid=3)
+    sent = replace(SentRelation.of(other.relation, commit_lsn=2, ordinal=0, xid=3), partition=8)
     changes = TableChanges([sent], [batch, other])
     files = contents(changes, 1 << 20)
     assert [{key: json.loads(value) for key, value in properties.items()} for _, properties in files] == [
         {
-            b"logicalrep.format": 2,
+            b"logicalrep.format": 3,
             b"logicalrep.relation": {
                 "relation_id": 7, "schema": "public", "name": "t", "replica_identity": "d",
                 "columns": [[1, "id", 25, -1], [0, "v", 25, -1]],
             },
         },
         {
-            b"logicalrep.format": 2,
+            b"logicalrep.format": 3,
             b"logicalrep.relation": {
                 "relation_id": 7, "schema": "public", "name": "t", "replica_identity": "f",
                 "columns": [[1, "id", 25, -1]],
@@ -43,7 +44,7 @@ def test_properties_have_their_keys_and_all_is_read_again() -> None:
             b"logicalrep.relations": [
                 {
                     "relation_id": 7, "replica_identity": "f", "columns": [["id", 25, -1]], "key": ["id"],
-                    "commit_lsn": 2, "ordinal": 0, "xid": 3,
+                    "commit_lsn": 2, "ordinal": 0, "xid": 3, "partition": 8, "sent_as": None,
                 }
             ],
         },
@@ -55,6 +56,15 @@ def test_properties_have_their_keys_and_all_is_read_again() -> None:
     found = [changes_in(parquet(*each)) for each in files]
     assert [part.batches for part in found] == [[batch], [other]]
     assert [*found[0].relations, *found[1].relations] == [sent]
+
+
+def test_relation_messages_of_format_2_have_no_partition() -> None:
+    sent = SentRelation.of(relation(("id",)), commit_lsn=2, ordinal=0, xid=3)
+    ((rows, properties),) = contents(TableChanges([sent]), 1 << 20)
+    (message,) = json.loads(properties[b"logicalrep.relations"])
+    assert (message.pop("partition"), message.pop("sent_as")) == (None, None)
+    earlier = {b"logicalrep.format": b"2", b"logicalrep.relations": json.dumps([message]).encode()}
+    assert changes_in(parquet(rows, earlier)).relations == [sent]
 
 
 def test_relation_messages_alone_are_stored(tmp_path: Path) -> None:
@@ -69,8 +79,8 @@ def test_relation_messages_alone_are_stored(tmp_path: Path) -> None:
 def test_a_file_of_a_later_version_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "_logicalrep/kept/public/t/0000000000000010.parquet"
     path.parent.mkdir(parents=True)
-    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({"logicalrep.format": "3"}), path)
-    with pytest.raises(MalformedFileError, match="its format 3 is of a later version"):
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({"logicalrep.format": "4"}), path)
+    with pytest.raises(MalformedFileError, match="its format 4 is of a later version"):
         list(ChangeBuffer(Storage(str(tmp_path))).changes("public/t"))
 
 

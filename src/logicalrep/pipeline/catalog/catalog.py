@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypeVar
 
+from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.observe.lag import WalHeads
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import CatalogTable, one_state, query_catalog_tables
+from logicalrep.pipeline.catalog.emptied_partitions import EMPTIED, Run, WrittenRows, first_messages
 from logicalrep.pipeline.catalog.partitions import query_empty_tables, query_unproven_partitions
 from logicalrep.pipeline.catalog.publishing import ensure_publication
+from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
@@ -181,6 +184,22 @@ class Catalog:
         except LOCKED:
             return None
         return tuple(oid for oid in unproven if oid not in empty)
+
+    def prove_rows_stayed(
+        self, before: TableSpec, now: TableSpec, relations: Sequence[SentRelation], changes: Sequence[Run]
+    ) -> None:
+        """Prove that rows which were written to new partitions went by changes alone.
+
+        Raises:
+            NeedsResync: some may be gone otherwise.
+            NotProvenYetError: another session alters the table.
+        """
+        written = WrittenRows(now, self._publication, first_messages(before, relations), changes)
+        try:
+            if self.run(written.query_lost):
+                raise NeedsResync(EMPTIED)
+        except LOCKED:
+            raise NotProvenYetError from None
 
     def query_partitions(self, oids: Collection[int]) -> Mapping[int, int]:
         """Return the partitions of tables, of all levels, by their OIDs, each with the OID of its table."""

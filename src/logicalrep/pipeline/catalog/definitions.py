@@ -29,7 +29,7 @@ from logicalrep_runtime.scalars import Oid
 
 _TEXT = 25
 _TABLES = """
-SELECT class.oid::bigint, nspname, relname, relreplident, relnatts
+SELECT class.oid::bigint, nspname, relname, relreplident, relnatts, relispartition
 FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
 WHERE class.oid = ANY(%s) AND relkind IN ('r', 'p')
 """
@@ -160,6 +160,7 @@ class CatalogTable:
     """The labels that the types of its columns were made with, by the type's OID and their own."""
     has_unsent_key: bool = False
     """Whether a column of its replica identity is not sent, as it is generated, or outside of the column list."""
+    is_partition: bool = False
 
 
 @contextmanager
@@ -241,7 +242,7 @@ def query_catalog_tables(
     )
     settings = {oid: settings_of(TableName(*tables[oid][:2])) for oid in oids}
     found = {}
-    for oid, (schema, name, identity, numbers) in tables.items():
+    for oid, (schema, name, identity, numbers, is_partition) in tables.items():
         key = key_columns(ReplicaIdentity(identity), unique[oid], settings[oid].key)
         is_published = bool(key) and set(key) <= {column for _, column, *_ in columns[oid]}
         evidence = Evidence(
@@ -275,7 +276,7 @@ def query_catalog_tables(
         of_types = {part.type_id for part in parts[oid]}
         labels = frozenset((type_id, label) for type_id, label in original if type_id in of_types)
         has_unsent_key = bool(key) and not is_published
-        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid], labels, has_unsent_key)
+        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid], labels, has_unsent_key, is_partition)
     return found
 
 

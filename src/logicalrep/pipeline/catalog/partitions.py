@@ -58,8 +58,7 @@ def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int
     if server_major(connection) < 15:
         # A session that has sent rows of one, which may be gone, sends none of it as a partition.
         return empty
-    for oid, schema, table in connection.execute(_READABLE.encode(), (list(oids),)).fetchall():
-        name = TableName(schema, table)
+    for oid, name in query_readable(connection, oids):
         try:
             with connection.transaction():
                 lock_table(connection, oid, name)
@@ -71,3 +70,9 @@ def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int
             # The load then says which right is missing.
             continue
     return empty
+
+
+def query_readable(connection: Connection, oids: Collection[int]) -> list[tuple[int, TableName]]:
+    """Return the tables of these that the role may read, with their names."""
+    rows = connection.execute(_READABLE.encode(), (list(oids),)).fetchall()
+    return [(oid, TableName(schema, table)) for oid, schema, table in rows]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.labels import has_new_label_that_rows_hide
-from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
 from logicalrep.pipeline.spec.table_facts import TypePart
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.values import TypeCatalog
@@ -52,7 +52,8 @@ def reason_to_load(before: TableSpec, now: CatalogTable, copied: Collection[int]
 
 
 def _of_partitions(before: TableSpec, after: TableSpec, copied: Collection[int]) -> str | None:
-    if {oid for oid, _ in before.files}.union(copied) - {oid for oid, _ in after.files}:
+    filled = () if before.evidence is None else before.evidence.filled
+    if {oid for oid, _ in before.files}.union(copied, filled) - {oid for oid, _ in after.files}:
         return "a partition was dropped or detached"
     if before.evidence is None or after.evidence is None:
         return None
@@ -118,12 +119,20 @@ def proven(
         now: the table as the catalog describes it, in a state that has the transactions of the messages.
         relations: the messages since, in their order.
 
-    Raises NeedsResync if what a row's columns are is not proven.
+    Raises:
+        NeedsResync: what a row's columns are is not proven.
+        NotProvenYetError: rows were sent as those of another table, of which this one is a partition now.
     """
     reason = reason_to_load(before, now)
+    if reason is None and any(relation.sent_as is not None for relation in relations):
+        if now.is_partition:
+            # The next refresh finds that it is not published any more, or no partition.
+            raise NotProvenYetError
+        reason = "it was a partition for a while, and its rows were sent as those of another table"
     if reason is not None:
         raise NeedsResync(reason)
-    return [(relation, _described(before, now, relation)) for relation in relations]
+    # Those with a partition are there without it too.
+    return [(relation, _described(before, now, relation)) for relation in relations if relation.partition is None]
 
 
 def latest(before: TableSpec, now: CatalogTable) -> TableSpec:
@@ -142,8 +151,21 @@ def latest(before: TableSpec, now: CatalogTable) -> TableSpec:
 def with_partitions_of(table: TableSpec, before: TableSpec) -> TableSpec:
     """Return a description with the partitions of an earlier one, in whose rows those of later partitions are not."""
     earlier, later = before.evidence, table.evidence
-    evidence = earlier and later and replace(later, written=earlier.written, links=earlier.links)
+    evidence = earlier and later and replace(later, written=earlier.written, links=earlier.links, filled=earlier.filled)
     return replace(table, files=before.files, evidence=evidence)
+
+
+def with_filled_partitions(table: TableSpec, relations: Sequence[SentRelation]) -> TableSpec:
+    """Return a description that notes the partitions which rows are sent of, as far as it does not have them.
+
+    A table that is not partitioned has a file of its own; what is described after it is another table.
+    """
+    files, evidence = dict(table.files), table.evidence
+    sent = {each.partition for each in relations if each.partition is not None}
+    if evidence is None or table.relation.relation_id in files or sent <= files.keys() | {*evidence.filled}:
+        return table
+    filled = tuple(sorted(sent.union(evidence.filled) - files.keys()))
+    return replace(table, evidence=replace(evidence, filled=filled))
 
 
 def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> TableSpec:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.run_context import RunContext
@@ -73,6 +73,27 @@ class UnprovenChanges:
                 f"changes of {', '.join(behind)} wait: the server has sent them, but its catalog does not have their "
                 "transactions yet, as with synchronous replication whose standby is away"
             )
+
+
+def with_rows_sent_as_others(
+    received: Mapping[int, TableChanges], tables: Collection[Table]
+) -> Mapping[int, TableChanges]:
+    """Return changes by the tables' OIDs, with a message for each table whose rows were sent as those of another one.
+
+    So the server does with a table that is attached as a partition, and with the partitions of one that is attached.
+    """
+    messages = [each for changes in received.values() for each in changes.relations if each.partition is not None]
+    found = dict(received)
+    for table in tables if messages else ():
+        files = table.files
+        sent = [
+            replace(each, relation_id=table.oid, partition=None, sent_as=each.relation_id)
+            for each in messages
+            if each.partition in files and each.relation_id != table.oid
+        ]
+        if sent:
+            found[table.oid] = together([found.get(table.oid, TableChanges()), TableChanges(sent)])
+    return found
 
 
 def first_unproven(tables: Collection[Table], end: Lsn) -> Lsn:

@@ -1,6 +1,7 @@
 """The files of a change buffer: Parquet, with what the rows do not tell in the properties of the schema.
 
-Format 2 has rows as in a ChangeBatch. Format 1, which had rows of the change feed, is read by `feed_changes`.
+Format 3 has rows as in a ChangeBatch. Format 2 lacks the partitions of Relation messages. Format 1, which had rows of
+the change feed, is read by `feed_changes`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from logicalrep_runtime.scalars import Oid
 _FORMAT, _RELATION, _RELATIONS = b"logicalrep.format", b"logicalrep.relation", b"logicalrep.relations"
 PARTS = b"logicalrep.parts"
 """The property of the last file of one end with the names of the others."""
-_NOW = 2
+_NOW, _WITHOUT_PARTITIONS = 3, 2
 
 
 def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dict[bytes, bytes]]]:
@@ -70,7 +71,7 @@ def changes_in(data: bytes) -> TableChanges:
     number = int(properties.get(_FORMAT, b"1"))
     if number == 1:
         return changes_of_feed(rows)
-    if number != _NOW:
+    if number not in (_NOW, _WITHOUT_PARTITIONS):
         raise ValueError(f"its format {number} is of a later version")
     sent = [SentRelation.from_json(each) for each in json.loads(properties.get(_RELATIONS, b"[]"))]
     batches: list[ChangeBatch] = []

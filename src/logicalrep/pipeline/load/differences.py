@@ -46,6 +46,7 @@ class Differences:
         if table.phase is Phase.FOLLOWING:
             self._compare(table, now, position)
         described = now.now.table
+        table.server_files = frozenset(oid for oid, _ in described.files)
         is_as_before = described.has_protected(self.context.settings.of(table.name), self.loads.numbers(table))
         table.columns = described.sent_names if is_as_before else ()
 

@@ -46,6 +46,8 @@ class Evidence:
     key_indexes: tuple[tuple[int, int], ...] | None = None
     """The indexes that tell rows apart by just the key's columns: the OID of the constraint and 0, or without one that
     of the index and its `xmin`; None in descriptions of earlier versions."""
+    filled: tuple[int, ...] = ()
+    """The OIDs of partitions that rows were sent of, and that the description does not have yet."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as plain values."""
@@ -56,10 +58,11 @@ class Evidence:
         """Return the facts that `to_json` returned."""
         keys = ("columns", "columns_written", "written", "links", "labelled", "key_indexes")
         pairs = {key: tuple(tuple(item) for item in content[key]) for key in keys if content.get(key) is not None}
-        return cls(**_EVIDENCE.arguments({**content, **pairs, "published": tuple(content["published"])}))
+        lists = {key: tuple(content[key]) for key in ("published", "filled") if key in content}
+        return cls(**_EVIDENCE.arguments({**content, **pairs, **lists}))
 
 
-_EVIDENCE = StoredKeys("columns columns_written numbers published written links labelled key_indexes")
+_EVIDENCE = StoredKeys("columns columns_written numbers published written links labelled key_indexes filled")
 
 
 class Skipped(NamedTuple):

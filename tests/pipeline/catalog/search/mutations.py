@@ -13,6 +13,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline import failures, table_writer
 from logicalrep.pipeline.catalog import catalog, definitions, evolution, partitions, proof, runs
+from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.load import differences
 from logicalrep.pipeline.load.differences import Differences
@@ -157,6 +158,10 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "a partition that goes is not noticed": _returns(proof, "_of_partitions", None),
     "a partition that goes and comes is not noticed": _in_text(definitions, "_PARTS", ("link.xmin::text", "'1'")),
+    "a partition that comes and goes is not noticed": lambda patch: patch.setattr(
+        table_writer, "with_filled_partitions", lambda table, relations: table
+    ),
+    "a partition that is emptied where it is made is not noticed": _returns(Catalog, "prove_rows_stayed", None),
     "each new partition counts as made as one": _all_born,
     "a partition is made as one if a transaction attached it": _in_text(
         partitions, "_BORN", ("AND attribute.cmin = type.cmin", ""), ("AND attribute.xmax = '0'::xid", "")

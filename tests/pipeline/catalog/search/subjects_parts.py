@@ -14,8 +14,6 @@ class Leaf:
 
     day: int
     is_attached: bool = True
-    is_new: bool = False
-    """Whether it came since the last refresh: `replicate` does not know rows of a leaf that goes before the next one."""
     has_parts: bool = False
     """Whether it is partitioned itself."""
 
@@ -46,9 +44,6 @@ class Parts(Subject):
 
     def actions(self, now: Now) -> list[tuple[int, Action]]:
         there = [name for name, leaf in self.leaves.items() if leaf.is_attached]
-        old = [name for name in there if not self.leaves[name].is_new]
-        # The server tells nothing of a TRUNCATE in the transaction that made the leaf.
-        emptied = old if now.is_in_transaction else there
         apart = [name for name, leaf in self.leaves.items() if not leaf.is_attached]
         free = sorted({*range(1, 7)} - {leaf.day for leaf in self.leaves.values()})
         found: list[tuple[int, Action]] = [
@@ -62,33 +57,26 @@ class Parts(Subject):
                 (2, lambda: self._update(now, "r")),
                 (2, lambda: [f"UPDATE r SET day = {self.leaves[now.chance.choice(there)].day} WHERE id % 2 = 0"]),
                 (1, lambda: [f"DELETE FROM r WHERE id % 3 = {now.chance.randrange(3)}"]),
-                (1, lambda: [f"TRUNCATE {now.chance.choice(emptied)}"] if emptied else []),
+                (1, lambda: [f"TRUNCATE {now.chance.choice(there)}"]),
                 (1, lambda: [f"ALTER TABLE {now.chance.choice(there)} REPLICA IDENTITY FULL"]),
+                (1, lambda: self._dropped(now.chance.choice(there))),
+                (2, lambda: self._detached(now, now.chance.choice(there))),
+                (2, lambda: self._detached_and_attached(now, now.chance.choice(there))),
             ]
+            if not now.is_in_transaction:
+                found.append((1, lambda: [f"VACUUM FULL {now.chance.choice(there)}"]))
         if free:
             found += [
                 (2, lambda: self._born(now, free)),
                 (3, lambda: self._made(now, free)),
                 (1, lambda: self._made_with_parts(now, free)),
             ]
-        if old:
-            found += [
-                (1, lambda: self._dropped(now.chance.choice(old))),
-                (2, lambda: self._detached(now, now.chance.choice(old))),
-                (2, lambda: self._detached_and_attached(now, now.chance.choice(old))),
-            ]
-            if not now.is_in_transaction:
-                found.append((1, lambda: [f"VACUUM FULL {now.chance.choice(old)}"]))
         if apart:
             found += [
                 (3, lambda: self._attached(now.chance.choice(apart))),
                 (1, lambda: self._written_apart(now, now.chance.choice(apart))),
             ]
         return found
-
-    def on_refresh(self) -> None:
-        for leaf in self.leaves.values():
-            leaf.is_new = False
 
     def _insert(self, now: Now, table: str, day: int) -> list[str]:
         names, values = (
@@ -119,7 +107,7 @@ class Parts(Subject):
 
     def _born(self, now: Now, free: list[int]) -> list[str]:
         day = now.chance.choice(free)
-        self.leaves[f"r{day}"] = Leaf(day, is_new=True)
+        self.leaves[f"r{day}"] = Leaf(day)
         made = f"CREATE TABLE r{day} PARTITION OF r {self._bounds(day)}"
         return [made, *(self._insert(now, "r", day) if now.chance.random() < 0.7 else [])]
 
@@ -136,13 +124,13 @@ class Parts(Subject):
             made += [f"DO $$ BEGIN {filled[0]}; EXCEPTION WHEN unique_violation THEN NULL; END $$"]
         elif how > 2:
             made += filled
-        self.leaves[name] = Leaf(day, is_attached=False, is_new=True)
+        self.leaves[name] = Leaf(day, is_attached=False)
         return [*made, *(self._attached(name) if now.chance.random() < 0.8 else [])]
 
     def _made_with_parts(self, now: Now, free: list[int]) -> list[str]:
         day = now.chance.choice(free)
         name = f"r{day}"
-        self.leaves[name] = Leaf(day, is_attached=False, is_new=True, has_parts=True)
+        self.leaves[name] = Leaf(day, is_attached=False, has_parts=True)
         made = [
             f"CREATE TABLE {name} (LIKE r INCLUDING ALL) PARTITION BY RANGE (id)",
             f"CREATE TABLE {name}a PARTITION OF {name} FOR VALUES FROM (MINVALUE) TO (100)",
@@ -153,8 +141,7 @@ class Parts(Subject):
 
     def _attached(self, name: str) -> list[str]:
         leaf = self.leaves[name]
-        # It is a leaf that came since the last refresh, whenever it was made.
-        leaf.is_attached = leaf.is_new = True
+        leaf.is_attached = True
         return [f"ALTER TABLE r ATTACH PARTITION {name} {self._bounds(leaf.day)}"]
 
     def _dropped(self, name: str) -> list[str]:

@@ -1,0 +1,166 @@
+"""Whether the rows of a new partition are still there, of which the stream tells the first that were written to it.
+
+The server sends no TRUNCATE of a partition whose rows are sent as those of its table. A partition that was there before
+the transaction gets another file; one that the same transaction made is emptied in its first file, and the catalog is
+then as without it. So what such a transaction wrote is looked for on the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from psycopg import sql
+
+from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
+from logicalrep.arrow.changes.sent_relation import SentRelation
+from logicalrep.pipeline.catalog.partitions import query_readable
+from logicalrep.pipeline.catalog.proof import numbers_of_key
+from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.postgres.publications import query_row_filter
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.snapshots import SnapshotError
+from logicalrep.postgres.table_rows.keys import KeyCondition, is_partitioned, query_key_columns, query_tree
+from logicalrep.postgres.table_rows.reading import (
+    NotReadableError,
+    UnsafeTableError,
+    check_functions,
+    lock_table,
+    readable,
+)
+from logicalrep.transactions.tags import DELETE, INSERT, TRUNCATE, UPDATE
+
+Run = tuple[TableSpec, Sequence[ChangeBatch]]
+"""Changes of one description, as `runs` returns them."""
+_Key = tuple[str | None, ...]
+
+_KEYS_AT_ONCE = 20_000
+"""The most keys of one statement, and those that are kept as the server lacks them."""
+_IDS = 1 << 32
+# Nothing writes the rows of system columns again: they have the transaction, or subtransaction, that made the table.
+_MADE_BY = """
+SELECT attrelid::bigint, xmin::text::bigint FROM pg_attribute WHERE attrelid = ANY(%s) AND attnum = -1
+"""
+# The first rows of a file are those of the transaction that made it, so that the bound ends the reading.
+_COUNT = sql.SQL("SELECT count(*) FROM (SELECT FROM ONLY {} WHERE xmin::text::bigint = ANY(%s) LIMIT %s) AS found")
+EMPTIED = "a partition may have been truncated in the transaction that made it"
+"""The reason to load a table whose rows are not where they were written."""
+
+
+def first_messages(before: TableSpec, relations: Sequence[SentRelation]) -> dict[int, SentRelation]:
+    """Return the first message of each partition that a description does not have, by the partitions' OIDs."""
+    known, found = dict(before.files), dict[int, SentRelation]()
+    for relation in relations:
+        if relation.partition is not None and relation.partition not in known:
+            found.setdefault(relation.partition, relation)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Rows that were written to new partitions of a table, and that are looked for on the server."""
+
+    now: TableSpec
+    """The table's present description."""
+    publication: str
+    """The publication that has the table."""
+    first: Mapping[int, SentRelation]
+    """The first message of each new partition, by the partitions' OIDs."""
+    changes: Sequence[Run]
+    """The table's changes: those of the transactions of these messages, and later ones."""
+
+    def query_lost(self, connection: Connection) -> bool:
+        """Return whether some may be gone without a change that tells it.
+
+        `connection` is a session that sees the transactions. Raises one of LOCKED while another one alters the table.
+        """
+        made_by: dict[int, int] = dict(connection.execute(_MADE_BY, (list(self.first),)).fetchall())
+        suspects: dict[int, dict[int, list[int]]] = {}
+        for oid, relation in self.first.items():
+            maker = made_by.get(oid, relation.xid)
+            # Subtransactions have greater ids than their transaction.
+            if (maker - relation.xid) % _IDS < _IDS // 2:
+                suspects.setdefault(relation.commit_lsn, {})[oid] = [relation.xid, maker]
+        try:
+            return not all(
+                self._are_counted(connection, lsn, writers) or self._are_keys_there(connection, lsn)
+                for lsn, writers in suspects.items()
+            )
+        except (SnapshotError, UnsafeTableError, NotReadableError):
+            return True
+
+    def _are_counted(self, connection: Connection, lsn: int, writers: Mapping[int, Sequence[int]]) -> bool:
+        """Return whether partitions have as many rows of their writers as a transaction inserted into the table.
+
+        `writers` has the ids of the transaction, and of the subtransaction that made it, by the partitions' OIDs.
+        """
+        if query_row_filter(connection, self.now.relation.table, (self.publication,)) is not None:
+            # Rows that are not sent would count too.
+            return False
+        inserted = there = 0
+        for batch in (batch for _, batches in self.changes for batch in batches):
+            ops = batch.ops[batch.lsns == lsn].tolist()
+            last = max((at for at, op in enumerate(ops) if op == TRUNCATE), default=-1)
+            inserted = ops[last + 1 :].count(INSERT) + (inserted if last < 0 else 0)
+        for oid, name in query_readable(connection, writers):
+            with readable(name), connection.transaction():
+                lock_table(connection, oid, name)
+                check_functions(connection, name, [oid])
+                query = _COUNT.format(sql.Identifier(*name))
+                there += sum(count for (count,) in connection.execute(query, (writers[oid], inserted)).fetchall())
+        return there >= inserted
+
+    def _are_keys_there(self, connection: Connection, lsn: int) -> bool:
+        """Return whether the server has a row of each key that a transaction left."""
+        now, numbers = self.now, numbers_of_key(self.now)
+        name, oid = now.relation.table, now.relation.relation_id
+        are_known = all({*table.attnums} >= {*(numbers or ())} for table, _ in self.changes)
+        if now.key is None or numbers is None or now.protected or not are_known:
+            return False
+        columns = query_key_columns(connection, oid, now.key)
+        if any(column.sent_type is None for column in columns):
+            return False
+        condition = KeyCondition("true", name, is_partitioned(connection, oid), columns, None)
+        written, absent = (new for at, _, new in self._keys(numbers, lsn) if new is not None and at == lsn), set[_Key]()
+        while keys := [*islice(written, _KEYS_AT_ONCE)]:
+            with readable(name), connection.transaction():
+                lock_table(connection, oid, name)
+                check_functions(connection, name, query_tree(connection, oid))
+                texts = dict(zip(now.key, zip(*keys, strict=True), strict=True))
+                absent.update(keys[number] for number in condition.query_absent(connection, texts))
+            if len(absent) > _KEYS_AT_ONCE:
+                return False
+        return not absent or not self._are_left(absent, numbers, lsn)
+
+    def _are_left(self, keys: set[_Key], numbers: Sequence[int], lsn: int) -> bool:
+        """Return whether a transaction wrote some of these keys, and no later change took them away."""
+        left: set[_Key] = set()
+        for at, old, new in self._keys(numbers, lsn):
+            if old is None:
+                left.clear()
+            else:
+                left.discard(old)
+            if new in keys and at == lsn:
+                left.add(new)
+        return bool(left)
+
+    def _keys(self, numbers: Sequence[int], lsn: int) -> Iterator[tuple[int, _Key | None, _Key | None]]:
+        """Yield the keys of the changes from an LSN on: the position, the key that goes, and the one that comes.
+
+        Both are None for TRUNCATE. A change without a key that goes has an empty one.
+        """
+        for table, batches in self.changes:
+            columns = dict(zip(table.attnums, table.relation.names, strict=True))
+            names = [prefix + columns[number] for prefix in (OLD, NEW) for number in numbers]
+            for batch in batches:
+                rows = batch.chosen(batch.lsns >= lsn).rows
+                values = (rows.column(each).to_pylist() for each in ("commit_lsn", "op", "old_kind", *names))
+                for at, op, old_kind, *keys in zip(*values, strict=True):
+                    old, new = tuple(keys[: len(numbers)]), tuple(keys[len(numbers) :])
+                    if op == TRUNCATE:
+                        yield at, None, None
+                    elif op == DELETE:
+                        yield at, old, None
+                    elif op == INSERT or (op == UPDATE and old_kind):
+                        yield at, old if old_kind else (), new
