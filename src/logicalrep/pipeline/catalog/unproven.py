@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
@@ -82,14 +84,17 @@ def with_rows_sent_as_others(
 
     So the server does with a table that is attached as a partition, and with the partitions of one that is attached.
     """
-    messages = [each for changes in received.values() for each in changes.relations if each.partition is not None]
+    messages: defaultdict[int, list[SentRelation]] = defaultdict(list)
+    for each in (each for changes in received.values() for each in changes.relations):
+        if each.partition is not None:
+            messages[each.partition].append(each)
     found = dict(received)
     for table in tables if messages else ():
-        files = table.files
         sent = [
             replace(each, relation_id=table.oid, partition=None, sent_as=each.relation_id)
-            for each in messages
-            if each.partition in files and each.relation_id != table.oid
+            for oid in table.files & messages.keys()
+            for each in messages[oid]
+            if each.relation_id != table.oid
         ]
         if sent:
             found[table.oid] = together([found.get(table.oid, TableChanges()), TableChanges(sent)])
