@@ -48,6 +48,11 @@ _STATEMENTS = (
     ("other.u", "ALTER TABLE u SET SCHEMA other"),
     ("other.u", "TRUNCATE other.u"),
     ("root", "CREATE TABLE leaf4 PARTITION OF root FOR VALUES {beyond}"),
+    (
+        "root",
+        "BEGIN; CREATE TABLE leaf5 PARTITION OF root FOR VALUES {further}; "
+        "INSERT INTO root (id, v) SELECT i, 1 FROM generate_series({more}) AS i; COMMIT",
+    ),
     ("root", "TRUNCATE leaf1"),
     ("root", "ALTER TABLE root DETACH PARTITION leaf2"),
     ("root", "DROP TABLE leaf1"),
@@ -108,7 +113,12 @@ def main() -> None:
             _wait_until_caught_up(connection, folder)
             for table, text in _STATEMENTS:
                 observer.seconds.clear()
-                statement = text.format(beyond=_bounds(4, options.scale), third=_bounds(2, options.scale))
+                statement = text.format(
+                    beyond=_bounds(4, options.scale),
+                    further=_bounds(5, options.scale),
+                    more=f"{5 * options.scale // 4}, {5 * options.scale // 4 + 999}",
+                    third=_bounds(2, options.scale),
+                )
                 for part in statement.split("; "):
                     connection.execute(part.encode())
                 began = time.monotonic()
