@@ -21,14 +21,8 @@ from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.server import Connection
 from logicalrep.postgres.snapshots import SnapshotError
-from logicalrep.postgres.table_rows.keys import KeyCondition, is_partitioned, query_key_columns, query_tree
-from logicalrep.postgres.table_rows.reading import (
-    NotReadableError,
-    UnsafeTableError,
-    check_functions,
-    lock_table,
-    readable,
-)
+from logicalrep.postgres.table_rows.keys import KeyCondition, is_partitioned, query_key_columns
+from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError, locked_for_query
 from logicalrep.transactions.tags import DELETE, INSERT, TRUNCATE, UPDATE
 
 Run = tuple[TableSpec, Sequence[ChangeBatch]]
@@ -104,11 +98,9 @@ class WrittenRows:
             last = max((at for at, op in enumerate(ops) if op == TRUNCATE), default=-1)
             inserted = ops[last + 1 :].count(INSERT) + (inserted if last < 0 else 0)
         for oid, name in query_readable(connection, writers):
-            with readable(name), connection.transaction():
-                lock_table(connection, oid, name)
-                check_functions(connection, name, [oid])
+            with locked_for_query(connection, oid, name):
                 query = _COUNT.format(sql.Identifier(*name))
-                there += sum(count for (count,) in connection.execute(query, (writers[oid], inserted)).fetchall())
+                there += connection.execute(query, (writers[oid], inserted)).fetchall()[0][0]
         return there >= inserted
 
     def _are_keys_there(self, connection: Connection, lsn: int) -> bool:
@@ -124,9 +116,7 @@ class WrittenRows:
         condition = KeyCondition("true", name, is_partitioned(connection, oid), columns, None)
         written, absent = (new for at, _, new in self._keys(numbers, lsn) if new is not None and at == lsn), set[_Key]()
         while keys := [*islice(written, _KEYS_AT_ONCE)]:
-            with readable(name), connection.transaction():
-                lock_table(connection, oid, name)
-                check_functions(connection, name, query_tree(connection, oid))
+            with locked_for_query(connection, oid, name, with_partitions=True):
                 texts = dict(zip(now.key, zip(*keys, strict=True), strict=True))
                 absent.update(keys[number] for number in condition.query_absent(connection, texts))
             if len(absent) > _KEYS_AT_ONCE:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import psycopg
 from psycopg import sql
 
 from logicalrep.pipeline.catalog.proof import new_partitions, unproven_partitions
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.server import Connection, server_major
 from logicalrep.postgres.snapshots import SnapshotError
-from logicalrep.postgres.table_rows.reading import UnsafeTableError, check_functions, lock_table
+from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError, locked_for_query
 from logicalrep.transactions.table_names import TableName
 
 # A table that is attached gets all of its columns written; one that was made as a partition has them as at the start.
@@ -60,13 +59,11 @@ def query_empty_tables(connection: Connection, oids: Collection[int]) -> set[int
         return empty
     for oid, name in query_readable(connection, oids):
         try:
-            with connection.transaction():
-                lock_table(connection, oid, name)
-                check_functions(connection, name, [oid])
+            with locked_for_query(connection, oid, name):
                 query = sql.SQL("SELECT FROM ONLY {} LIMIT 1").format(sql.Identifier(*name))
                 if connection.execute(query).fetchone() is None:
                     empty.add(oid)
-        except (SnapshotError, UnsafeTableError, psycopg.errors.InsufficientPrivilege):
+        except (SnapshotError, UnsafeTableError, NotReadableError):
             # The load then says which right is missing.
             continue
     return empty

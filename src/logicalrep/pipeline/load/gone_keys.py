@@ -29,7 +29,7 @@ from logicalrep.postgres.table_rows.keys import (
     query_key_columns,
     query_tree,
 )
-from logicalrep.postgres.table_rows.reading import check_functions, lock_table, readable
+from logicalrep.postgres.table_rows.reading import check_functions, locked_for_query, readable
 
 KEYS_AT_ONCE = 20_000
 """The most keys of one statement: the table is locked while it runs."""
@@ -98,9 +98,7 @@ def check_condition(
         query_key_columns(connection, relation.relation_id, table.key),
         query_row_filter(connection, relation.table, publications),
     )
-    with readable(relation.table), connection.transaction():
-        lock_table(connection, relation.relation_id, relation.table)
-        check_functions(connection, relation.table, query_tree(connection, relation.relation_id))
+    with locked_for_query(connection, relation.relation_id, relation.table, with_partitions=True):
         condition.check(connection)
     return condition
 

@@ -19,6 +19,7 @@ from logicalrep.postgres.copy_stream import receive_rows, send
 from logicalrep.postgres.server import Connection, query_scalar
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.snapshots import SnapshotError
+from logicalrep.postgres.table_rows.keys import query_tree
 from logicalrep.transactions.table_names import TableName
 
 # A held snapshot has the catalog of its time; both functions have that of now. Only what stores rows has a file.
@@ -149,6 +150,29 @@ def check_functions(connection: Connection, name: TableName, oids: Sequence[int]
             "it would run that with the rights of this role: let a superuser own the function, drop what uses it, or "
             "read as the role that owns it"
         )
+
+
+@contextmanager
+def locked_for_query(
+    connection: Connection, oid: int, name: TableName, *, with_partitions: bool = False
+) -> Iterator[None]:
+    """Lock a table in a transaction of this context, whose queries of it run no code of others.
+
+    Args:
+        connection: the session.
+        oid: the table's OID.
+        name: the table's name.
+        with_partitions: whether its partitions are queried too, and not its own file alone.
+
+    Raises:
+        SnapshotError: the name belongs to another table by now.
+        UnsafeTableError: a function of others would run.
+        NotReadableError: the role may not read all of it.
+    """
+    with readable(name), connection.transaction():
+        lock_table(connection, oid, name)
+        check_functions(connection, name, query_tree(connection, oid) if with_partitions else [oid])
+        yield
 
 
 @contextmanager
