@@ -29,9 +29,18 @@ class Visibility:
             >>> Visibility(105, frozenset({102})).sees(102)
             False
         """
-        distance = (xid - self.end + _IDS // 2) % _IDS - _IDS // 2
-        whole = self.end + distance
-        return distance < 0 and whole not in self.running
+        distance = xid_distance(xid, self.end)
+        return distance < 0 and self.end + distance not in self.running
+
+
+def xid_distance(xid: int, other: int) -> int:
+    """Return how many ids a transaction comes after another one, by 32 bits of each; negative for before.
+
+    Example:
+        >>> xid_distance(3, (1 << 32) - 1)
+        4
+    """
+    return (xid - other + _IDS // 2) % _IDS - _IDS // 2
 
 
 def query_visibility(connection: Connection) -> Visibility:

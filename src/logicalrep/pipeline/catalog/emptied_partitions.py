@@ -23,6 +23,7 @@ from logicalrep.postgres.server import Connection
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.keys import KeyCondition, is_partitioned, query_key_columns
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError, locked_for_query
+from logicalrep.postgres.visibility import xid_distance
 from logicalrep.transactions.tags import DELETE, INSERT, TRUNCATE, UPDATE
 
 Run = tuple[TableSpec, Sequence[ChangeBatch]]
@@ -31,7 +32,6 @@ _Key = tuple[str | None, ...]
 
 _KEYS_AT_ONCE = 20_000
 """The most keys of one statement, and those that are kept as the server lacks them."""
-_IDS = 1 << 32
 # Nothing writes the rows of system columns again: they have the transaction, or subtransaction, that made the table.
 _MADE_BY = """
 SELECT attrelid::bigint, xmin::text::bigint FROM pg_attribute WHERE attrelid = ANY(%s) AND attnum = -1
@@ -74,7 +74,7 @@ class WrittenRows:
         for oid, relation in self.first.items():
             maker = made_by.get(oid, relation.xid)
             # Subtransactions have greater ids than their transaction.
-            if (maker - relation.xid) % _IDS < _IDS // 2:
+            if xid_distance(maker, relation.xid) >= 0:
                 suspects.setdefault(relation.commit_lsn, {})[oid] = [relation.xid, maker]
         try:
             return not all(
