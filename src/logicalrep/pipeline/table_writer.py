@@ -22,6 +22,7 @@ from logicalrep.pipeline.catalog.evolution import Evolution, evolution, evolutio
 from logicalrep.pipeline.catalog.labels import proven_labels, unknown_labels
 from logicalrep.pipeline.catalog.proof import (
     ATTACHED,
+    first_messages,
     latest,
     proven,
     reason_to_load,
@@ -196,11 +197,12 @@ class TableWriter:
         """
         assert table.stored is not None
         changes = self.new_changes(table, changes)
-        before = with_filled_partitions(table.stored.table, changes.relations)
+        first = first_messages(table.stored.table, changes.relations)
+        before = with_filled_partitions(table.stored.table, first)
         described = [] if now is None else proven(before, now, changes.relations)
         parts = runs(before, described, changes.batches)
         if now is not None and before is not table.stored.table:
-            self._catalog.prove_rows_stayed(table.stored.table, now.table, changes.relations, parts)
+            self._catalog.prove_rows_stayed(now.table, first, parts)
             self._evolve(table, before, now)
         for number, (description, part) in enumerate(parts, 1):
             if now is not None and not is_same_shape(table.stored.table, description):

@@ -13,7 +13,7 @@ from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.observe.lag import WalHeads
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import CatalogTable, one_state, query_catalog_tables
-from logicalrep.pipeline.catalog.emptied_partitions import EMPTIED, Run, WrittenRows, first_messages
+from logicalrep.pipeline.catalog.emptied_partitions import EMPTIED, Run, WrittenRows
 from logicalrep.pipeline.catalog.partitions import query_empty_tables, query_unproven_partitions
 from logicalrep.pipeline.catalog.publishing import ensure_publication
 from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
@@ -185,16 +185,19 @@ class Catalog:
             return None
         return tuple(oid for oid in unproven if oid not in empty)
 
-    def prove_rows_stayed(
-        self, before: TableSpec, now: TableSpec, relations: Sequence[SentRelation], changes: Sequence[Run]
-    ) -> None:
+    def prove_rows_stayed(self, now: TableSpec, first: Mapping[int, SentRelation], changes: Sequence[Run]) -> None:
         """Prove that rows which were written to new partitions went by changes alone.
+
+        Args:
+            now: the table's present description.
+            first: the first message of each new partition, by the partitions' OIDs.
+            changes: the table's changes, those of the transactions of these messages and later ones.
 
         Raises:
             NeedsResync: some may be gone otherwise.
             NotProvenYetError: another session alters the table.
         """
-        written = WrittenRows(now, self._publication, first_messages(before, relations), changes)
+        written = WrittenRows(now, self._publication, first, changes)
         try:
             if self.run(written.query_lost):
                 raise NeedsResync(EMPTIED)

@@ -42,15 +42,6 @@ EMPTIED = "a partition may have been truncated in the transaction that made it"
 """The reason to load a table whose rows are not where they were written."""
 
 
-def first_messages(before: TableSpec, relations: Sequence[SentRelation]) -> dict[int, SentRelation]:
-    """Return the first message of each partition that a description does not have, by the partitions' OIDs."""
-    known, found = dict(before.files), dict[int, SentRelation]()
-    for relation in relations:
-        if relation.partition is not None and relation.partition not in known:
-            found.setdefault(relation.partition, relation)
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
     """Rows that were written to new partitions of a table, and that are looked for on the server."""

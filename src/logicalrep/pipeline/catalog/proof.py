@@ -155,17 +155,24 @@ def with_partitions_of(table: TableSpec, before: TableSpec) -> TableSpec:
     return replace(table, files=before.files, evidence=evidence)
 
 
-def with_filled_partitions(table: TableSpec, relations: Sequence[SentRelation]) -> TableSpec:
-    """Return a description that notes the partitions which rows are sent of, as far as it does not have them.
+def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[int, SentRelation]:
+    """Return the first message of each partition that a description does not have, by the partitions' OIDs.
 
     A table that is not partitioned has a file of its own; what is described after it is another table.
     """
-    files, evidence = dict(table.files), table.evidence
-    sent = {each.partition for each in relations if each.partition is not None}
-    if evidence is None or table.relation.relation_id in files or sent <= files.keys() | {*evidence.filled}:
+    files, found = dict(table.files), dict[int, SentRelation]()
+    for relation in relations if table.relation.relation_id not in files else ():
+        if relation.partition is not None and relation.partition not in files:
+            found.setdefault(relation.partition, relation)
+    return found
+
+
+def with_filled_partitions(table: TableSpec, partitions: Collection[int]) -> TableSpec:
+    """Return a description that notes partitions which rows are sent of; itself if it does so, or has no evidence."""
+    evidence = table.evidence
+    if evidence is None or {*partitions} <= {*evidence.filled}:
         return table
-    filled = tuple(sorted(sent.union(evidence.filled) - files.keys()))
-    return replace(table, evidence=replace(evidence, filled=filled))
+    return replace(table, evidence=replace(evidence, filled=tuple(sorted({*partitions, *evidence.filled}))))
 
 
 def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> TableSpec:
