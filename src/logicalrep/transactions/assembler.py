@@ -324,7 +324,7 @@ class Assembler:
         block = self._inside(message, lsn)
         relations = [self._find(block, message, relation_id, lsn) for relation_id in message.relation_ids]
         self._appear(block, message)
-        block.truncate()
+        block.note_truncate()
         for relation in relations:
             single = message if len(relations) == 1 else replace(message, relation_ids=(relation.relation_id,))
             self._add(block, single, lsn, relation)

@@ -119,7 +119,7 @@ class OpenTransaction:
         elif self._first[1] != oid:
             self._partitions.append((changes, self._first[1], relation))
 
-    def truncate(self) -> None:
+    def note_truncate(self) -> None:
         """Note that a TRUNCATE came: the tables that were described for it are no partitions of each other."""
         while self._partitions and self._partitions[-1][0] == len(self.log):
             self._partitions.pop()

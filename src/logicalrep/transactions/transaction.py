@@ -74,8 +74,8 @@ class Transaction(_WithChanges):
     partitions: Mapping[Oid, Sequence[TableDescription]] = field(default_factory=dict)
     """The partitions that were described for rows of their tables, by the OIDs of these.
 
-    Where rows are sent as those of a partitioned table, the server describes this one and then the partition, before
-    the first row of the partition in a session.
+    The server describes the table and then the partition, before the partition's first row of a session, if rows are
+    sent as those of a partitioned table.
     """
 
 

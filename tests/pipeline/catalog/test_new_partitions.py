@@ -1,4 +1,4 @@
-"""Partitions that one transaction makes, fills and empties, of which the server sends the rows alone."""
+"""Partitions that come, go or are emptied between two refreshes: messages before their rows tell of them."""
 
 from __future__ import annotations
 

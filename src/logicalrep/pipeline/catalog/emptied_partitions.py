@@ -1,8 +1,8 @@
-"""Whether the rows of a new partition are still there, of which the stream tells the first that were written to it.
+"""A look on the server for rows of new partitions, which a TRUNCATE may have removed without a trace.
 
 The server sends no TRUNCATE of a partition whose rows are sent as those of its table. A partition that was there before
 the transaction gets another file; one that the same transaction made is emptied in its first file, and the catalog is
-then as without it. So what such a transaction wrote is looked for on the server.
+then as without it. So what such a transaction wrote is looked for.
 """
 
 from __future__ import annotations
