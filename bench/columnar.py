@@ -133,7 +133,7 @@ print(imported - between, time.perf_counter() - imported)
 
 def _starts() -> list[Row]:
     """Return the start-up times, in separate processes, and the peak memory of this process."""
-    command = [sys.executable, "-c", _START]
+    command = [sys.executable, "-P", "-c", _START]
     subprocess.run(command, check=True, capture_output=True)
     again = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

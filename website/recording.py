@@ -67,7 +67,7 @@ def record(folder: Path) -> list[Line]:
     Raises:
         CalledProcessError: a command failed.
     """
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    subprocess.run([sys.executable, "-P", "-m", "venv", folder / "venv"], check=True)
     (folder / "shop").mkdir()
     lines: list[Line] = []
     # On a busy machine a line about a broken connection would be in the picture.

@@ -69,7 +69,7 @@ def measure(setting: Setting, engines: Sequence[str], *, with_debezium: bool) ->
         yield Cost("pg_recvlogical", "bytes to nothing", None, (_receive(setting, str(receiver)), changes))
     for slot, (tool, makes, counted) in _STREAMS.items():
         program = _STREAM.format(dsn=setting.server.dsn, slot=slot, counted=counted)
-        yield Cost(tool, makes, None, (_run(setting, [sys.executable, "-c", program], str(changes)), changes))
+        yield Cost(tool, makes, None, (_run(setting, [sys.executable, "-P", "-c", program], str(changes)), changes))
     for engine in engines:
         ran = setting.once(setting.folder / engine, "--engine", engine)
         yield Cost(f"`logicalrep replicate`, {engine}", "Delta tables", loads[engine], (ran, changes))

@@ -135,7 +135,7 @@ def _spark_seconds() -> float:
         "    engine.run(len, ['x'], 0)\n"
     )
     began = time.monotonic()
-    subprocess.run([sys.executable, "-c", program], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-P", "-c", program], check=True, stderr=subprocess.DEVNULL)
     return time.monotonic() - began
 
 

@@ -103,7 +103,7 @@ class Setting:
         return state.lsn >= end and all(table.state == "following" for table in state.tables.values())
 
     def _command(self, storage: Path, *more: str) -> list[str]:
-        command = [sys.executable, "-m", "logicalrep.cli.main", "replicate", "--dsn", self.server.dsn]
+        command = [sys.executable, "-P", "-m", "logicalrep.cli.main", "replicate", "--dsn", self.server.dsn]
         return [*command, "--to", str(storage), *more]
 
 

@@ -63,3 +63,27 @@ def test_a_missing_name_is_found() -> None:
         '    PROGRAM = """\nfrom logicalrep.postgres.retries import Absent, Retries\nfrom logicalrep.absent import x\n'
     )
     assert list(_missing(text)) == ["logicalrep.postgres.retries.Absent", "logicalrep.absent"]
+
+
+def _without_safe_path(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines of commands that start this Python without `-P`, which keeps the current folder off `sys.path`."""
+    for node in ast.walk(tree):
+        items = node.elts if isinstance(node, ast.List | ast.Tuple) else []
+        texts = [*map(ast.unparse, items), ""]
+        for item, text, following in zip(items, texts, texts[1:], strict=False):
+            if text == "sys.executable" and following != "'-P'":
+                yield item.lineno
+
+
+def test_no_program_is_started_that_imports_modules_of_the_current_folder() -> None:
+    paths = [
+        path for folder in ("src", "website", "bench", "codegen", "examples") for path in (ROOT / folder).rglob("*.py")
+    ]
+    assert len(paths) > 100
+    found = [(str(path), line) for path in paths for line in _without_safe_path(ast.parse(path.read_text("utf-8")))]
+    assert found == []
+    texts = [(str(path), text) for path in paths if "multiprocessing" in (text := path.read_text("utf-8"))]
+    assert {path.removeprefix(f"{ROOT}/") for path, _ in texts} <= {
+        "src/logicalrep/pipeline/engines/local.py",  # its connections alone
+        "bench/spark/masters.py",
+    }

@@ -173,4 +173,5 @@ def hide_secrets(options: argparse.Namespace) -> None:
         print(_READABLE_OF_CATALOG, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, "-m", "logicalrep.cli.main", *arguments], environment)
+    # Without -P, the modules of the current folder would come before all others.
+    os.execve(sys.executable, [sys.executable, "-P", "-m", "logicalrep.cli.main", *arguments], environment)

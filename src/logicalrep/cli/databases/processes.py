@@ -114,7 +114,11 @@ class DatabaseProcess:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "logicalrep.cli.main", *self._arguments, "--parent", str(theirs.fileno())],
+                [
+                    *(sys.executable, "-P", "-m", "logicalrep.cli.main"),
+                    *self._arguments,
+                    *("--parent", str(theirs.fileno())),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

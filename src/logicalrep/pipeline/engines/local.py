@@ -172,7 +172,10 @@ class _Worker:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _PROGRAM, "sh", sys.executable, "-c", _WORKER, str(theirs.fileno()), *sys.path],
+                [
+                    *("/bin/sh", "-c", _PROGRAM, "sh", sys.executable, "-P", "-c", _WORKER),
+                    *(str(theirs.fileno()), *sys.path),
+                ],
                 # Its end tells the worker that this process has ended.
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

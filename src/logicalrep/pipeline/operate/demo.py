@@ -71,7 +71,8 @@ def _pgbench(installation: Installation, server: LocalServer, *arguments: str) -
 
 def _start(command: str, *arguments: str) -> subprocess.Popen[bytes]:
     _say(f"$ logicalrep {command} {' '.join(arguments)}")
-    return subprocess.Popen([sys.executable, "-m", "logicalrep.cli.main", command, *arguments], start_new_session=True)
+    program = [sys.executable, "-P", "-m", "logicalrep.cli.main"]
+    return subprocess.Popen([*program, command, *arguments], start_new_session=True)
 
 
 def _wait_until_caught_up(
