@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable
 
-from logicalrep_runtime.visible import visible
+from logicalrep_runtime.visible import visible, without_secrets
 
 
 class LogicalRepError(Exception):
@@ -25,8 +25,8 @@ class LogicalRepError(Exception):
 
     @property
     def description(self) -> str:
-        """The error in words, without the code."""
-        return super().__str__()
+        """The error in words, without the code, and without the secrets of URLs."""
+        return without_secrets(super().__str__())
 
     def __str__(self) -> str:
         return f"[{self.code}] {visible(self.description)}"

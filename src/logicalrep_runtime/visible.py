@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
+from urllib.parse import quote
 
 # Control characters, format characters but the joiners that words need, line separators, and halves of characters.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_PASSWORD_IN_URL = re.compile(r"(://[^/?#@:\s]*):[^/?#@\s]*@")
+_SECRET_IN_QUERY = re.compile(
+    r"""([?&][\w.-]*(?:token|secret|passw|credential|sig|key|auth)[\w.-]*)=[^&\s'"]+""", re.IGNORECASE
+)
+HIDDEN = "***"
+"""The text in place of a secret."""
 # JSON has escapes of its own within strings, and line breaks between its parts.
 _UNSAFE_IN_JSON = re.compile("(?!\n)" + _UNSAFE.pattern)
 
@@ -26,6 +34,20 @@ def visible(text: str) -> str:
         'a\\x1b[2Jb\\nc'
     """
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return a text with stars in place of secrets: given ones, passwords in URLs, and tokens in URLs' queries.
+
+    Example:
+        >>> without_secrets("GET https://me:pw@example.org/v1?token=abc: 403")
+        'GET https://me:***@example.org/v1?token=***: 403'
+    """
+    # A secret may be a part of another one.
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        for spelling in (secret, quote(secret, safe="")):
+            text = text.replace(spelling, HIDDEN)
+    return _SECRET_IN_QUERY.sub(rf"\1={HIDDEN}", _PASSWORD_IN_URL.sub(rf"\1:{HIDDEN}@", text))
 
 
 def visible_json(value: object, indent: int | None = None) -> str:

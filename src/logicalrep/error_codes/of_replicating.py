@@ -14,6 +14,11 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Rename a table, leave one out with `--exclude-tables`, or replicate it to another destination with another "
         "catalog, or another `--catalog-option name=NAME`.",
     ),
+    "CATALOG_NOT_NAMED": (
+        "The tables of a destination are in an Iceberg catalog, and the reader was given none: it never connects to a "
+        "catalog because a file of the destination names it.",
+        "Give `read` or `at` the `catalog` that `replicate` has as `--catalog`, if you trust it.",
+    ),
     "CATALOG_NOT_REACHED": (
         "A catalog of Iceberg tables does not answer, or did not accept a commit; the command waits and tries again.",
         "The line quotes the reason. Nothing is lost, and nothing is committed twice.",

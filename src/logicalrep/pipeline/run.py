@@ -185,7 +185,7 @@ def follow(
 ) -> None:
     """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
     guard = Guard(storage, settings)
-    tables_of_format = table_format(storage, settings.format, settings.table_catalog)
+    tables_of_format = table_format(storage, settings.format, settings.table_catalog, creates=True)
     waiting = Waiting(settings.patience, stop=stop, say=observer.on_waiting)
     with ExitStack() as stack:
         observer.on_step("checking the server, the role and the destination")

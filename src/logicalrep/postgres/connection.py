@@ -19,6 +19,7 @@ from psycopg.rows import TupleRow
 
 from logicalrep.postgres.silence import PATIENCE, PATIENCE_OF_SECOND, Backend, WatchedConnection
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.visible import without_secrets
 
 # Values come in the form that the types' parsers expect, whatever the server's settings; no timeout ends a statement.
 # Nobody's code runs with the rights of the session: a user's function in a schema of the search path must not shadow
@@ -242,8 +243,8 @@ class ConnectionSettings:
 
     def _not_connected(self, error: psycopg.OperationalError, conninfo: str, password: str) -> ConnectError:
         """Return the error with its patience, from libpq's status alone: the server's texts may be in any language."""
-        text = str(error).replace(password, "***") if password else str(error)
-        words = " ".join(self.without_password(text).split())
+        secrets = (value for name, value in self._parameters.items() if _is_hidden(name))
+        words = " ".join(without_secrets(str(error), (password, *map(str, secrets))).split())
         pgconn = error.pgconn
         if pgconn is not None and pgconn.needs_password:
             found = ConnectError(
@@ -271,13 +272,6 @@ class ConnectionSettings:
         """Whether libpq selects servers by their role, so that retries wait for a standby's promotion."""
         chosen = self._parameters.get("target_session_attrs", os.environ.get("PGTARGETSESSIONATTRS", "any"))
         return bool(chosen != "any")
-
-    def without_password(self, text: str) -> str:
-        """Return the text with each password in it replaced by stars."""
-        for name, value in self._parameters.items():
-            if _is_hidden(name) and value:
-                text = text.replace(str(value), "***")
-        return text
 
 
 def _password_of(command: str) -> str:

@@ -16,7 +16,7 @@ from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.state.past_states import first_time, read_state
-from logicalrep.pipeline.state.state import State, TableState
+from logicalrep.pipeline.state.state import State, StateError, TableState
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.reader.errors import ReadError
 from logicalrep.reader.table_version import TableVersion
@@ -90,14 +90,15 @@ def at(
         destination: the folder, or the object store's URI, that `logicalrep replicate` has as `--to`.
         time: a time with its zone; as text in the form of ISO 8601.
         storage_options: options of the object store, as in `replicate`.
-        catalog: the catalog of Iceberg tables, as in `replicate`; None for the one that the destination names, which it
-            stores without a user, a password or parameters.
+        catalog: the catalog of Iceberg tables, as in `replicate`; None for tables that are in none. A reader never
+            connects to a catalog because the destination names it.
         catalog_options: options of the catalog, as in `replicate`.
 
     Raises:
         ReadError: no such versions are kept, or not any more.
         OptionError: it is not a time, or has no zone.
-        StateError: nothing is replicated to the destination, or its tables are not in this catalog.
+        StateError: nothing is replicated to the destination, its tables are not in this catalog, or they are in one
+            that is not named here.
         FormatError: the library of the tables' format is not installed.
         StorageError: the destination cannot be read, or the catalog does not answer.
 
@@ -148,15 +149,16 @@ def read(
             companion tables of `orders`.
         at: a time with its zone, of which the version is; as text in the form of ISO 8601. None for the last version.
         storage_options: options of the object store, as in `replicate`.
-        catalog: the catalog of Iceberg tables, as in `replicate`; None for the one that the destination names, which it
-            stores without a user, a password or parameters.
+        catalog: the catalog of Iceberg tables, as in `replicate`; None for tables that are in none. A reader never
+            connects to a catalog because the destination names it.
         catalog_options: options of the catalog, as in `replicate`.
 
     Raises:
         ReadError: there is no such table, or no version of that time; the code tells which.
         TableNameError: the text is no table's name.
         OptionError: it is not a time, or has no zone.
-        StateError: nothing is replicated to the destination, or its tables are not in this catalog.
+        StateError: nothing is replicated to the destination, its tables are not in this catalog, or they are in one
+            that is not named here.
         FormatError: the library of the tables' format is not installed.
         StorageError: the destination cannot be read, or the catalog does not answer.
 
@@ -223,7 +225,13 @@ def _open_tables(
     uri = str(Path(destination)) if isinstance(destination, os.PathLike) else destination
     storage = Storage(uri, dict(storage_options or {}))
     identity = read_identity(storage)
-    settings = CatalogSettings.of(catalog or identity.catalog, catalog_options)
+    if catalog is None and identity.catalog is not None:
+        raise StateError(
+            f"the destination says that its tables are in the catalog {identity.catalog}: if you trust that catalog, "
+            "and whoever can write to the destination, name it in the argument catalog",
+            code="CATALOG_NOT_NAMED",
+        )
+    settings = CatalogSettings.of(catalog, catalog_options)
     identity.check_catalog(None if settings is None else settings.shown)
     return table_format(storage, identity.table_format, settings)
 

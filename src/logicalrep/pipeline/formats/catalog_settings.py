@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from logicalrep.options.kinds import OptionError
 from logicalrep_runtime.errors import LogicalRepError
@@ -24,6 +24,10 @@ _KINDS: Mapping[str, Literal["sqlite", "postgresql", "rest", "glue"]] = {
 }
 _OWN = ("name", "allow_http")
 """The options that are not passed on to the catalog's library."""
+_SECRET = re.compile(r"token|credential|secret|key|password|header|auth", re.IGNORECASE)
+"""The names of options that are secrets."""
+_LONGEST_WORD = 5
+"""The most characters of a parameter that may be a word, such as a port: it stays in texts."""
 _LONGEST_NAME = 255
 """The most characters of a namespace or a table's name: Glue and SQL catalogs have no room for more."""
 
@@ -86,9 +90,23 @@ class CatalogSettings:
         return {name: value for name, value in self.options.items() if name not in _OWN}
 
     @property
+    def secrets(self) -> list[str]:
+        """What no error quotes: the password, the parameters and the secret options, also percent-decoded."""
+        parts = urlsplit(self.uri)
+        values = [value for _, value in parse_qsl(parts.query) if len(value) > _LONGEST_WORD]
+        options = [value for name, value in self.options.items() if _SECRET.search(name)]
+        password = parts.password or ""
+        return [text for text in (password, unquote(password), parts.query, *values, *options) if text]
+
+    @property
     def shown(self) -> str:
         """The URI as it may be shown and stored: without a user, a password or parameters."""
-        return re.sub("//[^/]*@", "//", self.uri.partition("?")[0].partition("#")[0], count=1)
+        return shown_uri(self.uri)
+
+
+def shown_uri(uri: str) -> str:
+    """Return a catalog's URI without a user, a password or parameters."""
+    return re.sub("//[^/]*@", "//", uri.partition("?")[0].partition("#")[0], count=1)
 
 
 def catalog_name(folder: str) -> tuple[str, str]:

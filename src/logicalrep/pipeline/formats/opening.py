@@ -22,8 +22,16 @@ def refuse_missing_format(name: FormatName) -> None:
         raise FormatError(f"pyiceberg is not installed, which --format iceberg needs: {installing('iceberg')}")
 
 
-def table_format(storage: Storage, name: FormatName = "delta", catalog: CatalogSettings | None = None) -> TableFormat:
+def table_format(
+    storage: Storage, name: FormatName = "delta", catalog: CatalogSettings | None = None, *, creates: bool = False
+) -> TableFormat:
     """Return the tables of a destination in a format, and in a catalog if there is one.
+
+    Args:
+        storage: the destination.
+        name: the format.
+        catalog: the catalog; None without one.
+        creates: whether an SQL catalog that is empty gets its own tables, for a command that writes.
 
     Raises:
         FormatError: the format's library is not installed.
@@ -34,7 +42,9 @@ def table_format(storage: Storage, name: FormatName = "delta", catalog: CatalogS
         refuse_missing_format(name)
         from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 
-        return IcebergTables.in_folders(storage) if catalog is None else IcebergTables.in_catalog(storage, catalog)
+        if catalog is None:
+            return IcebergTables.in_folders(storage)
+        return IcebergTables.in_catalog(storage, catalog, creates=creates)
     from logicalrep.pipeline.formats.delta.delta_log import DeltaTables
 
     return DeltaTables(storage)

@@ -15,6 +15,8 @@ from urllib.parse import quote, unquote
 
 from obstore.exceptions import BaseError, NotSupportedError
 
+from logicalrep.options.paths import MalformedFileError as MalformedFileError
+from logicalrep.options.paths import below as below
 from logicalrep.pipeline.storage.local_files import LocalFiles, NoLinksError
 from logicalrep.pipeline.storage.store_files import StoreFiles
 from logicalrep.pipeline.storage.uris import is_folder
@@ -60,30 +62,6 @@ class DamagedError(LogicalRepError, RuntimeError):
     """A file that should be at a destination, and is not, or is not what it was."""
 
     code = "TABLE_DAMAGED"
-
-
-class MalformedFileError(LogicalRepError, ValueError):
-    """A file at a destination whose content is not what this project writes; the text names it."""
-
-    code = "DESTINATION_DAMAGED"
-
-
-def below(*parts: str) -> str:
-    """Return the path of some parts below a destination.
-
-    Raises MalformedFileError if a part is empty or absolute, or leads out of the destination.
-
-    Example:
-        >>> below("public/orders", "part-1.parquet")
-        'public/orders/part-1.parquet'
-        >>> below("public/orders", "../../../etc/passwd")
-        Traceback (most recent call last):
-        logicalrep.pipeline.storage.storage.MalformedFileError: [DESTINATION_DAMAGED] '../../../etc/passwd' is not …
-    """
-    for part in parts:
-        if not {"", ".", ".."}.isdisjoint(part.split("/")) or "\0" in part:
-            raise MalformedFileError(f"{part!r} is not a path below a destination")
-    return "/".join(parts)
 
 
 class InvalidDestinationError(StorageError):

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from logicalrep.options.paths import below
 from logicalrep.spark.frames.data_files import file_name, read_data_files
 
 _FEATURES = {"timestampNtz", "deletionVectors"}
@@ -33,6 +34,7 @@ def table(
 
     Raises:
         TableNotFoundError: `deltalake` finds no Delta table there.
+        MalformedFileError: the log names a file outside of the table's folder.
         ValueError: the table needs a feature that is not known here.
 
     Example:
@@ -48,7 +50,9 @@ def table(
     schema = StructType.fromJson(json.loads(log.schema().to_json()))
     marked = _marked_rows(log.deletion_vectors()) if "deletionVectors" in features else {}
     files = pa.table(log.get_add_actions())["path"].to_pylist()
-    return read_data_files(spark, schema, {f"{path}/{file}": marked.get(file_name(file)) for file in files})
+    # Spark would read a file elsewhere that the log names.
+    paths = {f"{path}/{below(file)}": marked.get(file_name(file)) for file in files}
+    return read_data_files(spark, schema, paths)
 
 
 def _marked_rows(vectors: pa.RecordBatchReader) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:

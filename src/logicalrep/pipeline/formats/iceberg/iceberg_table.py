@@ -119,7 +119,8 @@ class IcebergTable(StoredTable):
         if found is None:
             return False
         path, self.table = found
-        self.version, self._content = version, Content.read(self.storage, self.folder, path, self.table)
+        with self.storage.parsing(path):
+            self.version, self._content = version, Content.read(self.storage, self.folder, path, self.table)
         self.files = self._content.files
         return True
 

@@ -38,9 +38,15 @@ class IcebergTables(TableFormat):
         return cls(storage, lambda folder: FolderVersions(storage, folder))
 
     @classmethod
-    def in_catalog(cls, storage: Storage, settings: CatalogSettings) -> IcebergTables:
-        """Return those of a destination in a catalog. Raises CatalogError if it does not answer."""
-        catalog = connect(settings, storage)
+    def in_catalog(cls, storage: Storage, settings: CatalogSettings, *, creates: bool = False) -> IcebergTables:
+        """Return those of a destination in a catalog. Raises CatalogError if it does not answer.
+
+        Args:
+            storage: the destination.
+            settings: the catalog.
+            creates: whether an SQL catalog that is empty gets its own tables.
+        """
+        catalog = connect(settings, storage, creates=creates)
 
         def drop_entry(folder: str) -> None:
             with suppress(NoSuchTableError):

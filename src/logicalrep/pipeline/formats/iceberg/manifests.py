@@ -34,7 +34,8 @@ from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, Stora
 from logicalrep.pipeline.formats.iceberg.metadata import next_sequence_number
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
-from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.storage.storage import Storage, first_line
+from logicalrep_runtime.errors import LogicalRepError
 
 MOST_ENTRIES = 1000
 """The most entries of a manifest that others are merged with."""
@@ -57,12 +58,24 @@ class Manifest:
 
 
 def read_manifests(storage: Storage, manifest_list: str | None) -> list[Manifest]:
-    """Return the manifests that a file lists. Raises DamagedError if one is gone, StorageError if it cannot be read."""
+    """Return the manifests that a file lists.
+
+    Raises:
+        ValueError: one is damaged.
+        DamagedError: one is gone.
+        StorageError: one cannot be read.
+    """
     if manifest_list is None:
         return []
     files = StorageFiles(storage)
-    listed = read_manifest_list(files.new_input(location(storage, manifest_list)))
-    return [Manifest(file, tuple(file.fetch_manifest_entry(files))) for file in listed]
+    try:
+        listed = read_manifest_list(files.new_input(location(storage, manifest_list)))
+        return [Manifest(file, tuple(file.fetch_manifest_entry(files))) for file in listed]
+    except LogicalRepError:
+        raise
+    except Exception as error:
+        # The reader of Avro raises whatever its libraries do for bytes that are none, SystemError among others.
+        raise ValueError(f"a manifest cannot be read: {first_line(error)}") from None
 
 
 def manifest_data_file(

@@ -35,7 +35,7 @@ class CatalogOfTests:
 
     def open(self) -> IcebergTables:
         """Return the tables as another process sees them."""
-        return IcebergTables.in_catalog(self.storage, self.settings)
+        return IcebergTables.in_catalog(self.storage, self.settings, creates=True)
 
     @property
     def reader(self) -> Catalog:

@@ -72,12 +72,12 @@ class RestServer:
             return 200, '{"defaults": {}, "overrides": {}}'
         if parts[0] == "namespaces" and len(parts) == 2:
             return 200, json.dumps({"namespace": parts[1:], "properties": self._properties(parts[1])})
-        return 200, self._table(parts)
+        return 200, self.answer_table(parts)
 
     def _properties(self, namespace: str) -> dict[str, str]:
         return dict(self.catalog.load_namespace_properties(namespace))
 
-    def _table(self, parts: list[str]) -> str:
+    def answer_table(self, parts: list[str]) -> str:
         table = self.catalog.load_table((parts[1], parts[3]))
         metadata = json.loads(table.metadata.model_dump_json())
         return json.dumps({"metadata-location": table.metadata_location, "metadata": metadata, "config": {}})

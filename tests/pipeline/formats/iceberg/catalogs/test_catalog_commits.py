@@ -237,7 +237,7 @@ def test_a_postgresql_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypa
     with create_database(18) as database, start_proxy_to(database.connection.info.host, database.name) as proxy:
         # A URI for the proxy's address.
         uri = f"postgresql://postgres@/{database.name}?{proxy.dsn.replace(' ', '&')}"
-        tables = IcebergTables.in_catalog(Storage(str(tmp_path)), CatalogSettings(uri))
+        tables = IcebergTables.in_catalog(Storage(str(tmp_path)), CatalogSettings(uri), creates=True)
         stored = new_table(tables)
         proxy.freeze(new=True)
         with monkeypatch.context() as short:
@@ -277,7 +277,7 @@ def test_files_in_an_object_store_are_known_to_the_catalog(tmp_path: Path) -> No
     try:
         storage = Storage("s3://lake/shop", store.options)
         settings = CatalogSettings(f"sqlite:///{tmp_path}/catalog.db")
-        stored = new_table(IcebergTables.in_catalog(storage, settings))
+        stored = new_table(IcebergTables.in_catalog(storage, settings, creates=True))
         insert(stored, 1000, range(3))
         insert(stored_in(IcebergTables.in_catalog(storage, settings)), 1001, range(3, 5))
         catalog = connecting.connect(settings, storage)

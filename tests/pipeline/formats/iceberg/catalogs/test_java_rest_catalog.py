@@ -111,14 +111,14 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(
     expected = [(1, "text 1", "1.50"), (2, "text 2", "2.00"), (3, "text 3", "1.50")]
     assert [(number, name, str(c)) for number, name, c in rows_of(uri, "public.lines")] == expected
     assert len(rows_of(uri, "public.lines_history")) == 21
-    read = [logicalrep.read(lake, "lines", at) for at in times]
+    read = [logicalrep.read(lake, "lines", at, catalog=uri) for at in times]
     assert [len(each.arrow()) for each in read] == [20, 3, 3, 3, 3, 3]
     assert [each.schema.names[1:] for each in (read[0], read[2], read[-1])] == [
         ["a", "b"],
         ["a", "b", "c"],
         ["name", "c"],
     ]
-    assert len(logicalrep.read(lake, "lines").arrow()) == 3
+    assert len(logicalrep.read(lake, "lines", catalog=uri).arrow()) == 3
     connection, storage = ConnectionSettings(db18.dsn), Storage(str(lake))
     resync(connection, storage, ())
     replicate_once(db18, lake, history=True, **options)

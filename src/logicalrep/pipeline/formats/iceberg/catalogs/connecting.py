@@ -5,11 +5,10 @@ The metadata that SQL catalogs and Glue leave to their clients is read and writt
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
-from urllib.parse import urlsplit
 
 from psycopg.conninfo import make_conninfo
 from pyiceberg.catalog import Catalog, MetastoreCatalog
@@ -22,26 +21,30 @@ from pyiceberg.exceptions import (
     UnauthorizedError,
 )
 from pyiceberg.io import FileIO, InputFile, OutputFile
-from pyiceberg.utils.config import Config, merge_config
+from pyiceberg.typedef import EMPTY_DICT, Properties
+from pyiceberg.utils.config import merge_config
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 
 from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.formats.iceberg.catalogs.users_options import users_options
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToStorage, StorageFiles, path_of
+from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.storage.storage import Storage, StorageError, first_line
 from logicalrep.postgres.silence import WatchedConnection
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.visible import without_secrets
 
 _Result = TypeVar("_Result")
 
 PATIENCE: dict[str, float] = {"connect": 10.0, "answer": 60.0}
 """The longest times without a word of a catalog, in seconds."""
 _TRIES_OF_GLUE = 3
+_CLASS_OF_LOCATIONS = "write.py-location-provider.impl"
+"""The property of a table that names a class which pyiceberg calls at a commit."""
 _TO, _STORE = "logicalrep.to", "logicalrep.store."
 _LIBRARIES = ("pyiceberg", "sqlalchemy", "requests", "urllib3", "botocore", "psycopg", "sqlite3", "pydantic_core")
-_SECRET = re.compile(r"token|credential|secret|key|password|header", re.IGNORECASE)
-"""The names of options that are not quoted."""
 _FOR_EVER = (BadRequestError, ForbiddenError, NoSuchPropertyException, OAuthError, UnauthorizedError)
 """The errors of a catalog that another try does not mend."""
 
@@ -84,11 +87,16 @@ def _storage(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
     return Storage(uri, dict(options))
 
 
-def connect(settings: CatalogSettings, storage: Storage) -> Catalog:
+def connect(settings: CatalogSettings, storage: Storage, *, creates: bool = False) -> Catalog:
     """Connect to a catalog, whose tables are at a destination.
 
+    Args:
+        settings: the catalog.
+        storage: the destination.
+        creates: whether an SQL catalog that is empty gets its own tables.
+
     Raises:
-        CatalogError: it does not answer.
+        CatalogError: it does not answer, or is empty.
         InvalidCatalogError: it does not let us in, or a library of it is not installed.
     """
     properties = {
@@ -97,15 +105,16 @@ def connect(settings: CatalogSettings, storage: Storage) -> Catalog:
         _TO: storage.uri,
         **{f"{_STORE}{name}": value for name, value in storage.storage_options.items()},
     }
-    # Credentials may be in pyiceberg's own files and variables.
-    known = cast("dict[str, str]", merge_config(Config().get_catalog_config(settings.name) or {}, dict(properties)))
-    makers: dict[str, Callable[[], Catalog]] = {
-        "sqlite": lambda: _connect_sql(settings, known),
-        "postgresql": lambda: _connect_sql(settings, known),
+    known = cast("dict[str, str]", merge_config(users_options(settings), dict(properties)))
+    makers: dict[str, Callable[[], _CatalogOfFiles]] = {
+        "sqlite": lambda: _connect_sql(settings, known, creates=creates),
+        "postgresql": lambda: _connect_sql(settings, known, creates=creates),
         "rest": lambda: _TimedRestCatalog(settings.name, **known | {"uri": settings.uri}),
         "glue": lambda: _connect_glue(settings, known),
     }
-    return ask(settings, makers[settings.kind])
+    catalog = ask(settings, makers[settings.kind])
+    catalog.files = CatalogFiles(properties)
+    return catalog
 
 
 def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
@@ -120,10 +129,7 @@ def ask(settings: CatalogSettings, action: Callable[[], _Result]) -> _Result:
 
 def error_of(settings: CatalogSettings, error: Exception) -> CatalogError:
     """Return an error of a catalog's library in words."""
-    text = f"the catalog {settings.shown}: {first_line(error)}"
-    secrets = [value for name, value in settings.options.items() if _SECRET.search(name)]
-    for secret in filter(None, (urlsplit(settings.uri).password, *secrets)):
-        text = text.replace(secret, "***")
+    text = f"the catalog {settings.shown}: {without_secrets(first_line(error), settings.secrets)}"
     return (InvalidCatalogError if isinstance(error, _FOR_EVER) else CatalogError)(text)
 
 
@@ -132,13 +138,31 @@ def is_of_catalog(error: BaseException) -> bool:
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _LIBRARIES
 
 
+class _CatalogOfFiles(Catalog):
+    """A catalog whose files are a destination's.
+
+    pyiceberg would import and call the classes that the properties of a table, or a REST service, name: these are
+    written by whoever can write to the destination.
+    """
+
+    files: FileIO
+
+    def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        if _CLASS_OF_LOCATIONS in properties:
+            raise ForeignTableError(
+                f"the table with the metadata {location} has the property {_CLASS_OF_LOCATIONS}, which names a program "
+                "to be run by others: remove the property"
+            )
+        return self.files
+
+
 class _TimedAdapter(HTTPAdapter):
     def send(self, request: PreparedRequest, *arguments: Any, **named: Any) -> Response:
         """Send a request, and give up a service that says nothing."""
         return super().send(request, *arguments, **named | {"timeout": (PATIENCE["connect"], PATIENCE["answer"])})
 
 
-class _TimedRestCatalog(RestCatalog):
+class _TimedRestCatalog(_CatalogOfFiles, RestCatalog):
     """A REST catalog that is given up when it says nothing: its library waits for ever."""
 
     def _create_session(self) -> Session:
@@ -148,23 +172,31 @@ class _TimedRestCatalog(RestCatalog):
         return session
 
 
-def _connect_sql(settings: CatalogSettings, properties: dict[str, str]) -> Catalog:
+def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creates: bool) -> _CatalogOfFiles:
     _refuse_missing(settings, "sqlalchemy", "iceberg")
     # Its library is not there for the other kinds.
     from pyiceberg.catalog.sql import SqlCatalog
-    from sqlalchemy import create_engine
+    from sqlalchemy import create_engine, make_url
     from sqlalchemy.pool import NullPool
 
-    class OwnSqlCatalog(SqlCatalog):
+    class OwnSqlCatalog(_CatalogOfFiles, SqlCatalog):
         """An SQL catalog over connections of ours, which give up a server that is silent, and stay for one step."""
 
         def __init__(self, name: str, **properties: str) -> None:
             MetastoreCatalog.__init__(self, name, **properties)
             if settings.kind == "sqlite":
+                # SQLite would make the file.
+                if not creates and not os.path.isfile(make_url(settings.uri).database or ""):
+                    raise CatalogError(f"the catalog {settings.shown} is not there")
                 self.engine = create_engine(settings.uri, poolclass=NullPool)
             else:
                 self.engine = create_engine("postgresql+psycopg://", creator=self._open, poolclass=NullPool)
             self._init_catalog()
+
+        def create_tables(self) -> None:
+            if not creates:
+                raise CatalogError(f"the catalog {settings.shown} is empty: nothing was replicated with it")
+            super().create_tables()
 
         @staticmethod
         def _open() -> WatchedConnection:
@@ -172,7 +204,9 @@ def _connect_sql(settings: CatalogSettings, properties: dict[str, str]) -> Catal
             connection.patience = PATIENCE["answer"]
             return connection
 
-    return OwnSqlCatalog(settings.name, **properties)
+    # Without `creates` nothing is changed, whatever other options say.
+    fixed = {} if creates else {"schema_version": "v0", "init_catalog_tables": "true"}
+    return OwnSqlCatalog(settings.name, **properties | fixed)
 
 
 def _conninfo(uri: str) -> str:
@@ -186,12 +220,15 @@ def _conninfo(uri: str) -> str:
     )
 
 
-def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> Catalog:
+def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> _CatalogOfFiles:
     _refuse_missing(settings, "boto3", "glue")
     # Their libraries are not there for the other kinds.
     import botocore.config
     import botocore.session
     from pyiceberg.catalog.glue import GlueCatalog
+
+    class OwnGlueCatalog(_CatalogOfFiles, GlueCatalog):
+        """A catalog of Glue."""
 
     session = botocore.session.Session()
     session.set_default_client_config(
@@ -201,7 +238,7 @@ def _connect_glue(settings: CatalogSettings, properties: dict[str, str]) -> Cata
     more: dict[str, Any] = {"glue.max-retries": _TRIES_OF_GLUE, "botocore-session": session}
     if region:
         more["glue.region"] = region
-    return GlueCatalog(settings.name, **{**properties, **more})
+    return OwnGlueCatalog(settings.name, **{**properties, **more})
 
 
 def _refuse_missing(settings: CatalogSettings, library: str, extra: str) -> None:

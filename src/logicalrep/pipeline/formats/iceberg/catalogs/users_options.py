@@ -1,0 +1,48 @@
+"""The options of a catalog in the user's own configuration of pyiceberg."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import yaml
+from pyiceberg.utils.config import Config
+
+from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, shown_uri
+
+_FILE = ".pyiceberg.yaml"
+
+
+class _UsersConfig(Config):
+    """The configuration of pyiceberg in the user's variables and files: pyiceberg reads the current folder's too."""
+
+    @staticmethod
+    def _from_configuration_files() -> Any:
+        for folder in filter(None, (os.environ.get("PYICEBERG_HOME"), os.path.expanduser("~"))):
+            path = os.path.join(folder, _FILE)
+            if os.path.isfile(path):
+                try:
+                    with open(path, encoding="utf-8") as file:
+                        # Values are texts, as pyiceberg has them.
+                        return _in_small_letters(yaml.load(file, Loader=yaml.BaseLoader))
+                except (OSError, ValueError, yaml.YAMLError) as error:
+                    raise OptionError(f"{path}, pyiceberg's configuration, cannot be read: {error}") from None
+        return None
+
+
+def users_options(settings: CatalogSettings) -> dict[str, Any]:
+    """Return the options, such as a token, that the user has stored for a catalog of this name.
+
+    The options of a catalog at another URI are not returned: its token belongs there.
+    """
+    options: dict[str, Any] = dict(_UsersConfig().get_catalog_config(settings.name) or {})
+    uri = options.get("uri")
+    is_of_catalog = uri is None or shown_uri(str(uri)).rstrip("/") == settings.shown.rstrip("/")
+    return options if is_of_catalog else {}
+
+
+def _in_small_letters(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name.lower(): _in_small_letters(content) for name, content in value.items()}
+    return value
