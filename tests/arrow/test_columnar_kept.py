@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep_runtime.columnar import kept
+from logicalrep_runtime.columnar.own_folders import UnsafeFolderError, own_folder
 from tests.conftest import ROOT
 
 _PROGRAM = """
@@ -168,10 +168,8 @@ def test_a_kernel_is_made_of_the_files_of_its_functions_and_of_numbers(copy: _Co
     ]
 
 
-@pytest.mark.parametrize("foreign", ["writable", "link", "owner"])
-def test_a_folder_that_is_not_only_the_users_is_not_used(
-    foreign: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize("foreign", ["writable", "link", "owner", "replaceable"])
+def test_a_folder_that_is_not_only_the_users_is_not_used(foreign: str, tmp_path: Path) -> None:
     path = tmp_path / f"logicalrep-{os.geteuid()}"
     if foreign == "link":
         (tmp_path / "planted").mkdir(mode=0o700)
@@ -180,19 +178,19 @@ def test_a_folder_that_is_not_only_the_users_is_not_used(
         path.mkdir(mode=0o700)
         if foreign == "writable":
             path.chmod(0o720)
+        elif foreign == "replaceable":
+            tmp_path.chmod(0o777)
         elif os.geteuid() == 0:
             os.chown(path, 12345, 12345)
         else:
             pytest.skip("only root can give a folder away")
-    assert kept.own_folder(str(tmp_path)) is None
-    assert caplog.messages == [
-        f"compiled kernels are not kept in {path}: it is no folder that only this user can write to"
-    ]
+    with pytest.raises(UnsafeFolderError, match="is no folder that only this user can write to"):
+        own_folder(str(tmp_path))
 
 
 def test_users_that_share_a_folder_have_one_each_in_it(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
-    path = kept.own_folder(str(tmp_path))
+    path = own_folder(str(tmp_path))
     assert path == str(tmp_path / f"logicalrep-{os.geteuid()}")
     assert os.stat(path).st_mode & 0o777 == 0o700
 
@@ -207,6 +205,8 @@ def test_the_next_place_is_taken_and_without_any_each_process_compiles_anew(copy
     own = temporary / copy.beside.name
     assert copy.run(TMPDIR=str(temporary)) == f"compiled {own}"
     assert copy.run(TMPDIR=str(temporary)) == f"loaded {own}"
+    own.chmod(0o722)
+    assert copy.run(TMPDIR=str(temporary)) == "not kept"
     shutil.rmtree(own)
     own.touch()
     assert copy.run(TMPDIR=str(temporary)) == "not kept"

@@ -13,7 +13,6 @@ import importlib
 import inspect
 import logging
 import os
-import stat
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from logicalrep_runtime.columnar.compiling import compile_meanwhile, compiling
+from logicalrep_runtime.columnar.own_folders import UnsafeFolderError, own_folder
 
 if sys.platform != "win32":
     import fcntl
@@ -168,24 +168,16 @@ def _folder(file: str) -> str | None:
         places = [os.path.join(os.path.dirname(file), "__pycache__")] if os.path.exists(file) else []
         places += [_caching.AppDirs(appname="numba", appauthor=False).user_cache_dir, tempfile.gettempdir()]
     below = _caching._CacheLocator.get_suitable_cache_subpath(file)
-    return next((os.path.join(own, below) for own in map(own_folder, places) if own is not None), None)
+    return next((os.path.join(own, below) for own in map(_own_folder, places) if own is not None), None)
 
 
 @functools.cache
-def own_folder(base: str) -> str | None:
-    """Return the user's own folder below `base`; None if it cannot be written to, or if others can write to it too."""
-    path = base if sys.platform == "win32" else os.path.join(base, f"logicalrep-{os.geteuid()}")
+def _own_folder(base: str) -> str | None:
+    """Return the user's own folder below `base`; None if it is not safe, or cannot be written."""
     try:
-        os.makedirs(base, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-        status = os.lstat(path)
-        if sys.platform != "win32" and (
-            not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022
-        ):
-            _log.warning("compiled kernels are not kept in %s: it is no folder that only this user can write to", path)
-            return None
-        tempfile.TemporaryFile(dir=path).close()
+        return own_folder(base)
+    except UnsafeFolderError as error:
+        _log.warning("compiled kernels are not kept: %s", error)
     except OSError:
-        return None
-    return path
+        pass
+    return None

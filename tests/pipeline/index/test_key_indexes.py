@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
+import os
 import random
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -236,8 +239,63 @@ def test_a_folder_that_cannot_be_made_leaves_the_table_without_an_index(tmp_path
     (tmp_path / "indexes").write_text("a file")
     followed = Followed(tmp_path)
     for _ in range(3):
-        followed.change()
-    assert ["Not a directory" in text for text in followed.said] == [True]
+        assert followed.indexes.of(followed.log) is None
+    assert ["File exists" in text for text in followed.said] == [True]
+
+
+@pytest.mark.parametrize("foreign", ["writable", "link"])
+def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path, foreign: str) -> None:
+    followed = Followed(tmp_path)
+    followed.folder.mkdir()
+    own = followed.folder / f"logicalrep-{os.geteuid()}"
+    if foreign == "link":
+        (tmp_path / "planted").mkdir()
+        own.symlink_to(tmp_path / "planted")
+    else:
+        own.mkdir()
+        own.chmod(0o777)
+    for _ in range(3):
+        assert followed.indexes.of(followed.log) is None
+    assert followed.said == [
+        f"no table has an index of its keys, as {own} is no folder that only this user can write to: its batches read "
+        "the keys of all files"
+    ]
+    assert followed.files == []
+
+
+def named(text: bytes) -> bytes:
+    """Return the content of an index's file with a checksum that is right."""
+    return b"%08x\n" % zlib.crc32(text) + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *({"runs": [[name, 0, 0]]} for name in ("../../victim", "{victim}", ".", "", "a/../../../victim", 7, None)),
+        {"runs": [["x.run", 1 << 60, 0]]},
+        {"runs": [["x.run", -1, 0]]},
+        {"runs": 7},
+        {"files": []},
+        {"files": {"part": [1]}},
+        {"next": "x"},
+        [],
+        None,
+    ],
+    ids=str,
+)
+def test_a_file_that_somebody_made_up_is_no_index_and_removes_nothing(tmp_path: Path, content: Any) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "indexes" / "index"
+    folder.mkdir(parents=True)
+    victim.touch()
+    (folder / "x.run").touch()
+    if isinstance(content, dict):
+        content = {"format": 1, "hashes": 1, "key": [], "next": 0, "files": {}, "runs": []} | content
+    text = json.dumps(content).replace("{victim}", str(victim))
+    (folder / "index.json").write_bytes(named(text.encode()))
+    index = KeyIndex.open(folder, lambda nbytes: None)
+    assert index.rows == 0
+    assert victim.exists()
+    assert list(folder.iterdir()) == []
 
 
 def test_a_large_table_gets_its_index_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

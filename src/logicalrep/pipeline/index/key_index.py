@@ -40,7 +40,7 @@ from logicalrep.pipeline.spec.field_ids import field_id
 from logicalrep.pipeline.spec.row_keys import row_keys
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
-from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.storage.storage import Storage, below
 
 Rows = NDArray[np.int64]
 """Numbers of rows in a data file."""
@@ -241,17 +241,19 @@ class KeyIndex:
             return
         if b"%08x" % zlib.crc32(text) != checksum:
             raise IndexDamagedError(f"{self._folder}/index.json is damaged")
-        content = json.loads(text)
-        if (content["format"], content["hashes"]) != (_FORM, hashes.FORM):
-            raise IndexDamagedError(f"{self._folder}/index.json has another form")
-        for name, count, tail_sum in content["runs"]:
-            try:
-                self._runs.append(Run(self._folder / name, count, tail_sum))
-            except FileNotFoundError:
-                raise IndexDamagedError(f"{self._folder}/{name} is not there") from None
-            self._take_room(self._runs[-1].size)
-        self._of, self._next = content["key"], content["next"]
-        self._files = {path: (number, size, rows) for path, (number, size, rows) in content["files"].items()}
+        try:
+            content = json.loads(text)
+            if (content["format"], content["hashes"]) != (_FORM, hashes.FORM):
+                raise IndexDamagedError(f"{self._folder}/index.json has another form")
+            for name, count, tail_sum in content["runs"]:
+                self._runs.append(Run(self._folder / below(name), count, tail_sum))
+                self._take_room(self._runs[-1].size)
+            self._of, self._next = content["key"], int(content["next"])
+            self._files = {path: (number, size, rows) for path, (number, size, rows) in content["files"].items()}
+        except FileNotFoundError as error:
+            raise IndexDamagedError(f"{error.filename} is not there") from None
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise IndexDamagedError(f"{self._folder}/index.json is damaged: {error}") from None
 
 
 def _key(table: TableSpec) -> list[list[str | int]]:

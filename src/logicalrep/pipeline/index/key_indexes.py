@@ -21,6 +21,7 @@ from logicalrep.pipeline.index.runs import IndexDamagedError, size_of
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
+from logicalrep_runtime.columnar.own_folders import own_folder
 
 LEAST_ROWS = 500_000
 """The rows from which on a table has an index: reading fewer keys costs no more than looking them up."""
@@ -54,17 +55,16 @@ class KeyIndexes:
             uri: the URI.
             most: the bytes; 0 for no indexes.
             say: is told why a table has none.
-            folder: the folder; by default one of the user's, for what can be made again (`XDG_CACHE_HOME`).
+            folder: the folder, in which the user gets one; by default that for what can be made again
+                (`XDG_CACHE_HOME`).
         """
-        self._folder = (folder or _cache()) / hashlib.sha256(uri.encode()).hexdigest()[:32]
+        self._base, self._destination = folder or _cache(), hashlib.sha256(uri.encode()).hexdigest()[:32]
+        self._folder: Path | None = None
         self._most, self._say = most, say
         self._lock = threading.Lock()
         self._tables: dict[str, TableIndex] = {}
         self._used = 0
         self._unused: dict[Path, int] = {}
-        if most:
-            with suppress(OSError):
-                self._unused = {path: _size(path) for path in self._folder.iterdir()}
 
     def of(self, stored: OfTable) -> TableIndex | None:
         """Return the index of a table; None for one that has none.
@@ -79,11 +79,27 @@ class KeyIndexes:
             if stored.folder not in self._tables:
                 if sum(file.rows for file in stored.files.values()) < LEAST_ROWS:
                     return None
-                path = self._folder / hashlib.sha256(stored.folder.encode()).hexdigest()[:32]
+                folder = self._own_folder()
+                if folder is None:
+                    return None
+                path = folder / hashlib.sha256(stored.folder.encode()).hexdigest()[:32]
                 # It counts once it is opened.
                 self._unused.pop(path, None)
                 self._tables[stored.folder] = TableIndex(stored.folder, path, self, self._say)
             return self._tables[stored.folder]
+
+    def _own_folder(self) -> Path | None:
+        """Return the folder of the destination's indexes; None, once with a warning, if it is not safe."""
+        if self._folder is None:
+            try:
+                self._folder = Path(own_folder(str(self._base)), "indexes", self._destination)
+            except OSError as error:
+                self._most = 0
+                self._say(f"no table has an index of its keys, as {error}: {_INSTEAD}")
+                return None
+            with suppress(OSError):
+                self._unused = {path: _size(path) for path in self._folder.iterdir()}
+        return self._folder
 
     def close(self) -> None:
         """Close all of them."""
@@ -202,7 +218,9 @@ class TableIndex:
 
 
 def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "logicalrep" / "indexes"
+    # A relative path is invalid by the XDG Base Directory Specification: it would be one of the current folder.
+    path = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return path if path.is_absolute() else Path("~/.cache").expanduser()
 
 
 def _size(path: Path) -> int:

@@ -66,6 +66,8 @@ class Run:
         self._file = os.open(path, os.O_RDONLY)
         try:
             size = self._blocks * (8 + 4)
+            if os.fstat(self._file).st_size != size_of(count):
+                raise IndexDamagedError(f"{path} is damaged")
             tail = os.pread(self._file, size + 1, count * ENTRY)
             if len(tail) != size or zlib.crc32(tail) != tail_sum:
                 raise IndexDamagedError(f"{path} is damaged")
