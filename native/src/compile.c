@@ -53,16 +53,26 @@ static bool width_of(PyObject *width, PyObject *sign, Operation *operation)
     return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || wrong("a width");
 }
 
+/* Whether a base's own `__new__` may make instances of a class, as the reader does; TypeError where it may not.
+   Python refuses it for bool, and for each class with a part in C that another `__new__` has to fill. */
+static bool is_made_by(PyTypeObject *base, PyObject *class, const char *format)
+{
+    PyObject *object = PyObject_CallMethod((PyObject *)base, "__new__", format, class, 0);
+    Py_XDECREF(object);
+    return object != NULL;
+}
+
 static bool wrapper_of(PyObject *wrapper, Operation *operation)
 {
     if (wrapper == Py_None) {
         return true;
     }
     operation->wrapper = wrapper;
-    if (PyType_Check(wrapper)) {
-        operation->is_subclass = PyType_IsSubtype((PyTypeObject *)wrapper, &PyLong_Type) != 0;
+    if (PyType_Check(wrapper) && PyType_IsSubtype((PyTypeObject *)wrapper, &PyLong_Type)) {
+        operation->is_subclass = true;
+        return is_made_by(&PyLong_Type, wrapper, "Oi");
     }
-    return operation->is_subclass || PyCallable_Check(wrapper) || wrong("a wrapper");
+    return PyCallable_Check(wrapper) || wrong("a wrapper");
 }
 
 static void *cleared(Py_ssize_t count, size_t size)
@@ -304,6 +314,9 @@ static bool fill_program(Reader *reader, PyObject *source, Program *program, int
     PyObject *class = PyTuple_GetItem(source, 0);
     if (!PyType_Check(class) || (PyType_GetFlags((PyTypeObject *)class) & Py_TPFLAGS_HEAPTYPE) == 0) {
         return wrong("a class");
+    }
+    if (!is_made_by(&PyBaseObject_Type, class, "O")) {
+        return false;
     }
     program->class = (PyTypeObject *)class;
     if (!attributes_of(PyTuple_GetItem(source, 1), program) ||

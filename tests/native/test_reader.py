@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gc
 import importlib
 import random
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
 from logicalrep_runtime.native import reader, table
 from logicalrep_runtime.operations import Bytes, Choose, GoOn, Measure, Operation, Repeat, Text
 from tests.native.installed import needs_native
-from tests.native.tables import altered
+from tests.native.tables import CLASSES, altered
 from tests.protocol.agreement import VERSIONS, attempt, natively_alike
 from tests.protocol.captured import capture_name, collected, read, selected
 
@@ -246,6 +248,29 @@ def test_a_table_of_another_form_is_refused() -> None:
             read_all += 1
     assert refused > 500
     assert read_all > 500
+
+
+@pytest.mark.parametrize("class_", CLASSES, ids=lambda class_: class_.__name__)
+def test_an_instance_is_made_as_its_class_can_be_or_not_at_all(class_: Any) -> None:
+    """Of an integer's class, and of a message's: neither ends the interpreter, also not when the instance goes."""
+    for make in (
+        lambda: _wide(("integer", 0, 1, False, class_, ()), ("rest", 1), ("rest", 2))(b"M\1", "utf-8"),
+        lambda: _reader((1, ((77, (class_, (), 0, (("constant", b"M"),))),))).read(b"M", "utf-8"),
+    ):
+        with suppress(TypeError, ValueError):
+            made = make()
+            with suppress(AttributeError):
+                assert repr(made)
+            del made
+        gc.collect()
+
+
+def test_a_class_that_python_refuses_to_make_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"int.__new__\(bool\) is not safe"):
+        _wide(("integer", 0, 1, False, bool, ()))
+    for class_ in (type("Table", (dict,), {}), functools.partial, type("Error", (Exception,), {})):
+        with pytest.raises((TypeError, ValueError), match=r"is not safe|a class that is out of range"):
+            _reader((1, ((77, (class_, (), 0, (("constant", b"M"),))),)))
 
 
 def test_nothing_is_leaked() -> None:
