@@ -171,6 +171,9 @@ def test_a_bad_message_ends_the_output_with_its_number_and_lsn(
         (b"{", "1: is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (b"{}", "1: the format is None; 'pgoutput-capture/1' or 'pgoutput-raw/1' is expected"),
         (jsonl([], proto_version=5), "1: proto_version is 5; 1 to 4 is expected"),
+        (jsonl([], proto_version=True), "1: proto_version is True; 1 to 4 is expected"),
+        (b"{" * 100_000, "1: is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (b'{"a":' * 100_000, "1: is not JSON: maximum recursion depth exceeded while decoding a JSON object from a unicode string"),
         (jsonl([]) + b'{"lsn": "0/0"}\n', "2: has no 'data'"),
         (jsonl([]) + b'{"lsn": "0/0", "data": "0"}\n', "2: non-hexadecimal number found in fromhex() arg at position 1"),
         (jsonl([]) + b'{"lsn": "x", "data": "42"}\n', "2: 'x' is no LSN; two hexadecimal numbers are expected, as in 16/B374D848"),
@@ -179,7 +182,7 @@ def test_a_bad_message_ends_the_output_with_its_number_and_lsn(
         (b"\0" * 8 + b"\0\0\0\5BC", " ends within a message, at byte 12"),
         (
             b"\0" * 8 + b"\xff\0\0\0",
-            " a message of 4278190080 bytes at byte 0 is longer than any message; "
+            " a message of 4278190080 bytes at byte 0 is longer than 268435456 bytes; "
             "is this a file of uint64 LSN, uint32 length and message?",
         ),
         (gzip.compress(b"{", mtime=0)[:-4], " is damaged: Compressed file ended before the end-of-stream marker was reached"),

@@ -15,11 +15,12 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from logicalrep.transactions.frames import LONGEST_MESSAGE, split_frames
+from logicalrep.transactions.frames import split_frames
 from logicalrep.values.encodings import python_codec
 from logicalrep_protocol import versions, walsender
 from logicalrep_protocol.decoder import Decoder
@@ -33,7 +34,11 @@ _T = TypeVar("_T")
 
 _FRAME = Struct(">QI")
 _CHUNK = 1 << 20
-_DAMAGED = (OSError, EOFError, zlib.error)
+_DAMAGED = (OSError, EOFError, zlib.error, MemoryError)
+LONGEST_MESSAGE = 256 << 20
+"""The longest message of a capture, in bytes: a small compressed file may have one of any size."""
+_BESIDE_DATA = 64 << 10
+"""The bytes of a line that may be no message in hex."""
 _NEWEST = max(versions.PARSE)
 
 
@@ -81,6 +86,7 @@ class Capture:
         """The session's settings; with the newest protocol version if the file does not give one."""
         self._is_raw_conversation = False
         self._is_json = self._peek() == b"{"
+        self._numbered = self._lines()
         if self._is_json:
             self.session = self._read_header()
 
@@ -130,14 +136,25 @@ class Capture:
         except _DAMAGED as error:
             raise CaptureError(f"{self._path}: is damaged: {error}") from None
 
-    def _line(self) -> bytes:
-        try:
-            return self._stream.readline()
-        except _DAMAGED as error:
-            raise CaptureError(f"{self._path}: is damaged: {error}") from None
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines with their numbers, from 1 on."""
+        longest = 2 * LONGEST_MESSAGE + _BESIDE_DATA
+        for number in count(1):
+            try:
+                line = self._stream.readline(longest + 1)
+            except _DAMAGED as error:
+                raise CaptureError(f"{self._path}:{number}: is damaged: {_words(error)}") from None
+            if len(line) > longest:
+                raise CaptureError(
+                    f"{self._path}:{number}: the line is longer than a message of {LONGEST_MESSAGE} bytes, the longest "
+                    "that is read from a capture"
+                )
+            if not line:
+                return
+            yield number, line
 
     def _read_header(self) -> CaptureSession:
-        header = self._json(self._line(), 1)
+        header = self._json(next(self._numbered)[1], 1)
         kind = header.get("format")
         if kind not in ("pgoutput-capture/1", "pgoutput-raw/1"):
             raise CaptureError(
@@ -145,7 +162,7 @@ class Capture:
             )
         self._is_raw_conversation = kind == "pgoutput-raw/1"
         version = header.get("proto_version")
-        if not isinstance(version, int) or version not in versions.PARSE:
+        if type(version) is not int or version not in versions.PARSE:
             raise CaptureError(f"{self._path}:1: proto_version is {version!r}; 1 to {_NEWEST} is expected")
         options = header.get("options")
         try:
@@ -163,14 +180,14 @@ class Capture:
     def _json(self, line: bytes, number: int) -> dict[str, Any]:
         try:
             value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise CaptureError(f"{self._path}:{number}: is not JSON: {error}") from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise CaptureError(f"{self._path}:{number}: is not JSON: {_words(error)}") from None
         if not isinstance(value, dict):
             raise CaptureError(f"{self._path}:{number}: is not a JSON object")
         return value
 
     def _json_messages(self) -> Iterator[tuple[Lsn, bytes]]:
-        for number, line in enumerate(iter(self._line, b""), start=2):
+        for number, line in self._numbered:
             if not line.strip():
                 continue
             row = self._json(line, number)
@@ -184,8 +201,8 @@ class Capture:
                 envelope = walsender.parse(data)
             except KeyError as error:
                 raise CaptureError(f"{self._path}:{number}: has no {error}") from None
-            except (TypeError, ValueError) as error:
-                raise CaptureError(f"{self._path}:{number}: {error}") from None
+            except (TypeError, ValueError, MemoryError) as error:
+                raise CaptureError(f"{self._path}:{number}: {_words(error)}") from None
             if isinstance(envelope, walsender.XLogData):
                 yield envelope.start_lsn, envelope.payload
 
@@ -209,11 +226,14 @@ class Capture:
                 _, length = _FRAME.unpack_from(chunk)
                 if length > LONGEST_MESSAGE:
                     raise CaptureError(
-                        f"{self._path}: a message of {length} bytes at byte {offset} is longer than any message; "
-                        "is this a file of uint64 LSN, uint32 length and message?"
+                        f"{self._path}: a message of {length} bytes at byte {offset} is longer than "
+                        f"{LONGEST_MESSAGE} bytes; is this a file of uint64 LSN, uint32 length and message?"
                     )
             if left == len(chunk):
-                chunk += bytes(left)
+                try:
+                    chunk += bytes(left)
+                except MemoryError as error:
+                    raise CaptureError(f"{self._path}: at byte {offset}: {_words(error)}") from None
         if left >= _FRAME.size:
             raise CaptureError(f"{self._path}: ends within a message, at byte {offset + _FRAME.size}")
         if left:
@@ -226,4 +246,8 @@ class Capture:
                 return self._stream.readinto(room)
             return self._stream.readinto1(room)
         except _DAMAGED as error:
-            raise CaptureError(f"{self._path}: is damaged at byte {offset}: {error}") from None
+            raise CaptureError(f"{self._path}: is damaged at byte {offset}: {_words(error)}") from None
+
+
+def _words(error: Exception) -> str:
+    return "there is not enough memory for it" if isinstance(error, MemoryError) else str(error)

@@ -57,6 +57,8 @@ def _told(error: Exception) -> tuple[str, int]:
         return str(error), 1
     if isinstance(error, OSError):
         return visible(str(error)), 1
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for what was to be read", 1
     if isinstance(error, ModuleNotFoundError):
         extras = "run pip install '.[local]', or '.[replicate]' with Spark, in a clone of logicalrep"
         return f"{error.name} is not installed: {extras}", 1

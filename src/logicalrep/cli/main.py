@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from logicalrep.captures.capture import Capture, CaptureError, CaptureSession
+from logicalrep.captures.capture import LONGEST_MESSAGE, Capture, CaptureError, CaptureSession
 from logicalrep.cli.change_table import table_lines
 from logicalrep.cli.check import add_check
 from logicalrep.cli.failing import UsageError, run_command
@@ -36,6 +36,8 @@ from logicalrep_runtime.scalars import Lsn
 from logicalrep_runtime.visible import visible_json
 
 _NEWEST = max(versions.PARSE)
+LONGEST_TEXT = 4 * LONGEST_MESSAGE
+"""The most characters of a message in hex, with what tools write between its bytes."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -227,7 +229,9 @@ def _expected(text: str) -> str:
 
 
 def _print_inspection(options: argparse.Namespace) -> int:
-    text = sys.stdin.read() if options.hex == "-" else options.hex
+    text = sys.stdin.read(LONGEST_TEXT + 1) if options.hex == "-" else options.hex
+    if len(text) > LONGEST_TEXT:
+        raise UsageError(f"the message is longer than {LONGEST_MESSAGE} bytes, the longest that is read")
     style = TerminalStyle(sys.stdout, options.color)
     protocol, version, sender = LOGICALREP, options.protocol_version or _NEWEST, "server"
     if options.walsender:

@@ -8,8 +8,8 @@ OF_READING: dict[str, tuple[str, str]] = {
         "Leave that option of the sink out, and start the query again; it goes on from its checkpoint.",
     ),
     "CAPTURE_DAMAGED": (
-        "A file is not a capture, or is damaged.",
-        "The text names the offset. Record the capture again, or read the part before that offset.",
+        "A file is not a capture, is damaged, or has a message of more than 256 MB.",
+        "The text names the line or the offset. Record the capture again, or read the part before it.",
     ),
     "CHANGES_NOT_TYPED": (
         "The rows given to `merged` or `changed_rows` are not those of a typed table.",

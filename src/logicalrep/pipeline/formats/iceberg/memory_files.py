@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Callable
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
+
+ZIPPED = ".gz.metadata.json"
+"""The end of the name of metadata that is compressed by gzip."""
+MOST_UNZIPPED = 256 << 20
+"""The most bytes of metadata, however small it is compressed."""
+
+
+def unzipped(data: bytes) -> bytes:
+    """Return what gzip has compressed. Raises ValueError if it is damaged, or larger than any metadata is."""
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        text = unpacker.decompress(data, MOST_UNZIPPED)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if not unpacker.eof:
+        raise ValueError(f"its compressed data is cut off, or has more than {MOST_UNZIPPED} bytes")
+    return text
 
 
 def location(storage: Storage, path: str) -> str:
@@ -98,6 +116,10 @@ class StorageFiles(FileIO):
         data = self._storage.read(path)
         if data is None:
             raise DamagedError(f"{self._storage.uri_of(path)} is not there")
+        if path.endswith(ZIPPED):
+            # pyiceberg would decompress whatever it is.
+            with self._storage.parsing(path):
+                unzipped(data)
         return _FileInMemory(location, data)
 
     def new_output(self, location: str) -> OutputFile:

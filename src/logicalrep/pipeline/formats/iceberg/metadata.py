@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import time
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,7 +23,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from logicalrep.pipeline.formats.iceberg.memory_files import location
+from logicalrep.pipeline.formats.iceberg.memory_files import ZIPPED, location, unzipped
 from logicalrep.pipeline.formats.iceberg.partitions import partition_spec
 from logicalrep.pipeline.spec.field_ids import file_schema
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -52,7 +51,7 @@ def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
     if data is None:
         return None
     with storage.parsing(path):
-        text = gzip.decompress(data) if path.endswith(".gz.metadata.json") else data
+        text = unzipped(data) if path.endswith(ZIPPED) else data
         return TableMetadataUtil.parse_raw(text.decode())
 
 

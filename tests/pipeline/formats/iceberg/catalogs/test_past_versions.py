@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.formats.iceberg import iceberg_table, metadata, versions
+from logicalrep.pipeline.formats.iceberg import iceberg_table, memory_files, metadata, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
+from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
 from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
 from logicalrep.pipeline.formats.stored_table import StoredTable, WriterError
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import read_rows
-from logicalrep.pipeline.storage.storage import DamagedError, StorageError
+from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests
 from tests.pipeline.formats.iceberg.catalogs.test_catalog_commits import entry, new_table, stored_in
 from tests.pipeline.formats.iceberg.test_iceberg_table import insert
@@ -83,3 +85,20 @@ def test_compressed_metadata_is_read(catalog: CatalogOfTests) -> None:
     catalog.storage.write("public/t/metadata/0.gz.metadata.json", gzip.compress(data))
     assert read_metadata(catalog.storage, "public/t/metadata/0.gz.metadata.json") == found
     assert read_metadata(catalog.storage, "public/t/metadata/1.gz.metadata.json") is None
+
+
+def test_compressed_metadata_of_gigabytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_files, "MOST_UNZIPPED", 1 << 20)
+    storage, path = Storage(str(tmp_path)), "t/metadata/0.gz.metadata.json"
+    zipped = gzip.compress(b" " * (2 << 20))
+    for data, words in (
+        (zipped, "has more than 1048576 bytes"),
+        (zipped[:100], "is cut off"),
+        (b"{}", "incorrect header"),
+    ):
+        storage.write(path, data)
+        with pytest.raises(MalformedFileError, match=words):
+            read_metadata(storage, path)
+        # As a catalog's library reads it.
+        with pytest.raises(MalformedFileError, match=words):
+            StorageFiles(storage).new_input(storage.uri_of(path))
