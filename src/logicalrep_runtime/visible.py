@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 # Control characters, format characters but the joiners that words need, line separators, and halves of characters.
@@ -17,9 +17,9 @@ _UNSAFE = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _PASSWORD_IN_URL = re.compile(r"(://[^/?#@:\s]*):[^/?#@\s]*@")
-_SECRET_IN_QUERY = re.compile(
-    r"""([?&][\w.-]*(?:token|secret|passw|credential|sig|key|auth)[\w.-]*)=[^&\s'"]+""", re.IGNORECASE
-)
+_OF_SECRETS = "token|secret|passw|credential|sig|key|auth|header|sas"
+_SECRET_NAME = re.compile(_OF_SECRETS, re.IGNORECASE)
+_SECRET_IN_QUERY = re.compile(rf"""([?&][\w.-]*(?:{_OF_SECRETS})[\w.-]*)=[^&\s'"]+""", re.IGNORECASE)
 HIDDEN = "***"
 """The text in place of a secret."""
 # JSON has escapes of its own within strings, and line breaks between its parts.
@@ -34,6 +34,16 @@ def visible(text: str) -> str:
         'a\\x1b[2Jb\\nc'
     """
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def secrets_of(options: Mapping[str, str]) -> list[str]:
+    """Return the values of the options whose names tell that they are secrets.
+
+    Example:
+        >>> secrets_of({"aws_region": "eu-central-1", "aws_secret_access_key": "abc"})
+        ['abc']
+    """
+    return [value for name, value in options.items() if _SECRET_NAME.search(name)]
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:

@@ -160,6 +160,6 @@ def test_secrets_are_neither_on_the_command_line_nor_in_what_is_written(db18: Da
     said = log.read_text()
     assert said.count(warned) == 1
     assert "PGPASSWORD, ~/.pgpass or the file of --dsn-file" in said
-    assert "warning: the password in --catalog was on the command line" in said
+    assert "warning: the secret in --catalog was on the command line" in said
     written = said + "".join(path.read_text() for path in tmp_path.rglob("*.json"))
     assert [secret for secret in secrets if secret in written] == []

@@ -28,7 +28,7 @@ from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from logicalrep.transactions.logs import logger, warn
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
-from logicalrep_runtime.visible import visible, visible_json
+from logicalrep_runtime.visible import secrets_of, visible, visible_json, without_secrets
 
 NAME = "evil\x1b]0;title\x07\r\n2026-01-01 ERROR forged\u202e\x9b2J\x7f"
 SHOWN = r"evil\x1b]0;title\x07\r\n2026-01-01 ERROR forged\u202e\x9b2J\x7f"
@@ -185,3 +185,25 @@ def test_an_error_of_the_machine_is_one_line(action: Callable[[], int], capsys: 
     assert action() == 1
     (line,) = capsys.readouterr().err.removesuffix("\n").split("\n")
     assert line == visible(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("to postgresql://me:pa%40ss@db/x failed", "to postgresql://me:***@db/x failed"),
+        ("GET https://h/v1?a=b&access_token=abc&c=d: 403", "GET https://h/v1?a=b&access_token=***&c=d: 403"),
+        ("https://h/x?sig=a%2Fb", "https://h/x?sig=***"),
+        ("abfss://container@account.net/x?y=z", "abfss://container@account.net/x?y=z"),
+        ("host=h:5432 and a@b", "host=h:5432 and a@b"),
+    ],
+)
+def test_no_error_shows_the_secrets_of_a_url(text: str, shown: str) -> None:
+    error = LogicalRepError(text)
+    assert error.description == shown
+    assert str(error) == f"[LOGICALREP] {shown}"
+
+
+def test_given_secrets_are_hidden_in_each_spelling() -> None:
+    assert without_secrets("a/b c a%2Fb a/bc", ["a/b", "", "a/bc"]) == "*** c *** ***"
+    options = {"aws_secret_access_key": "1", "azure_storage_sas_token": "2", "token": "3", "aws_region": "4"}
+    assert secrets_of(options) == ["1", "2", "3"]

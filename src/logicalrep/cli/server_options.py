@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from logicalrep.cli.terminal import say
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.visible import without_secrets
 
 if TYPE_CHECKING:
     from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
@@ -33,8 +34,8 @@ _READABLE = (
     "and a shell keeps it: put it into PGPASSWORD, ~/.pgpass or the file of --dsn-file"
 )
 _READABLE_OF_CATALOG = (
-    "warning: the password in --catalog was on the command line for a moment, where every user of the machine can read "
-    "it, and a shell keeps it: put it into ~/.pgpass, or set LOGICALREP_CATALOG in place of --catalog"
+    "warning: the secret in --catalog was on the command line for a moment, where every user of the machine can read "
+    "it, and a shell keeps it: put a password into ~/.pgpass, or set LOGICALREP_CATALOG in place of --catalog"
 )
 _HIDDEN = ("--dsn", "--storage-option", "--catalog", "--catalog-option")
 
@@ -147,7 +148,9 @@ def hide_secrets(options: argparse.Namespace) -> None:
     They go on in the environment, which only this user can read. Nothing happens if there are none. Call it first.
     """
     has_password = options.dsn is not None and _PASSWORD.search(options.dsn) is not None
-    has_catalog = options.catalog is not None and _PASSWORD_OF_CATALOG.search(options.catalog) is not None
+    has_catalog = options.catalog is not None and (
+        _PASSWORD_OF_CATALOG.search(options.catalog) is not None or without_secrets(options.catalog) != options.catalog
+    )
     is_shown = options.storage_option or options.catalog_option or has_password or has_catalog
     if options.section is not None or not is_shown:
         return

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from logicalrep.options.kinds import OptionError
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.visible import secrets_of
 
 _KINDS: Mapping[str, Literal["sqlite", "postgresql", "rest", "glue"]] = {
     "sqlite": "sqlite",
@@ -24,8 +25,6 @@ _KINDS: Mapping[str, Literal["sqlite", "postgresql", "rest", "glue"]] = {
 }
 _OWN = ("name", "allow_http")
 """The options that are not passed on to the catalog's library."""
-_SECRET = re.compile(r"token|credential|secret|key|password|header|auth", re.IGNORECASE)
-"""The names of options that are secrets."""
 _LONGEST_WORD = 5
 """The most characters of a parameter that may be a word, such as a port: it stays in texts."""
 _LONGEST_NAME = 255
@@ -94,9 +93,8 @@ class CatalogSettings:
         """What no error quotes: the password, the parameters and the secret options, also percent-decoded."""
         parts = urlsplit(self.uri)
         values = [value for _, value in parse_qsl(parts.query) if len(value) > _LONGEST_WORD]
-        options = [value for name, value in self.options.items() if _SECRET.search(name)]
         password = parts.password or ""
-        return [text for text in (password, unquote(password), parts.query, *values, *options) if text]
+        return [text for text in (password, unquote(password), parts.query, *values, *secrets_of(self.options)) if text]
 
     @property
     def shown(self) -> str:

@@ -21,6 +21,7 @@ from logicalrep.pipeline.storage.local_files import LocalFiles, NoLinksError
 from logicalrep.pipeline.storage.store_files import StoreFiles
 from logicalrep.pipeline.storage.uris import is_folder
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.visible import secrets_of, without_secrets
 
 _Result = TypeVar("_Result")
 
@@ -162,7 +163,7 @@ class Storage:
         except FileNotFoundError:
             raise DamagedError(f"{self.uri_of(path)} is not there") from None
         except (OSError, BaseError) as error:
-            raise StorageError(f"{self.uri_of(path)}: {first_line(error)}") from None
+            raise StorageError(f"{self.uri_of(path)}: {self._words(error)}") from None
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file, or replace it as a whole; it is durable afterwards."""
@@ -205,10 +206,10 @@ class Storage:
         except (NotSupportedError, NoLinksError) as error:
             raise InvalidDestinationError(
                 f"{self.uri} cannot refuse to replace a file, and so cannot keep two writers apart: use another "
-                f"destination ({first_line(error)})"
+                f"destination ({self._words(error)})"
             ) from None
         except (OSError, BaseError, ValueError) as error:
-            raise StorageError(f"{self.uri_of(path)}: {first_line(error)}") from None
+            raise StorageError(f"{self.uri_of(path)}: {self._words(error)}") from None
 
     @cached_property
     def _files(self) -> LocalFiles | StoreFiles:
@@ -217,7 +218,10 @@ class Storage:
         try:
             return StoreFiles(self.uri, self.storage_options)
         except (OSError, BaseError, ValueError) as error:
-            raise InvalidDestinationError(f"{self.uri} is not a destination for tables: {first_line(error)}") from None
+            raise InvalidDestinationError(f"{self.uri} is not a destination for tables: {self._words(error)}") from None
+
+    def _words(self, error: BaseException) -> str:
+        return without_secrets(first_line(error), secrets_of(self.storage_options))
 
 
 def _refuse_codes(uri: str, path: str) -> None:

@@ -367,6 +367,12 @@ def test_secrets_of_a_catalog_are_never_shown(tmp_path: Path) -> None:
         connecting.connect(settings, Storage(str(tmp_path)))
     assert "s3cret" not in str(away.value)
     assert away.value.may_pass
+    for query in ("token=s3cret", "x=s3cret&y=1", "sig=s%23cret"):
+        settings = CatalogSettings(f"http://me:s3cret@127.0.0.1:1/api?{query}", {"token": "t0ken"})
+        with pytest.raises(connecting.CatalogError) as away:
+            connecting.connect(settings, Storage(str(tmp_path)))
+        for text in (str(away.value), repr(settings), settings.shown):
+            assert not re.search("s3cret|s%23cret|s#cret|t0ken", text), text
 
 
 def test_marked_rows_are_positions(sqlite: CatalogOfTests, monkeypatch: pytest.MonkeyPatch) -> None:
