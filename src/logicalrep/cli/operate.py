@@ -55,7 +55,8 @@ def add_operations(commands: Commands) -> None:
     resync.add_argument(
         "--where",
         metavar="CONDITION",
-        help="load only the rows for which this holds, a condition of SQL on columns of the key, such as 'id < 100'",
+        help="load only the rows for which this holds: comparisons of columns of the key with literals (=, <>, <, <=, "
+        ">, >=, BETWEEN, IN), joined by AND, OR and parentheses, such as 'id < 100'",
     )
     resync.add_argument("--all", action="store_true", help="all tables, with a new slot where the slot is lost")
     resync.add_argument(
@@ -127,6 +128,8 @@ def _print_status(options: argparse.Namespace) -> int:
             say(f"{'':<{width}}  {_copied(table['progress'])}")
         if table["error"]:
             say(f"{'':<{width}}  {table['error']}")
+        if table["refused"]:
+            say(f"{'':<{width}}  refuses the commit {table['refused']}")
         if unfit := table.get("unrepresentable"):
             counts = ", ".join(f"{count} of {column}" for column, count in unfit.items())
             say(f"{'':<{width}}  values that their type cannot hold: {counts}")
@@ -173,6 +176,7 @@ def _resync(options: argparse.Namespace) -> int:
     from logicalrep.pipeline.state.state import State
     from logicalrep.postgres.publications import PublicationError
     from logicalrep.postgres.slots.errors import UndecodableError
+    from logicalrep.postgres.table_rows.conditions import parse_condition
     from logicalrep.transactions.table_names import table_name, table_names
 
     if (options.table is None) != options.all:
@@ -181,13 +185,14 @@ def _resync(options: argparse.Namespace) -> int:
         raise ArgumentsError("--new-server loads all tables: add --all")
     if options.where is not None and options.all:
         raise ArgumentsError("--where is of one table: name it in place of --all")
+    condition = None if options.where is None else parse_condition(options.where)
     names = table_names(options.table) if options.table else []
     if options.where is not None and len(names) > 1:
         raise ArgumentsError("--where is of one table: name one")
     known = [table_name(text) for text in State.read(storage).tables]
     is_part = options.where is not None or (len(names) == 1 and names[0] not in known)
     if is_part:
-        is_asked = resync_part(connection, storage, names[0], options.where)
+        is_asked = resync_part(connection, storage, names[0], condition)
     else:
         is_asked = resync(connection, storage, names, new_server=options.new_server)
     if is_asked:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 OF_SERVERS: dict[str, tuple[str, str]] = {
     "CONDITION_REFUSED": (
-        "The condition of `resync --where` is not one expression of SQL on columns of the table's key alone. Or the "
-        "bounds of a partition are not, the table has no key, or a column of the key is hashed or is an array.",
-        "The text quotes the server. Name columns of the key alone, without their table, and functions that are not "
-        "the server's own with their schema. Load the whole table with `logicalrep resync` where that tells no part.",
+        "The condition of `resync --where` is not made of comparisons of columns of the table's key with literals. Or "
+        "the table has no key, a column of the key is hashed or is an array, or a compared column has a type that is "
+        "neither the server's own nor an enum.",
+        "The text has what is accepted, or quotes the server. Compare columns of the key alone, without their table, "
+        "with literals. Load the whole table with `logicalrep resync` where that tells no part.",
     ),
     "CONNECTION_REFUSED": (
         "The server answers and refuses the connection.",

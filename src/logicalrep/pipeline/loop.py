@@ -175,7 +175,7 @@ class Loop:
             return False
         self._tables.follow(found, 0 if timeline is None else timeline.id, self._checkpoints.lsn)
         # Requests may be older than this process; only now the tables are known.
-        for path, request in take_requests(self._context.storage):
+        for path, request in take_requests(self._context.storage, self._context.observer.on_warning):
             self._tables.load_named(request.resync)
             if request.part is not None:
                 # The request goes once the part is loaded.

@@ -20,7 +20,7 @@ from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.postgres.publications import is_of_dropped_table
 from logicalrep.postgres.slots.errors import SlotError
-from logicalrep.postgres.table_rows.keys import ConditionError
+from logicalrep.postgres.table_rows.conditions import ConditionError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
 from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName

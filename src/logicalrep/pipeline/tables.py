@@ -16,7 +16,6 @@ from logicalrep.pipeline.errors import MissingRows, NeedsResync, NotProvenYetErr
 from logicalrep.pipeline.failures import TableFailures
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.lifecycle import Phase
-from logicalrep.pipeline.load.change_buffer import ASKED_FOR
 from logicalrep.pipeline.load.differences import Differences
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.openings import Openings
@@ -341,10 +340,7 @@ class TableManager:
 
     def load_named(self, names: Sequence[TableName]) -> None:
         """Load tables again, as somebody asked for it."""
-        for name in names:
-            table = self._tables.get(name)
-            if table is not None:
-                self._loads.load(table, ASKED_FOR)
+        self._loads.load_named(self._tables, names)
 
     def load_part(self, part: RequestedPart) -> None:
         """Load a part of a table again, as somebody asked for it; the request stays until it is done."""

@@ -17,7 +17,6 @@ from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.operate.skip import SkipError, skip
 from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.state.requests import take_requests
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
@@ -153,13 +152,13 @@ def test_its_changes_are_kept_over_runs_and_the_commands_say_so(
     arguments = ["--dsn", db.dsn, "--to", str(tmp_path)]
     assert main(["skip", "t", "0/1", *arguments]) != 0
     assert main(["skip", "t", "what", *arguments]) != 0
-    assert take_requests(Storage(str(tmp_path))) == []
+    assert Storage(str(tmp_path)).list("_logicalrep/requests") == []
     assert main(["status", *arguments]) == 0
     assert "public.t      stopped: held" in capsys.readouterr().out
     assert main(["skip", "t", str(lsn), *arguments]) == 0
     assert "no replicate is running: the next one leaves the commit" in capsys.readouterr().err
     replicate_once(db, tmp_path)
-    assert take_requests(Storage(str(tmp_path))) == []
+    assert Storage(str(tmp_path)).list("_logicalrep/requests") == []
     assert delta_rows(f"{tmp_path}/public/t") == lacking(db)
     assert main(["status", *arguments]) == 0
     assert re.search(rf"skipped the commit {lsn} at \S+, 2 changes: public/t\n", capsys.readouterr().out)

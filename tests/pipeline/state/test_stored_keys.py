@@ -35,6 +35,7 @@ from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.state.past_states import keep_past, read_state
 from logicalrep.pipeline.state.requests import (
     RequestedPart,
+    RequestedPartition,
     pause,
     request_part,
     request_resync,
@@ -45,6 +46,7 @@ from logicalrep.pipeline.state.state import Identity, State, StateError, States,
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict
+from logicalrep.postgres.table_rows.conditions import parse_condition
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.spark.offsets import offset_of, position_of
 from logicalrep.transactions.relations import TableDescription
@@ -155,7 +157,21 @@ FILES = {
 }
 """The files of a destination by their paths; a number or a name that differs each time is RANDOM."""
 REQUESTED_PART: dict[str, Any] = {
-    "part": {"table": ["public", "t"], "where": "id < 100", "partition": 7, "shown": "the rows where id < 100"}
+    "part": {
+        "table": ["public", "t"],
+        "condition": {
+            "any": [
+                {"column": "id", "operator": "<", "value": "100"},
+                {
+                    "all": [
+                        {"column": "id", "operator": ">=", "value": "200"},
+                        {"column": "id", "operator": "<=", "value": "300"},
+                    ]
+                },
+            ]
+        },
+        "partition": {"oid": 7, "name": ["public", "t_7"]},
+    }
 }
 """Another request."""
 
@@ -233,14 +249,15 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     assert read_state(storage, datetime(2026, 1, 2, 12, tzinfo=UTC)) == before
     assert StoredSettings.read(storage) == settings
     assert ChangeBuffer(storage).pending_loads() == marks
-    assert [request.skip for _, request in take_requests(storage)] == [(name, Lsn(6))]
+    assert [request.skip for _, request in take_requests(storage, pytest.fail)] == [(name, Lsn(6))]
     request_resync(storage, [name])
-    part = RequestedPart(name, "id < 100", 7, "the rows where id < 100")
+    where = parse_condition("id < 100 OR id BETWEEN 200 AND 300")
+    part = RequestedPart(name, where, RequestedPartition(7, TableName("public", "t_7")))
     request_part(storage, part)
     requested = [read(path) for path in (tmp_path / "_logicalrep/requests").iterdir()]
     assert {"resync": [["public", "t"]]} in requested
     assert REQUESTED_PART in requested
-    parts = [(path, request.part) for path, request in take_requests(storage) if request.part is not None]
+    parts = [(path, request.part) for path, request in take_requests(storage, pytest.fail) if request.part is not None]
     assert parts == [(path, replace(part, path=path)) for path, _ in parts]
     assert len(parts) == 1
 

@@ -57,11 +57,6 @@ FILES: dict[str, tuple[str, Callable[[Storage], object], tuple[str, ...]]] = {
     "the identity": ("_logicalrep/place.json", Identity.read, ("", "{", '{"format": 1}', '{"format": 1, "more": 2}')),
     "the settings": ("_logicalrep/settings.json", StoredSettings.read, ("x", '{"format": 1, "others": 3}')),
     "a pause": ("_logicalrep/paused.json", read_paused_since, ("", "[]", "{}")),
-    "a request": (
-        "_logicalrep/requests/x.json",
-        take_requests,
-        ("[", "[]", '{"resync": 1}', '{"resync": [["a"]]}', '{"resync": [[1, 2]]}', '{"skip": ["a", "b", "c"]}'),
-    ),
     "a pending load": (
         "_logicalrep/loads/public/t/load.json",
         lambda storage: ChangeBuffer(storage).pending_loads(),
@@ -96,7 +91,7 @@ def test_a_request_is_read(tmp_path: Path) -> None:
     storage, table = Storage(str(tmp_path)), TableName("public", "t")
     request_resync(storage, [table])
     request_skip(storage, table, Lsn("1/2"))
-    found = {request for _, request in take_requests(storage)}
+    found = {request for _, request in take_requests(storage, pytest.fail)}
     assert found == {Request(resync=(table,)), Request(skip=(table, Lsn("1/2")))}
 
 

@@ -104,7 +104,7 @@ class WrittenRows:
         columns = query_key_columns(connection, oid, now.key)
         if any(column.sent_type is None for column in columns):
             return False
-        condition = KeyCondition("true", name, is_partitioned(connection, oid), columns, None)
+        condition = KeyCondition(None, name, is_partitioned(connection, oid), columns, None)
         written, absent = (new for at, _, new in self._keys(numbers, lsn) if new is not None and at == lsn), set[_Key]()
         while keys := [*islice(written, _KEYS_AT_ONCE)]:
             with locked_for_query(connection, oid, name, with_partitions=True):

@@ -15,15 +15,15 @@ from logicalrep.pipeline.load.copying import PATIENCE, CopiedPart, limit_rate
 from logicalrep.pipeline.spec.forms import END
 from logicalrep.pipeline.spec.key_texts import key_texts
 from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.state.requests import RequestedPart
+from logicalrep.pipeline.state.requests import RequestedPart, RequestedPartition
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.server import Connection
 from logicalrep.postgres.snapshots import Snapshot, check_columns, hold, hold_tables
+from logicalrep.postgres.table_rows.conditions import ConditionError
 from logicalrep.postgres.table_rows.keys import (
-    ConditionError,
     KeyCondition,
     is_partitioned,
     query_key_columns,
@@ -92,15 +92,29 @@ def check_condition(
         raise ConditionError("a column of its key is hashed, so that the server cannot tell which rows are there")
     relation = table.relation
     condition = KeyCondition(
-        part.where,
+        part.condition,
         relation.table,
         is_partitioned(connection, relation.relation_id),
         query_key_columns(connection, relation.relation_id, table.key),
         query_row_filter(connection, relation.table, publications),
     )
+    partition = part.partition
+    if partition is not None and not _is_partition(connection, relation.relation_id, partition):
+        raise ConditionError(f"{partition.name} is no partition of it any more")
     with locked_for_query(connection, relation.relation_id, relation.table, with_partitions=True):
         condition.check(connection)
     return condition
+
+
+_NAME = """
+SELECT nspname, relname FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
+WHERE class.oid = %s
+"""
+
+
+def _is_partition(connection: Connection, oid: int, partition: RequestedPartition) -> bool:
+    found = connection.execute(_NAME, (partition.oid,)).fetchone()
+    return found == tuple(partition.name) and partition.oid in query_tree(connection, oid)[1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,13 +284,13 @@ class Loading:
                     self._publications,
                     nulled=table.nulled,
                     size=size,
-                    condition=None if condition is None else condition.in_parentheses,
+                    condition=None if condition is None else condition.rendered.as_string(connection),
                 )
                 # The server estimates the rows of tables, and none of a condition.
                 copied: Sequence[int] | None = None
                 estimated: Sequence[int] = [] if part is not None else [table.relation.relation_id]
                 if part is not None and part.partition is not None:
-                    copied, estimated = query_tree(connection, part.partition), [part.partition]
+                    copied, estimated = query_tree(connection, part.partition.oid), [part.partition.oid]
                 elif part is None and wanted.before is not None:
                     copied = estimated = query_unproven_partitions(connection, wanted.before, table)
                 if copied is not None:

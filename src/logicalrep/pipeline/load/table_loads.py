@@ -75,6 +75,14 @@ class TableLoads:
         table.tries = Tries()
         self._begin(table)
 
+    def load_named(self, tables: Mapping[TableName, Table], names: Sequence[TableName]) -> None:
+        """Load tables again, as somebody asked for it; say which names are those of no table."""
+        for name in names:
+            if name in tables:
+                self.load(tables[name], ASKED_FOR)
+            else:
+                self.context.observer.on_warning(f"{name} is not replicated: the request to load it again is ignored")
+
     def load_part(self, table: Table | None, part: RequestedPart) -> None:
         """Load a part of a table again, as somebody asked for it, if it follows; the request waits until it does."""
         if table is None:

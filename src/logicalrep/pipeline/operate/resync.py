@@ -12,7 +12,13 @@ from logicalrep.pipeline.load.change_buffer import ASKED_FOR, ChangeBuffer, Pend
 from logicalrep.pipeline.load.copying import PATIENCE
 from logicalrep.pipeline.load.gone_keys import check_condition
 from logicalrep.pipeline.operate.status import read_identity
-from logicalrep.pipeline.state.requests import PartError, RequestedPart, request_part, request_resync
+from logicalrep.pipeline.state.requests import (
+    PartError,
+    RequestedPart,
+    RequestedPartition,
+    request_part,
+    request_resync,
+)
 from logicalrep.pipeline.state.state import State, StateError, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import Storage
@@ -22,6 +28,7 @@ from logicalrep.postgres.server import query_server_identity
 from logicalrep.postgres.slots.advancing import drop_slot
 from logicalrep.postgres.slots.positions import why_not_within_wal
 from logicalrep.postgres.slots.slot import find_slot
+from logicalrep.postgres.table_rows.conditions import Condition
 from logicalrep.transactions.table_names import TableName, table_name
 
 
@@ -89,14 +96,16 @@ def resync(
     return False
 
 
-def resync_part(settings: ConnectionSettings, storage: Storage, name: TableName, where: str | None) -> bool:
-    """Have a part of a table loaded again: its rows are put in by key, and those that the server does not have go.
+def resync_part(
+    settings: ConnectionSettings, storage: Storage, name: TableName, condition: Condition | None = None
+) -> bool:
+    """Have a part of a table loaded again: its rows are put in by key, and keys that the server does not have go.
 
     Args:
         settings: the server.
         storage: the destination.
         name: the table; or a partition of one, whose rows alone are meant.
-        where: the condition of the rows, in SQL, on columns of the key alone; None for all rows of a partition.
+        condition: the condition of the rows, on columns of the key alone; None for all rows of a partition.
 
     Returns whether a running process does it; otherwise the next one does.
 
@@ -112,32 +121,27 @@ def resync_part(settings: ConnectionSettings, storage: Storage, name: TableName,
         system, database = query_server_identity(connection)
         identity.check(system_identifier=system, database=database)
         connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
-        table, partition, bounds = name, None, None
+        table, partition = name, None
         if name not in names:
             above = connection.execute(_PARTITION, list(name)).fetchall()
             found = [row for row in above if TableName(*row[:2]) in names]
             if not found:
                 raise StateError(f"{storage.uri} has no table {name}; it has {', '.join(state.tables) or 'none'}")
-            table, partition, bounds = TableName(*found[0][:2]), found[0][2], found[0][3]
+            table, partition = TableName(*found[0][:2]), RequestedPartition(found[0][2], name)
         if state.tables[str(table)].state == "stopped":
             raise PartError(f"{table} is stopped: run logicalrep resync {table}, which loads all of it")
-        wanted = [each for each in (bounds, where) if each is not None]
-        shown = [f"the rows of its partition {name}"] if partition is not None else ["the rows"]
-        shown += [f"where {where}"] if where is not None else []
-        conditions = " AND ".join(f"({each}\n)" for each in wanted) if len(wanted) > 1 else (wanted or ["true"])[0]
-        part = RequestedPart(table, conditions, partition, " ".join(shown))
+        part = RequestedPart(table, condition, partition)
         publications = (identity.publication,)
         described = query_description(connection, table, publications, read_known_settings(storage).of(table))
         if described is None:
             raise PartError(f"the server has no table {table} any more")
-        for each in wanted:
-            check_condition(connection, described, publications, replace(part, where=each))
+        check_condition(connection, described, publications, part)
         request_part(storage, part)
         slot = find_slot(connection, identity.slot)
     return slot is not None and slot.active_pid is not None
 
 
-# The tables above a partition, with its own bounds and theirs.
+# The tables above a partition.
 _PARTITION = """
 WITH RECURSIVE above AS (
     SELECT class.oid AS partition, class.oid FROM pg_class AS class
@@ -146,7 +150,7 @@ WITH RECURSIVE above AS (
     UNION ALL
     SELECT above.partition, inhparent FROM above JOIN pg_inherits ON inhrelid = above.oid
 )
-SELECT nspname, relname, partition::bigint, pg_get_partition_constraintdef(partition)
+SELECT nspname, relname, partition::bigint
 FROM above JOIN pg_class AS class ON class.oid = above.oid
 JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
 """

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from logicalrep.pipeline.spec.stored_keys import StoredKeys
 from logicalrep.pipeline.state.state import FOLDER
-from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
+from logicalrep.postgres.table_rows.conditions import Condition, condition_of
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
+MOST_BYTES = 4 << 20
+"""The size of the largest request."""
 _REQUESTS = f"{FOLDER}/requests"
 _PAUSED = f"{FOLDER}/paused.json"
 
@@ -61,18 +63,30 @@ class PartError(LogicalRepError, RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
+class RequestedPartition:
+    """A partition whose rows are to be loaded again."""
+
+    oid: int
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
 class RequestedPart:
     """A part of a table that is to be loaded again."""
 
     table: TableName
-    where: str
-    """The condition of its rows, in SQL, on columns of the key alone."""
-    partition: int | None
-    """The OID of the partition that has these rows on the server; None for all partitions."""
-    shown: str
-    """The part in words, such as `the rows where id < 100`."""
+    condition: Condition | None = None
+    """The condition of its rows, on columns of the key alone; None for all rows."""
+    partition: RequestedPartition | None = None
+    """The partition that has these rows on the server; None for all partitions."""
     path: str = ""
     """The path of its request, which is deleted once the part is loaded; until then each process loads it."""
+
+    @property
+    def shown(self) -> str:
+        """The part in words, such as `the rows where id < 100`."""
+        rows = "the rows" if self.partition is None else f"the rows of its partition {self.partition.name}"
+        return rows if self.condition is None else f"{rows} where {_shortened(str(self.condition))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +108,12 @@ def request_resync(storage: Storage, tables: Sequence[TableName]) -> None:
 
 def request_part(storage: Storage, part: RequestedPart) -> None:
     """Ask for a part of a table to be loaded again."""
-    _request(storage, {"part": {"table": [*part.table], **_PART.content(part)}})
+    content: dict[str, object] = {"table": [*part.table]}
+    if part.condition is not None:
+        content["condition"] = part.condition.to_json()
+    if part.partition is not None:
+        content["partition"] = {"oid": part.partition.oid, "name": [*part.partition.name]}
+    _request(storage, {"part": content})
 
 
 def request_skip(storage: Storage, table: TableName, lsn: Lsn) -> None:
@@ -106,30 +125,65 @@ def _request(storage: Storage, content: Mapping[str, object]) -> None:
     storage.write(f"{_REQUESTS}/{secrets.token_hex(8)}.json", json.dumps(content).encode())
 
 
-def take_requests(storage: Storage) -> list[tuple[str, Request]]:
-    """Return the requests with their paths, to be deleted once a checkpoint has what they ask for."""
-    found = []
+def take_requests(storage: Storage, refuse: Callable[[str], object]) -> list[tuple[str, Request]]:
+    """Return the requests with their paths, to be deleted once a checkpoint has what they ask for.
+
+    A file that is no request is deleted, so that no process reads it again, and `refuse` gets the reason.
+
+    Raises StorageError if the destination cannot be read or written.
+    """
+    requests = []
     for path in sorted(storage.list(_REQUESTS)):
-        request = storage.parse(path, partial(_requested, path)) if path.endswith(".json") else None
+        if not path.endswith(".json"):
+            continue
+        try:
+            request = storage.parse(path, partial(_requested, path), most_bytes=MOST_BYTES)
+        except MalformedFileError as error:
+            refuse(f"a request is refused, and deleted: {error.description}")
+            storage.delete(path)
+            continue
         if request is not None:
-            found.append((path, request))
-    return found
+            requests.append((path, request))
+    return requests
 
 
 def _requested(path: str, content: Any) -> Request:
-    if "part" in content:
-        table, rest = _name(*content["part"].pop("table")), content["part"]
-        return Request(part=RequestedPart(table=table, path=path, **_PART.arguments(rest)))
-    if "skip" in content:
-        schema, name, lsn = content["skip"]
-        return Request(skip=(_name(schema, name), Lsn(lsn)))
-    return Request(resync=tuple(_name(schema, name) for schema, name in content["resync"]))
+    if not isinstance(content, dict) or len(content) != 1:
+        raise ValueError("it is no object with one of the keys resync, skip and part")
+    ((kind, value),) = content.items()
+    if kind == "resync" and isinstance(value, list):
+        return Request(resync=tuple(map(_name, value)))
+    if kind == "skip" and isinstance(value, list) and len(value) == 3:
+        if not isinstance(value[2], str):
+            raise ValueError("the LSN of its commit is no text")
+        return Request(skip=(_name(value[:2]), Lsn(value[2])))
+    if kind == "part" and isinstance(value, dict):
+        return Request(part=_part(path, value))
+    raise ValueError(f"its {kind!r} is unknown, or not what a command writes")
 
 
-_PART = StoredKeys("where partition shown")
+def _part(path: str, content: dict[str, Any]) -> RequestedPart:
+    if not {"table"} < content.keys() <= {"table", "condition", "partition"}:
+        raise ValueError("its part needs the key table, and one of condition and partition or both")
+    condition = condition_of(content["condition"]) if "condition" in content else None
+    partition = _partition(content["partition"]) if "partition" in content else None
+    return RequestedPart(_name(content["table"]), condition, partition, path)
 
 
-def _name(schema: object, name: object) -> TableName:
-    if not (isinstance(schema, str) and isinstance(name, str)):
-        raise ValueError("a table's name is no text")
-    return TableName(schema, name)
+def _partition(content: Any) -> RequestedPartition:
+    if not isinstance(content, dict) or content.keys() != {"oid", "name"}:
+        raise ValueError("its partition is no object with the keys oid and name")
+    oid = content["oid"]
+    if type(oid) is not int or not 0 < oid < 1 << 32:
+        raise ValueError("its partition has no OID")
+    return RequestedPartition(oid, _name(content["name"]))
+
+
+def _name(content: Any) -> TableName:
+    if not isinstance(content, list) or len(content) != 2 or not all(isinstance(text, str) for text in content):
+        raise ValueError("a table's name is not a pair of texts")
+    return TableName(*content)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,15 +17,26 @@ class NoLinksError(OSError):
     """A file system without hard links, by which a file is made only if it is not there."""
 
 
+class UnreadableError(OSError):
+    """A file that is larger than what is read of it, or no file of bytes; the text says which."""
+
+
 class LocalFiles:
     """Files in a folder of this machine."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
+        file = self._folder / path
         try:
-            return (self._folder / path).read_bytes()
+            if most_bytes is not None:
+                # A pipe would be waited for without end.
+                status = file.stat()
+                if not stat.S_ISREG(status.st_mode):
+                    raise UnreadableError("it is no file of bytes")
+                refuse_large(status.st_size, most_bytes)
+            return file.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -96,6 +108,12 @@ class LocalFiles:
             temporary.unlink(missing_ok=True)
             raise
         return temporary
+
+
+def refuse_large(size: int, most_bytes: int) -> None:
+    """Raise UnreadableError if a file is larger than what is read of it."""
+    if size > most_bytes:
+        raise UnreadableError(f"it has {size:,} bytes, and a file of its kind has at most {most_bytes:,}")
 
 
 def _sync(folder: Path) -> None:

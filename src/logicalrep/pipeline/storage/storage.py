@@ -17,7 +17,7 @@ from obstore.exceptions import BaseError, NotSupportedError
 
 from logicalrep.options.paths import MalformedFileError as MalformedFileError
 from logicalrep.options.paths import below as below
-from logicalrep.pipeline.storage.local_files import LocalFiles, NoLinksError
+from logicalrep.pipeline.storage.local_files import LocalFiles, NoLinksError, UnreadableError
 from logicalrep.pipeline.storage.store_files import StoreFiles
 from logicalrep.pipeline.storage.uris import is_folder
 from logicalrep_runtime.errors import LogicalRepError
@@ -25,6 +25,8 @@ from logicalrep_runtime.visible import secrets_of, without_secrets
 
 _Result = TypeVar("_Result")
 
+MOST_JSON = 256 << 20
+"""The size of the largest file of JSON below `_logicalrep/` that is read."""
 _STORE = re.compile(r"(s3|s3a|gs|abfs|abfss)://[^/?#]+(/[^?#]*)?")
 _CODE = re.compile("%[0-9A-Fa-f]{2}")
 _OF_ENVIRONMENT = (
@@ -121,16 +123,20 @@ class Storage:
         path = self._checked(path)
         return f"{self.uri}/{path if self.is_local else quote(path)}"
 
-    def read(self, path: str) -> bytes | None:
-        """Return a file's content; None if there is no such file."""
-        return self._run(path, lambda: self._files.read(path))
+    def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
+        """Return a file's content; None if there is no such file.
 
-    def parse(self, path: str, parser: Callable[[Any], _Result]) -> _Result | None:
+        Raises MalformedFileError if the file has more than `most_bytes`, None for any size, or is no file of bytes.
+        """
+        return self._run(path, lambda: self._files.read(path, most_bytes))
+
+    def parse(self, path: str, parser: Callable[[Any], _Result], *, most_bytes: int = MOST_JSON) -> _Result | None:
         """Return what a function makes of a file's JSON; None if there is no such file.
 
-        Raises MalformedFileError, with the file's name, if it is no JSON, or the function cannot read its content.
+        Raises MalformedFileError, with the file's name, if it is larger than `most_bytes`, is no JSON, or the function
+        cannot read its content.
         """
-        data = self.read(path)
+        data = self.read(path, most_bytes)
         if data is None:
             return None
         with self.parsing(path):
@@ -203,6 +209,8 @@ class Storage:
         self._checked(path)
         try:
             return action()
+        except UnreadableError as error:
+            raise MalformedFileError(f"{self.uri_of(path)} is damaged: {error}") from None
         except (NotSupportedError, NoLinksError) as error:
             raise InvalidDestinationError(
                 f"{self.uri} cannot refuse to replace a file, and so cannot keep two writers apart: use another "

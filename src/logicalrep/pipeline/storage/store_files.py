@@ -13,6 +13,8 @@ import obstore
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import ObjectStore, from_url
 
+from logicalrep.pipeline.storage.local_files import refuse_large
+
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
 
@@ -44,9 +46,12 @@ class StoreFiles:
         client = {short: options[name] for name, short in of_client.items()}
         self._store = from_url(uri, config=config, client_options=client, retry_config=RETRIES)  # type: ignore[call-overload]
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
         try:
-            return obstore.get(self._store, path).bytes().to_bytes()
+            found = obstore.get(self._store, path)
+            if most_bytes is not None:
+                refuse_large(found.meta["size"], most_bytes)
+            return found.bytes().to_bytes()
         except FileNotFoundError:
             return None
 

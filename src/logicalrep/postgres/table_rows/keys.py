@@ -1,7 +1,7 @@
 """Keys that are sent to the server: its rows of these keys, and those that it does not have. Needs psycopg 3.
 
-Values are compared by the server's own operators, or as texts: nobody's code runs with the rights of the reader but
-what a condition names.
+Values are compared by the server's own operators, or as texts of output functions: no code of others runs with the
+rights of the reader.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from logicalrep.postgres.server import Connection, query_scalar
-from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.table_rows.conditions import ComparedColumn, Condition, ConditionError, columns_of
 from logicalrep.transactions.table_names import TableName
 
 # A column's base type, by itself and if the server came with it (such types have small OIDs), and its collation: its
@@ -35,6 +35,8 @@ SELECT (
         JOIN pg_collation AS sorting ON sorting.oid = attcollation
         JOIN pg_namespace AS namespace ON namespace.oid = collnamespace
         WHERE attrelid = %(oid)s AND attname = %(name)s
+    ), EXISTS (
+        SELECT FROM bases JOIN pg_type USING (oid) WHERE typbasetype = 0 AND typtype = 'e'
     )
 """
 _TREE = """
@@ -52,12 +54,6 @@ _OF_CONDITION = (
 """The server's errors of a condition that cannot be evaluated."""
 
 
-class ConditionError(SlotError):
-    """A condition that does not tell the rows of a part of a table; the text says why."""
-
-    code = "CONDITION_REFUSED"
-
-
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
     """A column of a key."""
@@ -68,6 +64,14 @@ class KeyColumn:
     sent_type: str | None
     """The type as which an array of texts is sent; None for a type for which that cannot be."""
     collation: str | None
+    is_enum: bool
+    """Whether its base type is an enum."""
+
+    @property
+    def compared(self) -> ComparedColumn | None:
+        """The type as which literals are compared with it; None for a type whose operators others may have made."""
+        type_name = self.sent_type if self.is_enum else self.own_type
+        return None if type_name is None else ComparedColumn(type_name, self.is_enum, self.collation)
 
     @property
     def collated(self) -> sql.SQL:
@@ -97,7 +101,7 @@ def is_partitioned(connection: Connection, oid: int) -> bool:
 
 def as_text(expression: sql.Composable) -> sql.Composed:
     """Return the text of a value, by the output function of its type: a cast to text might be the type's owner's."""
-    return sql.SQL('concat({}) COLLATE "C"').format(expression)
+    return sql.SQL('pg_catalog.concat({}) COLLATE "C"').format(expression)
 
 
 def rows_of(table: TableName, *, is_partitioned: bool) -> sql.Composed:
@@ -109,8 +113,8 @@ def rows_of(table: TableName, *, is_partitioned: bool) -> sql.Composed:
 class KeyCondition:
     """A condition on the columns of a table's key, that the server evaluates."""
 
-    text: str
-    """An expression of SQL, in which columns are named without their table."""
+    condition: Condition | None
+    """The condition; None for all rows."""
     table: TableName
     is_partitioned: bool
     columns: Sequence[KeyColumn]
@@ -118,28 +122,40 @@ class KeyCondition:
     """The condition of the rows that are published; None for all."""
 
     @property
-    def in_parentheses(self) -> str:
-        """The condition as a part of another one; a comment at its end goes no further."""
-        return f"({self.text}\n)"
+    def rendered(self) -> sql.Composed:
+        """The condition as SQL, in parentheses."""
+        if self.condition is None:
+            return sql.SQL("({})").format(sql.SQL("true"))
+        compared = {column.name: column.compared for column in self.columns}
+        return sql.SQL("({})").format(
+            self.condition.render({name: column for name, column in compared.items() if column is not None})
+        )
 
     def check(self, connection: Connection) -> None:
-        """Raise ConditionError if it is not one expression, of columns of the key alone."""
+        """Raise ConditionError unless all of its columns belong to the key, and can be compared with its literals."""
+        names = {column.name for column in self.columns}
+        wanted = set() if self.condition is None else columns_of(self.condition)
+        if other := sorted(wanted - names):
+            raise ConditionError(
+                f"the condition {self.condition} names {', '.join(other)}, and may name columns of the key alone, "
+                f"which are {', '.join(column.name for column in self.columns)}"
+            )
         for column in self.columns:
             if column.sent_type is None:
                 raise ConditionError(f"the type of its key's column {column.name} cannot be sent to the server")
+            if column.name in wanted and column.compared is None:
+                raise ConditionError(
+                    f"the column {column.name} can be in no condition: its type neither came with the server nor is "
+                    "an enum, so that functions of others would compare its values"
+                )
         none: dict[str, Sequence[str | None]] = {column.name: [] for column in self.columns}
-        # Whatever is an expression here, and in parentheses, has no parenthesis of others.
-        alone = sql.SQL("SELECT CASE WHEN {}\n THEN true END FROM {}").format(sql.SQL(self.text), self._keys(none))
         try:
             with connection.transaction():
                 connection.execute("SET TRANSACTION READ ONLY")
-                for query in (alone, self._absent(none)):
-                    # A statement that is prepared is one statement.
-                    connection.execute(query, prepare=True)
+                connection.execute(self._absent(none))
         except _OF_CONDITION as error:
             raise ConditionError(
-                f"the condition {self.text} is none on the columns of its key alone, which are "
-                f"{', '.join(column.name for column in self.columns)}: {error.diag.message_primary or error}"
+                f"the server does not accept the condition {self.condition}: {error.diag.message_primary or error}"
             ) from None
 
     def query_absent(self, connection: Connection, keys: Mapping[str, Sequence[str | None]]) -> list[int]:
@@ -159,15 +175,16 @@ class KeyCondition:
             there, key = sql.Identifier("there", column.name), sql.Identifier("keys", column.name)
             if column.own_type is not None:
                 # By an index; the texts differ too where values count as equal.
-                equal.append(sql.SQL("{} = {}").format(there, key))
-            equal.append(sql.SQL("{} = {}").format(as_text(there), as_text(key)))
+                type_name = sql.SQL(column.own_type)
+                equal.append(sql.SQL("({}::{}) OPERATOR(pg_catalog.=) {}").format(there, type_name, key))
+            equal.append(sql.SQL("{} OPERATOR(pg_catalog.=) {}").format(as_text(there), as_text(key)))
         return sql.SQL(
             "SELECT {number} FROM {keys} WHERE {condition} AND NOT EXISTS "
             "(SELECT FROM {rows} AS there WHERE {equal} AND ({published}\n))"
         ).format(
             number=sql.Identifier(self._number),
             keys=self._keys(keys),
-            condition=sql.SQL(self.in_parentheses),
+            condition=self.rendered,
             rows=rows_of(self.table, is_partitioned=self.is_partitioned),
             equal=sql.SQL(" AND ").join(equal),
             published=sql.SQL("true" if self.published is None else self.published),
