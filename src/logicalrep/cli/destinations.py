@@ -22,6 +22,7 @@ RunSeveral: TypeAlias = "Callable[[argparse.Namespace, Sequence[DatabaseSection]
 
 _OF_FILE = {"dsn": "--dsn", "dsn_file": "--dsn-file", "password_command": "--password-command", "to": "--to"}
 """The arguments that each database of a file has for itself."""
+_NAMES = ("slot", "publication")
 _WORST_FIRST = (1, 2, 3, 4, 5)
 
 
@@ -35,6 +36,8 @@ def add_destination_command(
     *,
     run_several: RunSeveral | None = None,
     has_config: bool = False,
+    has_settings: bool = False,
+    has_names: bool = False,
 ) -> argparse.ArgumentParser:
     """Add a command with the arguments that name a server and a destination.
 
@@ -47,6 +50,8 @@ def add_destination_command(
         exit_codes: their meanings.
         run_several: runs it for the databases of a file; by default for one after another.
         has_config: whether it has the options of `replicate`, of which `--config` is one, for settings by table too.
+        has_settings: whether its own `--config` may have settings by table.
+        has_names: whether it takes the names of slot and publication, which `replicate` has as options.
     """
     parser = commands.add_parser(
         name,
@@ -59,6 +64,7 @@ def add_destination_command(
     several = run_several or functools.partial(run_one_by_one, run)
     # `label` is the database's name where a command runs for several.
     parser.set_defaults(run=functools.partial(_run_of_file, run, several), label=None, has_options=has_config)
+    parser.set_defaults(has_settings=has_config or has_settings)
     add_server(parser)
     parser.add_argument(
         "--to",
@@ -86,7 +92,18 @@ def add_destination_command(
         "repeated",
     )
     if not has_config:
-        parser.add_argument("--config", metavar="FILE", help="the file that has the databases, in place of --dsn, --to")
+        of_file = "the file that has the databases, in place of --dsn, --to"
+        of_tables = (
+            f"the file with settings by table, as for replicate: it is needed if columns are masked; or {of_file}"
+        )
+        parser.add_argument("--config", metavar="FILE", help=of_tables if has_settings else of_file)
+    if has_names:
+        for name in _NAMES:
+            parser.add_argument(
+                f"--{name}",
+                metavar="NAME",
+                help=f"the {name} of the destination, if it was given to replicate, or the destination was moved since",
+            )
     parser.add_argument("--database", metavar="NAME", help="only this database of the file")
     return parser
 
@@ -94,7 +111,7 @@ def add_destination_command(
 def _run_of_file(run: Run, several: RunSeveral, options: argparse.Namespace) -> int:
     """Run a command for the one database that its arguments name, or for those of its file."""
     sections = _sections_of(options)
-    if options.config is not None and not sections and not options.has_options:
+    if options.config is not None and not sections and not options.has_settings:
         raise ArgumentsError(f"{options.config} has no 'databases'")
     if not sections:
         if options.database is not None:
@@ -130,8 +147,10 @@ def with_section(
     made = copy.copy(options)
     for name in _OF_FILE:
         setattr(made, name, getattr(section, name))
-    for name, text in section.options.items() if options.has_options else ():
-        setattr(made, name, text)
+    for name, text in section.options.items():
+        # The names of slot and publication are options of other commands too.
+        if options.has_options or name in _NAMES:
+            setattr(made, name, text)
     if section.catalog is not None:
         made.catalog = section.catalog
     made.catalog_option = [*options.catalog_option, *map("=".join, section.catalog_options.items())]

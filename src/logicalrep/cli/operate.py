@@ -45,6 +45,8 @@ def add_operations(commands: Commands) -> None:
         "Load tables again, or a part of one. Readers have the old rows until the new ones replace them in one commit. "
         "A running replicate does it at once, otherwise this command does it.",
         run_several=refuse_several,
+        has_settings=True,
+        has_names=True,
     )
     resync.add_argument(
         "table",
@@ -81,6 +83,7 @@ def add_operations(commands: Commands) -> None:
         _drop,
         "end replicating to a destination",
         "Drop the slot, and the publication that was made for the destination. The tables stay.",
+        has_names=True,
     )
     drop.add_argument("--delete-tables", action="store_true", help="delete the tables' files too")
     drop.add_argument("--yes", action="store_true", help="do not ask before tables are deleted")
@@ -170,9 +173,18 @@ def _resync(options: argparse.Namespace) -> int:
     catalog, catalog_options = catalog_of(options)
     from logicalrep.observe.terminal import show_progress
     from logicalrep.pipeline.config.config import Config
-    from logicalrep.pipeline.operate.resync import query_known_tables, read_known_settings, resync, resync_part
+    from logicalrep.pipeline.config.reading import read_config
+    from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+    from logicalrep.pipeline.operate.resync import (
+        query_known_tables,
+        read_known_settings,
+        refuse_unknown_masks,
+        resync,
+        resync_part,
+    )
     from logicalrep.pipeline.run import replicate_with
     from logicalrep.pipeline.settings import ReplicateSettings, shared_options
+    from logicalrep.pipeline.spec.table_settings import TableSettings
     from logicalrep.pipeline.state.state import State
     from logicalrep.postgres.publications import PublicationError
     from logicalrep.postgres.slots.errors import UndecodableError
@@ -191,16 +203,23 @@ def _resync(options: argparse.Namespace) -> int:
         raise ArgumentsError("--where is of one table: name one")
     known = [table_name(text) for text in State.read(storage).tables]
     is_part = options.where is not None or (len(names) == 1 and names[0] not in known)
+    own_names = {"slot": options.slot, "publication": options.publication}
     if is_part:
         is_asked = resync_part(connection, storage, names[0], condition)
     else:
-        is_asked = resync(connection, storage, names, new_server=options.new_server)
+        is_asked = resync(connection, storage, names, new_server=options.new_server, **own_names)
     if is_asked:
         what = "a part of it" if is_part else "it" if names else "all tables"
         say(f"asked the running replicate to load {what} again", sys.stderr)
         return 0
-    # Another setting would load its table again.
+    # Another setting would load its table again; masks come from the operator alone.
     stored = read_known_settings(storage)
+    shared = shared_options(stored.others)
+    if options.config is None:
+        refuse_unknown_masks(storage, CatalogSettings.of(catalog, catalog_options))
+        config = Config.of(stored.tables)
+    else:
+        config = read_config(options.config, TableSettings(**shared)).optional
     settings = ReplicateSettings(
         connection,
         storage.uri,
@@ -209,8 +228,9 @@ def _resync(options: argparse.Namespace) -> int:
         catalog_options=catalog_options,
         once=True,
         tables=map(str, query_known_tables(connection, storage)),
-        config=Config.of(stored.tables),
-        **shared_options(stored.others),
+        config=config,
+        **own_names,
+        **shared,
     )
     with show_progress() as observer:
         try:
@@ -219,7 +239,7 @@ def _resync(options: argparse.Namespace) -> int:
             if not options.all:
                 raise
             # The slot never gets past changes that cannot be decoded, or from before the publication was made anew.
-            resync(connection, storage, (), new_slot=True)
+            resync(connection, storage, (), new_slot=True, **own_names)
             replicate_with(settings, observer)
     return 0
 
@@ -252,6 +272,7 @@ def _drop(options: argparse.Namespace) -> int:
             raise ArgumentsError("--delete-tables asks before it deletes: add --yes where nobody can answer")
         if input(f"Delete the tables at {options.to}? [y/N] ").strip().lower() not in ("y", "yes"):
             return 1
-    for sentence in drop(connection, storage, deletes_tables=options.delete_tables, catalog=catalog):
+    names = {"slot": options.slot, "publication": options.publication}
+    for sentence in drop(connection, storage, deletes_tables=options.delete_tables, catalog=catalog, **names):
         say(sentence)
     return 0

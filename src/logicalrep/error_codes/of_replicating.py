@@ -111,6 +111,12 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "The key that hashes columns is missing in `LOGICALREP_MASK_KEY`, is too short, or is not the one before.",
         "Set it for every command that reads or writes the tables: the same one, of at least 16 characters.",
     ),
+    "NAME_UNCONFIRMED": (
+        "A destination names a slot or a publication that was not made for its location: the name was given to "
+        "`replicate`, the destination was moved or copied, or somebody changed its files.",
+        "If the slot and the publication belong to this destination alone, add `--slot` and `--publication` with the "
+        "names in the text.",
+    ),
     "OTHER_SERVER": (
         "A destination has the tables of another server, or of one that was upgraded or made anew.",
         "Replicate to another destination. If the server has taken the place of the one before, as after "

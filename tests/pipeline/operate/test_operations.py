@@ -129,7 +129,7 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
         replicate_with(as_role, Observer(), engine=SequentialEngine())
         assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
         # The publication is its owner's.
-        *_, stays, deleted = drop(as_role.connection, Storage(str(tmp_path)), deletes_tables=True)
+        *_, stays, deleted = drop(as_role.connection, Storage(str(tmp_path)), deletes_tables=True, publication="p")
         assert (stays, deleted) == (
             'the publication p stays: let its owner run DROP PUBLICATION "p"',
             "deleted the table public.t",

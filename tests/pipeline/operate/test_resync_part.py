@@ -341,7 +341,7 @@ def test_a_partition_of_a_table_is_mended_alone(
     damage(tmp_path, "public/root", lambda rows: with_copies("id", pc.scalar(True), 1, with_changed("v", third, rows)))
     before = keyed_rows(tmp_path)
     there = db18.rows("SELECT id, kind FROM leaf")
-    where = ["--dsn", db18.dsn, "--to", str(tmp_path)]
+    where = ["--dsn", db18.dsn, "--to", str(tmp_path), "--publication", "p"]
     assert main(["resync", "leaf", *where]) == 0
     # Keys that the server has in no partition go with them.
     known = {*db18.rows("SELECT id, kind FROM root")}

@@ -48,6 +48,12 @@ class Config:
         """Return the settings that tables had before, whether or not all of them are still there."""
         return cls({name: Entry(str(name), each, is_optional=True) for name, each in settings.items()}, is_given=True)
 
+    @property
+    def optional(self) -> Config:
+        """The settings, in which no table need be replicated."""
+        entries = {name: replace(entry, is_optional=True) for name, entry in self.entries.items()}
+        return replace(self, entries=entries)
+
     def mistakes(self, tables: Collection[TableName], described: Callable[[TableName], TableSpec | None]) -> list[str]:
         """Return what names tables and columns that are not there, a line for each.
 

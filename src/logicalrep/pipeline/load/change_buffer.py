@@ -17,7 +17,7 @@ from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.arrow.mapped_files import forget_read_pages
 from logicalrep.pipeline.load.change_files import PARTS, changes_in, contents, parquet, properties_of
 from logicalrep.pipeline.load.row_buffer import RowBuffer
-from logicalrep.pipeline.spec.stored_keys import StoredKeys
+from logicalrep.pipeline.spec.stored_keys import StoredKeys, typed
 from logicalrep.pipeline.state.state import FOLDER
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
 from logicalrep_runtime.scalars import Lsn
@@ -53,7 +53,10 @@ class PendingLoad:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the load that `to_json` returned."""
         known = {**content, "folder": below(content["folder"]), "partitions": tuple(content.get("partitions", ()))}
-        return cls(**_KEYS.arguments(known))
+        pending_load = typed(cls(**_KEYS.arguments(known)))
+        if pending_load.refused is not None:
+            Lsn(pending_load.refused)
+        return pending_load
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""

@@ -7,7 +7,8 @@ the change feed, is read by `feed_changes`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
@@ -60,12 +61,14 @@ def parquet(rows: pa.Table, properties: Mapping[bytes, bytes]) -> bytes:
 
 def properties_of(data: bytes) -> dict[bytes, bytes]:
     """Return a file's properties."""
-    return dict(pq.read_schema(pa.BufferReader(data)).metadata or {})
+    with _reading():
+        return dict(pq.read_schema(pa.BufferReader(data)).metadata or {})
 
 
 def changes_in(data: bytes) -> TableChanges:
-    """Return the changes in a file. Raises ValueError if it is of a later format."""
-    rows = ParquetFile(pa.BufferReader(data)).read()
+    """Return the changes in a file. Raises ValueError if it is damaged, or of a later format."""
+    with _reading():
+        rows = ParquetFile(pa.BufferReader(data)).read()
     properties = dict(rows.schema.metadata or {})
     rows = rows.replace_schema_metadata(None)
     number = int(properties.get(_FORMAT, b"1"))
@@ -80,6 +83,15 @@ def changes_in(data: bytes) -> TableChanges:
         rows = rows.cast(schema_of(relation.names))
         batches = [ChangeBatch(relation, batch) for batch in rows.to_batches() if batch.num_rows]
     return TableChanges(sent, batches)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise ValueError for what Arrow raises of a damaged file in memory."""
+    try:
+        yield
+    except (OSError, NotImplementedError) as error:
+        raise ValueError(str(error)) from None
 
 
 def _relation_json(relation: TableDescription) -> dict[str, Any]:

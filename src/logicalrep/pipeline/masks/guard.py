@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.spec.table_settings import TableSettings
@@ -10,6 +10,15 @@ from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
+
+
+def masks_needed(storage: Storage, tables: Sequence[str]) -> StateError:
+    """Return the error of a command without settings by table, for tables that have masks at a destination."""
+    return StateError(
+        f"columns of {', '.join(tables)} are masked or left out at {storage.uri}, and no settings by table are given "
+        "now: give --config with the settings as before, so that they stay masked",
+        code="CONFIG_MISSING",
+    )
 
 
 class Guard:
@@ -30,11 +39,7 @@ class Guard:
         self._numbers = dict(self._before.numbers)
         masked = sorted(str(name) for name, each in self._before.tables.items() if each.protected)
         if masked and not settings.by_table.is_given:
-            raise StateError(
-                f"columns of {', '.join(masked)} are masked or left out at {storage.uri}, and no settings by table are "
-                "given now: give --config with the settings as before, so that they stay masked",
-                code="CONFIG_MISSING",
-            )
+            raise masks_needed(storage, masked)
 
     def store(self) -> None:
         """Store the settings of this run, once no other process writes to the destination."""

@@ -14,6 +14,7 @@ from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.history.companion import COMPANIONS
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.spec.names import companion_folder
+from logicalrep.pipeline.state.destination_names import confirm_names
 from logicalrep.pipeline.state.state import FOLDER, State, TableState
 from logicalrep.pipeline.storage.data_files import DATA_FILE
 from logicalrep.pipeline.storage.storage import Storage
@@ -25,7 +26,13 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 def drop(
-    settings: ConnectionSettings, storage: Storage, *, deletes_tables: bool, catalog: CatalogSettings | None = None
+    settings: ConnectionSettings,
+    storage: Storage,
+    *,
+    deletes_tables: bool,
+    catalog: CatalogSettings | None = None,
+    slot: str | None = None,
+    publication: str | None = None,
 ) -> list[str]:
     """Drop the slot, the publication if it was made for the destination, and the destination's own files.
 
@@ -34,6 +41,8 @@ def drop(
         storage: the destination.
         deletes_tables: whether the tables' files are removed too, and their names in the catalog.
         catalog: the catalog that they are in; None without one.
+        slot: the slot, if it has not the default name of the destination.
+        publication: the publication, likewise.
 
     Returns what was done, a sentence each.
 
@@ -42,15 +51,17 @@ def drop(
         StorageError: the catalog does not answer; nothing is dropped then.
         MalformedFileError: a file of the destination is damaged; nothing is dropped then.
         SlotError: a process still replicates to it.
+        UnconfirmedNameError: the destination names a slot or a publication that is neither its own nor named here.
     """
     identity, state = read_identity(storage), State.read(storage)
     identity.check_catalog(None if catalog is None else catalog.shown)
+    confirm_names(storage, identity, slot=slot, publication=publication)
     tables = table_format(storage, identity.table_format, catalog)
     done = []
     with settings.connect() as connection:
-        slot = find_slot(connection, identity.slot)
-        if slot is not None:
-            check_free(connection, slot)
+        found = find_slot(connection, identity.slot)
+        if found is not None:
+            check_free(connection, found)
             drop_slot(connection, identity.slot)
             done.append(f"dropped the replication slot {identity.slot}")
         if is_ours(connection, identity.publication):

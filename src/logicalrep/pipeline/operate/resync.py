@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publishable import exists
+from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.copying import PATIENCE
 from logicalrep.pipeline.load.gone_keys import check_condition
+from logicalrep.pipeline.masks.guard import masks_needed
 from logicalrep.pipeline.operate.status import read_identity
+from logicalrep.pipeline.state.destination_names import confirm_names
 from logicalrep.pipeline.state.requests import (
     PartError,
     RequestedPart,
@@ -30,6 +34,7 @@ from logicalrep.postgres.slots.positions import why_not_within_wal
 from logicalrep.postgres.slots.slot import find_slot
 from logicalrep.postgres.table_rows.conditions import Condition
 from logicalrep.transactions.table_names import TableName, table_name
+from logicalrep_runtime.errors import LogicalRepError
 
 
 def resync(
@@ -39,6 +44,8 @@ def resync(
     *,
     new_server: bool = False,
     new_slot: bool = False,
+    slot: str | None = None,
+    publication: str | None = None,
 ) -> bool:
     """Have tables loaded again; readers have the old rows until the new ones are whole.
 
@@ -49,12 +56,16 @@ def resync(
         new_server: whether the server may be another one, which has taken the place of the one before: an upgraded one,
             or one that was restored from a dump. All tables are loaded from it.
         new_slot: whether a new slot is made for all tables in any case; no process may be running.
+        slot: the slot, if it has not the default name of the destination.
+        publication: the publication, likewise.
 
     Returns whether a running process does it; otherwise the next one does.
 
     Raises:
         StateError: nothing is replicated to the destination, or it has no such table, or it has those of another
             server.
+        UnconfirmedNameError: the slot is to be dropped, and the destination names a slot or a publication that is
+            neither its own nor named here.
     """
     identity, states = read_identity(storage), States(storage)
     state = states.last
@@ -67,20 +78,21 @@ def resync(
         is_other = new_server and (identity.system_identifier, identity.database) != (system, database)
         if not is_other:
             identity.check(system_identifier=system, database=database)
-        slot = find_slot(connection, identity.slot)
-        if slot is not None and slot.active_pid is not None and not new_slot:
+        found = find_slot(connection, identity.slot)
+        if found is not None and found.active_pid is not None and not new_slot:
             request_resync(storage, list(tables or names.values()))
             return True
         is_useless = (
             is_other
             or new_slot
-            or slot is None
-            or slot.lost is not None
-            or slot.confirmed.lsn > state.lsn
-            or why_not_within_wal(settings, slot, state.position(system)) is not None
+            or found is None
+            or found.lost is not None
+            or found.confirmed.lsn > state.lsn
+            or why_not_within_wal(settings, found, state.position(system)) is not None
         )
         if not tables and is_useless:
-            if slot is not None:
+            confirm_names(storage, identity, slot=slot, publication=publication)
+            if found is not None:
                 drop_slot(connection, identity.slot)
             # Nothing of the old slot counts any more.
             known = {name: replace(table, oid=None) for name, table in state.tables.items()}
@@ -176,3 +188,22 @@ def read_known_settings(storage: Storage) -> StoredSettings:
     return StoredSettings(
         tables={table_name(name): stored.table.settings for name, stored in stored_tables.items() if stored is not None}
     )
+
+
+def refuse_unknown_masks(storage: Storage, catalog: CatalogSettings | None) -> None:
+    """Raise StateError if anything at a destination says that columns are masked or left out.
+
+    The destination may have been changed by others, so that the masks come from the operator alone.
+    """
+    identity, stored = read_identity(storage), read_known_settings(storage)
+    masked = {str(name) for name, each in stored.tables.items() if each.protected}
+    masked |= {str(name) for name in stored.protected.values()}
+    identity.check_catalog(None if catalog is None else catalog.shown)
+    tables = table_format(storage, identity.table_format, catalog)
+    for name, table in State.read(storage).tables.items():
+        with suppress(LogicalRepError):
+            opened = tables.open(table.folder)
+            if opened is not None and opened.table.settings.protected:
+                masked.add(name)
+    if masked:
+        raise masks_needed(storage, sorted(masked))

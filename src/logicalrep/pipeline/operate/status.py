@@ -107,7 +107,7 @@ def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
         oldest_transaction=oldest,
         oldest_transaction_since=None if began is None else began.isoformat(),
         load_snapshot=None if load is None else load.isoformat(),
-        tables=_tables(storage, state),
+        tables=stored_phases(storage, state),
     )
 
 
@@ -118,7 +118,7 @@ def _why_lost(slot: Slot | None, state: State) -> str | None:
     return "it does not exist" if state.lsn else None
 
 
-def _tables(storage: Storage, state: State) -> dict[str, dict[str, Any]]:
+def stored_phases(storage: Storage, state: State) -> dict[str, dict[str, Any]]:
     """Return the tables by their names, each with its phase, as far as what is stored tells it."""
     loads = any(table.state == "loading" for table in state.tables.values())
     pending_loads = ChangeBuffer(storage).pending_loads() if loads else {}

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+_Object = TypeVar("_Object")
 
 
 class StoredKeys:
@@ -31,3 +37,51 @@ class StoredKeys:
         for key in content.keys() - self._attributes.keys():
             raise ValueError(f"it has {key!r}, which is unknown")
         return {self._attributes[key]: value for key, value in content.items()}
+
+
+def typed(value: _Object) -> _Object:
+    """Return an object that was made of stored JSON. Raises ValueError unless its attributes have their types.
+
+    Example:
+        >>> typed(LoadProgress(rows="3", estimate=0, snapshot_since=""))
+        Traceback (most recent call last):
+        ValueError: its rows is of another type than it should be
+    """
+    kind: Any = type(value)
+    for name, hint in _hints(kind).items():
+        if not _matches(getattr(value, name), hint):
+            raise ValueError(f"its {name} is of another type than it should be")
+    return value
+
+
+def check_times(*texts: Any) -> None:
+    """Raise ValueError unless texts are times with a time zone, ISO 8601, or None."""
+    for text in texts:
+        if text is not None and (not isinstance(text, str) or datetime.fromisoformat(text).tzinfo is None):
+            raise ValueError("a time of it is no text in ISO 8601 with a time zone")
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _matches(value: Any, hint: Any) -> bool:
+    kind, arguments = get_origin(hint) or hint, get_args(hint)
+    if kind in (Any, object):
+        return True
+    if kind in (Union, types.UnionType):
+        return any(_matches(value, argument) for argument in arguments)
+    if kind is Literal:
+        return isinstance(value, str) and value in arguments
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is Mapping:
+        key, item = arguments
+        return isinstance(value, Mapping) and all(_matches(k, key) and _matches(v, item) for k, v in value.items())
+    if kind in (Sequence, tuple):
+        return isinstance(value, list | tuple) and all(_matches(item, arguments[0]) for item in value)
+    return isinstance(value, kind)

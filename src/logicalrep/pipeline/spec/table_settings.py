@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.spec.file_partitions import WantedPartition
-from logicalrep.pipeline.spec.stored_keys import StoredKeys
+from logicalrep.pipeline.spec.stored_keys import StoredKeys, typed
 from logicalrep_runtime.errors import LogicalRepError
 
 Mask = Literal["hashed", "nulled"]
@@ -149,7 +149,7 @@ class TableSettings:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the settings that `to_json` returned, also those of an earlier version."""
         lists = {key: tuple(content.get(key, ())) for key in ("key", "left_out", "partition_by")}
-        return cls(**_KEYS.arguments({**content, **lists}))
+        return typed(cls(**_KEYS.arguments({**content, **lists})))
 
 
 _DEFAULT = TableSettings()

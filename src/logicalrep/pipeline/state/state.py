@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from logicalrep.observe.figures import LoadProgress, TableFigures
-from logicalrep.pipeline.spec.stored_keys import StoredKeys
+from logicalrep.pipeline.spec.stored_keys import StoredKeys, check_times, typed
 from logicalrep.pipeline.spec.table_settings import FormatName
+from logicalrep.pipeline.state.destination_names import confirm_names, default_name
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep_runtime.errors import LogicalRepError
@@ -55,7 +56,7 @@ class Identity:
     @classmethod
     def read(cls, storage: Storage) -> Self | None:
         """Return a destination's identity; None for a new destination. Raises StateError for another version's file."""
-        return read_file(storage, "place.json", lambda content: cls(**_IDENTITY.arguments(content)))
+        return read_file(storage, "place.json", lambda content: typed(cls(**_IDENTITY.arguments(content))))
 
     @classmethod
     def claim(
@@ -83,16 +84,18 @@ class Identity:
         Raises:
             StateError: the destination replicates another server or database, or with another slot or publication, or
                 in another format or catalog.
+            UnconfirmedNameError: its slot or publication is neither its own nor wanted.
         """
         found = cls.read(storage)
         if found is None:
-            name = _name_for(storage)
+            name = default_name(storage)
             made = cls(slot or name, publication or name, system_identifier, database, FORMAT, table_format, catalog)
             if storage.create(f"{FOLDER}/place.json", to_json(made._content)):
                 return made
             found = cls.read(storage)
             assert found is not None
         found.check(system_identifier=system_identifier, database=database, slot=slot, publication=publication)
+        confirm_names(storage, found, slot=slot, publication=publication)
         if found.table_format != table_format:
             raise StateError(
                 f"this destination has tables in the format {found.table_format}, not {table_format}: replicate to "
@@ -147,12 +150,6 @@ class Identity:
 
 
 _IDENTITY = StoredKeys("slot publication system_identifier database format table_format catalog")
-
-
-def _name_for(storage: Storage) -> str:
-    """Return a name for slot and publication that tells the destination, and that no other destination has."""
-    last = storage.uri.rstrip("/").rpartition("/")[2].lower()
-    return f"logicalrep_{re.sub('[^a-z0-9]+', '_', last).strip('_')[:32]}_{secrets.token_hex(4)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +210,14 @@ class TableState:
         read = {
             "folder": below(content["folder"]),
             "lsn": Lsn(content["lsn"]),
-            "progress": None if progress is None else LoadProgress(**_PROGRESS.arguments(progress)),
+            "progress": None if progress is None else typed(LoadProgress(**_PROGRESS.arguments(progress))),
         }
-        return cls(**_TABLE_STATE.arguments({**content, **read}))
+        state = typed(cls(**_TABLE_STATE.arguments({**content, **read})))
+        Lsn(state.refused or "0/0")
+        check_times(state.commit_timestamp)
+        if not all({"lsn", "changes", "at"} < each.keys() and type(each["folders"]) is list for each in state.skipped):
+            raise ValueError("it lacks what tells of a skipped commit")
+        return state
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as plain values."""
@@ -259,6 +261,7 @@ class State:
     def of(cls, found: dict[str, Any]) -> Self:
         """Return the state in a file's content."""
         tables = {name: TableState.from_json(table) for name, table in found["tables"].items()}
+        check_times(found["commit_timestamp"], found.get("caught_up"), found.get("until"))
         return cls(Lsn(found["lsn"]), found["commit_timestamp"], found.get("caught_up"), tables, found.get("until"))
 
     @property

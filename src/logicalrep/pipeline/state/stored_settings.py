@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from logicalrep.pipeline.spec.stored_keys import typed
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.state.state import FOLDER, FORMAT, read_file, to_json
 from logicalrep.pipeline.storage.storage import Storage
@@ -37,12 +38,14 @@ class StoredSettings:
 
     @classmethod
     def _of(cls, found: dict[str, Any]) -> StoredSettings:
-        return cls(
-            TableSettings.from_json(found["others"]),
-            {table_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
-            {int(oid): table_name(text) for oid, text in found["protected"].items()},
-            # Absent in destinations of earlier versions.
-            {int(oid): dict(numbers) for oid, numbers in found.get("numbers", {}).items()},
+        return typed(
+            cls(
+                TableSettings.from_json(found["others"]),
+                {table_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
+                {int(oid): table_name(text) for oid, text in found["protected"].items()},
+                # Absent in destinations of earlier versions.
+                {int(oid): dict(numbers) for oid, numbers in found.get("numbers", {}).items()},
+            )
         )
 
     def write(self, storage: Storage) -> None:

@@ -18,7 +18,7 @@ class NoLinksError(OSError):
 
 
 class UnreadableError(OSError):
-    """A file that is larger than what is read of it, or no file of bytes; the text says which."""
+    """A file that is larger than what is read of it, is no file of bytes, or is elsewhere; the text says which."""
 
 
 class LocalFiles:
@@ -28,7 +28,7 @@ class LocalFiles:
         self._folder = folder
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
-        file = self._folder / path
+        file = self._inside(path)
         try:
             if most_bytes is not None:
                 # A pipe would be waited for without end.
@@ -41,15 +41,15 @@ class LocalFiles:
             return None
 
     def open(self, path: str, size: int, *, few: bool = False) -> IO[bytes]:
-        return (self._folder / path).open("rb")
+        return self._inside(path).open("rb")
 
     def write(self, path: str, data: bytes | memoryview) -> None:
-        target = self._folder / path
+        target = self._inside_folder(path)
         os.replace(self._write_temporary(target, data), target)
         _sync(target.parent)
 
     def create(self, path: str, data: bytes) -> bool:
-        target = self._folder / path
+        target = self._inside_folder(path)
         written = self._write_temporary(target, data)
         try:
             os.link(written, target)
@@ -66,14 +66,15 @@ class LocalFiles:
         return True
 
     def copy(self, source: str, target: str) -> None:
-        self._make((self._folder / target).parent)
+        copied = self._inside_folder(target)
+        self._make(copied.parent)
         with suppress(FileExistsError):
-            os.link(self._folder / source, self._folder / target)
-        _sync((self._folder / target).parent)
+            os.link(self._inside(source), copied)
+        _sync(copied.parent)
 
     def times(self, folder: str) -> dict[str, float]:
         found = {}
-        for path in (self._folder / folder).rglob("*"):
+        for path in self._inside(folder).rglob("*"):
             with suppress(FileNotFoundError):
                 if path.is_file():
                     found[str(path.relative_to(self._folder))] = path.stat().st_mtime
@@ -81,12 +82,25 @@ class LocalFiles:
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
-            (self._folder / path).unlink()
+            self._inside_folder(path).unlink()
 
     def remove_empty_folders(self, folder: str) -> None:
-        for path, _, _ in os.walk(self._folder / folder, topdown=False):
+        for path, _, _ in os.walk(self._inside(folder), topdown=False):
             with suppress(OSError):
                 Path(path).rmdir()
+
+    def _inside(self, path: str) -> Path:
+        """Return the path of a file or folder. Raises UnreadableError if a link leads out of the destination."""
+        target = self._folder / path
+        found = os.path.realpath(target)
+        if os.path.commonpath([found, os.path.realpath(self._folder)]) != os.path.realpath(self._folder):
+            raise UnreadableError("a link leads from it out of the destination")
+        return target
+
+    def _inside_folder(self, path: str) -> Path:
+        """Return the path of a file that is replaced or removed as it is, also if it is a link."""
+        folder, slash, name = path.rpartition("/")
+        return self._inside(folder) / name if slash else self._folder / name
 
     def _make(self, folder: Path) -> None:
         """Make a folder of the destination; a new destination is for its owner alone."""

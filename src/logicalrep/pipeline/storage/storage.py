@@ -168,6 +168,8 @@ class Storage:
                 yield opened
         except FileNotFoundError:
             raise DamagedError(f"{self.uri_of(path)} is not there") from None
+        except UnreadableError as error:
+            raise DamagedError(f"{self.uri_of(path)} is not read: {error}") from None
         except (OSError, BaseError) as error:
             raise StorageError(f"{self.uri_of(path)}: {self._words(error)}") from None
 

@@ -1,0 +1,220 @@
+"""Files below `_logicalrep/` of which somebody changed a value: each is read, or is an error that names the file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.pipeline.load.change_buffer import ChangeBuffer
+from logicalrep.pipeline.load.load_counts import LoadCounts, LoadedTooOftenError
+from logicalrep.pipeline.operate.status import stored_phases
+from logicalrep.pipeline.state.destination_names import UnconfirmedNameError, confirm_names, default_name
+from logicalrep.pipeline.state.past_states import first_time, read_state
+from logicalrep.pipeline.state.requests import read_paused_since, take_requests
+from logicalrep.pipeline.state.state import Identity, State, States
+from logicalrep.pipeline.state.stored_settings import StoredSettings
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.changes import change_batch, relation
+from tests.pipeline.state.test_stored_keys import FILES, REQUESTED_PART
+
+SQL = "'); SELECT public.trap(); --"
+VALUES: tuple[Any, ...] = (
+    None, True, -1, 1.5, 10**30, "", "x", SQL, "../../outside/secret", "/etc/passwd", "a\0b", "\ud800", "9" * 10_000,
+    [], [1], {}, {"a": 1}, [[]], "2026-01-01T00:00:00", "0/0", "FFFFFFFF/FFFFFFFF", 0,
+)  # fmt: skip
+"""Values in the place of any value of a stored file."""
+
+
+def mutations(content: Any, values: tuple[Any, ...] = VALUES) -> Iterator[tuple[str, Any]]:
+    """Yield copies of a JSON value in which one value is another one, is absent or has another key, with its path."""
+    for path in _paths(content):
+        for value in values:
+            yield f"{path} = {value!r:.40}", _changed(content, path, value)
+        if path:
+            yield f"{path} is absent", _changed(content, path, None, how="absent")
+            yield f"{path} has another key", _changed(content, path, None, how="renamed")
+
+
+def _paths(content: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    yield path
+    keys = content.keys() if isinstance(content, dict) else range(len(content)) if isinstance(content, list) else ()
+    for key in keys:
+        yield from _paths(content[key], (*path, key))
+
+
+def _changed(content: Any, path: tuple[str | int, ...], value: Any, how: str = "value") -> Any:
+    if not path:
+        return value
+    copied = json.loads(json.dumps(content))
+    parent = copied
+    for key in path[:-1]:
+        parent = parent[key]
+    if how == "value":
+        parent[path[-1]] = value
+        return copied
+    found = parent.pop(path[-1])
+    if how == "renamed" and isinstance(parent, dict):
+        parent[f"{path[-1]}{SQL}"] = found
+    return copied
+
+
+def _state(storage: Storage) -> object:
+    state = State.read(storage)
+    return [table.figures for table in state.tables.values()], stored_phases(storage, state), first_time(storage)
+
+
+READERS: dict[str, Callable[[Storage], object]] = {
+    "_logicalrep/place.json": Identity.read,
+    "_logicalrep/states/00000000000000000002.json": _state,
+    "_logicalrep/past/20260102T000000.000000Z.json": lambda storage: read_state(
+        storage, datetime(2026, 1, 2, 12, tzinfo=UTC)
+    ),
+    "_logicalrep/settings.json": StoredSettings.read,
+    "_logicalrep/loads/public/t/load.json": lambda storage: ChangeBuffer(storage).pending_loads(),
+    "_logicalrep/loads/public/t/counts.json": lambda storage: LoadCounts(storage).add("public/t", "a reason"),
+    "_logicalrep/paused.json": read_paused_since,
+}
+
+
+@pytest.mark.parametrize("path", READERS)
+def test_a_changed_value_is_read_or_is_an_error(tmp_path: Path, path: str) -> None:
+    storage, files = Storage(str(tmp_path)), [path]
+    if "past" in path:
+        # A later checkpoint is the last one.
+        files.append("_logicalrep/states/00000000000000000002.json")
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(FILES[name])
+    refused = 0
+    for what, content in mutations(json.loads(FILES[path])):
+        (tmp_path / path).write_text(json.dumps(content))
+        error = _error_of(READERS[path], storage)
+        assert error is None or isinstance(error, LogicalRepError), f"{what}: {error!r}"
+        assert error is None or isinstance(error, LoadedTooOftenError) or path in str(error), what
+        refused += error is not None
+    assert refused > 10
+
+
+def _error_of(read: Callable[[Storage], object], storage: Storage) -> Exception | None:
+    try:
+        read(storage)
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("content", [REQUESTED_PART, {"skip": ["public", "t", "0/6"]}, {"resync": [["public", "t"]]}])
+def test_a_changed_request_is_one_or_is_deleted(tmp_path: Path, content: Any) -> None:
+    storage, folder, refused = Storage(str(tmp_path)), tmp_path / "_logicalrep/requests", list[str]()
+    folder.mkdir(parents=True)
+    for what, changed in mutations(content):
+        (folder / "x.json").write_text(json.dumps(changed))
+        try:
+            requests = take_requests(storage, refused.append)
+        except Exception as error:
+            raise AssertionError(what) from error
+        assert (folder / "x.json").exists() == bool(requests), what
+    assert len(refused) > 20
+    assert not [text for text in refused if "object has no" in text or "not supported" in text]
+
+
+def test_a_changed_file_of_buffered_changes_is_read_or_is_an_error(tmp_path: Path) -> None:
+    buffer = ChangeBuffer(Storage(str(tmp_path)))
+    row = {"op": "insert", "new": {"id": "1"}}
+    buffer.keep("public/t", TableChanges(batches=[change_batch(relation(("id",)), [row])]), Lsn(16))
+    path = tmp_path / "_logicalrep/kept/public/t/0000000000000010.parquet"
+    assert [changes.num_rows for _, changes in buffer.changes("public/t")] == [1]
+    table = pq.read_table(path)
+    properties = table.schema.metadata
+    named = {key: json.loads(value) for key, value in properties.items() if key.startswith(b"logicalrep.")}
+    assert len(named) > 1
+    content = path.read_bytes()
+    damaged = [content[:-20], content[:40] + b"\xff" * 40 + content[80:], b"PAR1" + b"\0" * 100 + b"PAR1", b""]
+    for key, value in named.items():
+        for _, changed in mutations(value):
+            text = json.dumps(changed).encode()
+            out = BytesIO()
+            pq.write_table(table.replace_schema_metadata({**properties, key: text}), out)
+            damaged.append(out.getvalue())
+    refused = 0
+    for data in damaged:
+        path.write_bytes(data)
+        error = _error_of(lambda _: [*buffer.changes("public/t")], Storage(str(tmp_path)))
+        assert error is None or isinstance(error, MalformedFileError), repr(error)
+        refused += error is not None
+    assert refused > 50
+
+
+def test_a_pipe_and_a_large_file_are_refused(tmp_path: Path) -> None:
+    storage, folder = Storage(str(tmp_path)), tmp_path / "_logicalrep"
+    folder.mkdir()
+    os.mkfifo(folder / "place.json")
+    with pytest.raises(MalformedFileError, match="it is no file of bytes"):
+        Identity.read(storage)
+    with (folder / "settings.json").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(MalformedFileError, match="1,099,511,627,776 bytes"):
+        StoredSettings.read(storage)
+
+
+def test_no_link_leads_out_of_a_destination(tmp_path: Path) -> None:
+    lake, outside = tmp_path / "lake", tmp_path / "outside"
+    (lake / "_logicalrep").mkdir(parents=True)
+    outside.mkdir()
+    file = outside / f"{1:020}.json"
+    file.write_text("{}")
+    (lake / "_logicalrep/states").symlink_to(outside, target_is_directory=True)
+    (lake / "file").symlink_to(file)
+    storage = Storage(str(lake))
+    uses: list[Callable[[], object]] = [
+        lambda: storage.read("file"),
+        lambda: storage.read(f"_logicalrep/states/{1:020}.json"),
+        lambda: storage.write("_logicalrep/states/x", b""),
+        lambda: storage.create("_logicalrep/states/x", b""),
+        lambda: storage.delete(f"_logicalrep/states/{1:020}.json"),
+        lambda: storage.list("_logicalrep/states"),
+        lambda: storage.copy("file", "copy"),
+        lambda: storage.remove_empty_folders("_logicalrep/states"),
+        lambda: States(storage).write(State()),
+    ]
+    for use in uses:
+        with pytest.raises(MalformedFileError, match="a link leads from it out of the destination"):
+            use()
+    storage.delete("file")
+    assert [path.name for path in outside.iterdir()] == [file.name]
+    # A destination that is a link itself, and links within it, lead nowhere else.
+    (tmp_path / "link").symlink_to(lake, target_is_directory=True)
+    (lake / "here").mkdir()
+    (lake / "there").symlink_to(lake / "here", target_is_directory=True)
+    Storage(str(tmp_path / "link")).write("there/x", b"1")
+    assert (lake / "here/x").read_bytes() == b"1"
+
+
+def test_the_default_name_is_of_one_location_alone(tmp_path: Path) -> None:
+    lake, other = Storage(str(tmp_path / "a" / "lake")), Storage(str(tmp_path / "b" / "lake"))
+    name, foreign = default_name(lake), default_name(other)
+    assert name[:-16] == foreign[:-16] == "logicalrep_lake_"
+    assert len(default_name(Storage(str(tmp_path / ("x" * 200))))) <= 63
+    confirm_names(lake, Identity(name, name, 1, "d"), slot=None, publication=None)
+    (tmp_path / "a" / "lake").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "a", target_is_directory=True)
+    for slot, publication in ((foreign, name), (name, foreign), ("mine", name), (name, ""), (name[:-1], name)):
+        identity = Identity(slot, publication, 1, "d")
+        with pytest.raises(UnconfirmedNameError, match=r"add --(slot|publication) "):
+            confirm_names(lake, identity, slot=None, publication=None)
+        confirm_names(lake, identity, slot=slot, publication=publication)
+    s3 = default_name(Storage("s3://bucket/lake", {"aws_region": "x"}))
+    confirm_names(
+        Storage("s3a://bucket/lake", {"aws_region": "x"}), Identity(s3, s3, 1, "d"), slot=None, publication=None
+    )
