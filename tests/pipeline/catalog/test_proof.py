@@ -10,7 +10,8 @@ import pytest
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.labels import unknown_labels
-from logicalrep.pipeline.catalog.proof import proven, reading, reason_to_load, unproven_partitions
+from logicalrep.pipeline.catalog.partitions import unproven_partitions
+from logicalrep.pipeline.catalog.proof import proven, reading, reason_to_load
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
 from logicalrep.pipeline.spec.table_settings import TableSettings
@@ -66,6 +67,7 @@ class Server:
             published=("p1:7",),
             written=((OID, str(sum(writer for *_, writer in self.columns.values()))),),
             links=(),
+            logged=("t5",),
         )
         table = TableSpec(
             relation=TableDescription(

@@ -70,6 +70,14 @@ WITH RECURSIVE parts AS (
 SELECT top::bigint, oid::bigint, above::bigint, link::bigint, relkind NOT IN ('p', 'f'), relfilenode::bigint
 FROM parts ORDER BY 1, 2
 """
+# While one of these rows stays as it is, no ALTER TABLE can have made the table unlogged: the server refuses that for a
+# table that a publication names, and each rewrite by ALTER TABLE makes another TOAST table. VACUUM FULL, CLUSTER,
+# TRUNCATE and SET TABLESPACE do not.
+_LOGGED = """
+SELECT prrelid::bigint, 'r' || oid || ':' || xmin::text FROM pg_publication_rel WHERE prrelid = ANY(%(oids)s)
+UNION ALL SELECT oid::bigint, 't' || reltoastrelid FROM pg_class WHERE oid = ANY(%(oids)s) AND reltoastrelid <> 0
+ORDER BY 1, 2
+"""
 _COMMENTS = """
 SELECT objoid::bigint, objsubid, description FROM pg_description
 WHERE classoid = 'pg_class'::regclass AND objoid = ANY(%s) ORDER BY 1, 2
@@ -219,6 +227,9 @@ def query_catalog_tables(
             links[top].append((oid, above, link))
     relations = [*oids, *(oid for found in files.values() for oid, _ in found if oid not in tables)]
     written = dict(rows(_WRITTEN, relations))
+    logged: dict[int, list[str]] = {oid: [] for oid in oids}
+    for oid, row in connection.execute(_LOGGED.encode(), {"oids": oids}).fetchall():
+        logged[oid].append(row)
     missing = missing_columns(rows(_MISSING, relations) if major >= 11 else (), files)
     parts: dict[int, list[TypePart]] = {oid: [] for oid in oids}
     # Multiranges exist since PostgreSQL 14.
@@ -254,6 +265,7 @@ def query_catalog_tables(
             links=tuple(links[oid]),
             labelled=tuple(labelled[oid]),
             key_indexes=tuple((each.oid, each.written) for each in unique[oid] if each.has_just(key)),
+            logged=tuple(logged[oid]),
         )
         table = _under(
             settings[oid],

@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from psycopg import sql
 
-from logicalrep.pipeline.catalog.proof import new_partitions, unproven_partitions
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.postgres.server import Connection, server_major
 from logicalrep.postgres.snapshots import SnapshotError
@@ -29,6 +28,36 @@ SELECT class.oid::bigint, nspname, relname
 FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
 WHERE class.oid = ANY(%s) AND has_table_privilege(class.oid, 'SELECT') ORDER BY 1
 """
+
+
+def unproven_partitions(before: TableSpec, after: TableSpec, born: Collection[int]) -> list[int]:
+    """Return the new partitions that may have rows from before they were partitions, so that these were not sent.
+
+    Args:
+        before: the last description that rows were proven under.
+        after: the present one.
+        born: the partitions, at all levels, that were made as such.
+    """
+    assert after.evidence is not None
+    above = {oid: parent for oid, parent, _ in after.evidence.links}
+    known = set() if before.evidence is None else {oid for oid, *_ in before.evidence.links}
+    found = []
+    for oid in {oid for oid, _ in after.files} - {oid for oid, _ in before.files}:
+        at = oid
+        while at in above and (at in known or at in born):
+            at = above[at]
+        if at in above:
+            found.append(oid)
+    return sorted(found)
+
+
+def new_partitions(before: TableSpec, after: TableSpec) -> list[int]:
+    """Return the partitions, at all levels, of which it is not known yet whether they were made as such."""
+    assert after.evidence is not None
+    known = {oid for oid, _ in before.files}
+    if before.evidence is not None:
+        known |= {oid for oid, *_ in before.evidence.links}
+    return sorted({oid for oid, *_ in after.evidence.links} - known)
 
 
 def query_born_partitions(connection: Connection, oids: Collection[int]) -> set[int]:

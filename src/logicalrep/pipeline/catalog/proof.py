@@ -24,6 +24,8 @@ from logicalrep_runtime.scalars import Oid
 
 ATTACHED = "a partition with rows was attached"
 """The reason to load a partition, or all of a table without a key."""
+MAY_BE_UNLOGGED = "it has another file, and may have been unlogged for a while, in which its changes are not sent"
+"""The reason to load a table whose file changed, and which the publication does not name."""
 
 
 def reason_to_load(before: TableSpec, now: CatalogTable, copied: Collection[int] = ()) -> str | None:
@@ -78,6 +80,8 @@ def _of_files(before: TableSpec, after: TableSpec) -> str | None:
         # TRUNCATE and VACUUM FULL write another row of the catalog than statements that change values.
         if written is None or written.get(oid) != dict(after.evidence.written)[oid]:
             return "the server rewrote it"
+        if evidence is None or not {*evidence.logged} & {*after.evidence.logged}:
+            return MAY_BE_UNLOGGED
     return None
 
 
@@ -368,33 +372,3 @@ def numbers_of_key(table: TableSpec) -> tuple[int, ...] | None:
         return None
     numbers = dict(zip(table.relation.names, table.attnums, strict=True))
     return tuple(numbers[name] for name in table.key)
-
-
-def unproven_partitions(before: TableSpec, after: TableSpec, born: Collection[int]) -> list[int]:
-    """Return the new partitions that may have rows from before they were partitions, so that these were not sent.
-
-    Args:
-        before: the last description that rows were proven under.
-        after: the present one.
-        born: the partitions, at all levels, that were made as such.
-    """
-    assert after.evidence is not None
-    above = {oid: parent for oid, parent, _ in after.evidence.links}
-    known = set() if before.evidence is None else {oid for oid, *_ in before.evidence.links}
-    found = []
-    for oid in {oid for oid, _ in after.files} - {oid for oid, _ in before.files}:
-        at = oid
-        while at in above and (at in known or at in born):
-            at = above[at]
-        if at in above:
-            found.append(oid)
-    return sorted(found)
-
-
-def new_partitions(before: TableSpec, after: TableSpec) -> list[int]:
-    """Return the partitions, at all levels, of which it is not known yet whether they were made as such."""
-    assert after.evidence is not None
-    known = {oid for oid, _ in before.files}
-    if before.evidence is not None:
-        known |= {oid for oid, *_ in before.evidence.links}
-    return sorted({oid for oid, *_ in after.evidence.links} - known)

@@ -109,7 +109,9 @@ def query_plan(
     if not is_there and major >= _SENDS_GENERATED and any(each.needs_generated for each in known.left_out):
         sends_generated = True
         known = candidates()
-    warnings = known.warnings if is_ours else []
+    warnings = known.warnings
+    if not is_ours:
+        warnings = [text for table, text in known.incomplete.items() if table in there]
     refusals = []
     if unknown := _unknown(connection, sorted(excluded.names) if at_start else (), there):
         refusals.append(PublicationNeededError(f"what is to be excluded is no table to replicate: {unknown}"))

@@ -132,6 +132,8 @@ class LeftOut:
     """The statements after which it can be published; none where somebody has to decide more."""
     needs_generated: bool = False
     """Whether it could be published if the publication sent stored generated columns."""
+    is_carried: bool = True
+    """Whether the changes of all its partitions would be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,11 @@ class Candidates:
     left_out: tuple[LeftOut, ...]
     not_carried: str | None
     """A sentence on what logical replication does not carry; None if there is nothing of that."""
+
+    @property
+    def incomplete(self) -> dict[TableName, str]:
+        """The sentences on tables with a partition whose changes are not sent, by the tables."""
+        return {each.table: each.text for each in self.left_out if not each.is_carried}
 
     @property
     def warnings(self) -> list[str]:
@@ -195,7 +202,7 @@ def query_candidates(
                 f"{table} is not replicated, as its partition {identities[1].table} is foreign or unlogged, whose "
                 "changes logical replication does not carry: detach it"
             )
-            left_out.append(LeftOut(table, text))
+            left_out.append(LeftOut(table, text, is_carried=False))
         elif found := _reason(identities, major, publication):
             effect = "is not replicated"
             if published is not None:

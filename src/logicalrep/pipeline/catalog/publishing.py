@@ -72,7 +72,12 @@ def ensure_publication(
         published = [table for table in sorted(plan.tables) if table in plan.excluded]
         warnings += _drop(connection, name, published, "the server still sends changes, which are ignored, of")
         warnings += _add(connection, name, plan.adding)
-    listed = [table for table in query_listed_tables(connection, (name,)) if table.under is None]
+    # A table with an unlogged partition is left until it is whole, as an unlogged table is, and is then loaded again.
+    listed = [
+        table
+        for table in query_listed_tables(connection, (name,))
+        if table.under is None and table.name not in plan.candidates.incomplete
+    ]
     absent = {*plan.wanted.names} - {table.name for table in listed}
     if absent and at_start:
         raise absent_error(name, absent, warnings)

@@ -48,6 +48,8 @@ class Evidence:
     of the index and its `xmin`; None in descriptions of earlier versions."""
     filled: tuple[int, ...] = ()
     """The OIDs of partitions that rows were sent of, and that the description does not have yet."""
+    logged: tuple[str, ...] = ()
+    """What changes in the catalog when the table becomes unlogged: its entries in publications, and its TOAST table."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as plain values."""
@@ -58,11 +60,11 @@ class Evidence:
         """Return the facts that `to_json` returned."""
         keys = ("columns", "columns_written", "written", "links", "labelled", "key_indexes")
         pairs = {key: tuple(tuple(item) for item in content[key]) for key in keys if content.get(key) is not None}
-        lists = {key: tuple(content[key]) for key in ("published", "filled") if key in content}
+        lists = {key: tuple(content[key]) for key in ("published", "filled", "logged") if key in content}
         return cls(**_EVIDENCE.arguments({**content, **pairs, **lists}))
 
 
-_EVIDENCE = StoredKeys("columns columns_written numbers published written links labelled key_indexes filled")
+_EVIDENCE = StoredKeys("columns columns_written numbers published written links labelled key_indexes filled logged")
 
 
 class Skipped(NamedTuple):
