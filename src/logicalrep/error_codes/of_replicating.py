@@ -23,6 +23,12 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "A catalog of Iceberg tables does not answer, or did not accept a commit; the command waits and tries again.",
         "The line quotes the reason. Nothing is lost, and nothing is committed twice.",
     ),
+    "COLUMN_OF_NAMES": (
+        "A column has values that are names of other objects, as `regclass` and `aclitem` have: a rename of these "
+        "objects changes the values on the server, and no change is sent.",
+        "Leave the column out or mask it as nulled in the settings by table, or change its type to `text` or `oid`. "
+        "Then run `logicalrep resync` for the table.",
+    ),
     "COLUMN_PROTECTED": (
         "A column to be masked or left out is not there, is another one than before, or belongs to the key.",
         "Name in the settings by table what is to be masked now, restart, and run `logicalrep resync` for the table.",

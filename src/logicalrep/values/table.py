@@ -140,7 +140,8 @@ def _registered(oid: int, array_oid: int, typname: str) -> Row:
         array_oid,
         typname,
         binary=fixed("I", str),
-        note="A name in text format; in binary format the server sends the OID, which is kept as digits.",
+        note="A name in text format; in binary format the server sends the OID, which is kept as digits. `replicate` "
+        "refuses it.",
     )
 
 
@@ -344,7 +345,10 @@ TABLE: tuple[Row, ...] = (
         scalars.format_vector, targets.vector(targets.INT64),
     ),
     _string(1790, 2201, "refcursor"),
-    _string(1033, 1034, "aclitem", binary=scalars.no_binary, note="The server has no binary format for it."),
+    _string(
+        1033, 1034, "aclitem", binary=scalars.no_binary,
+        note="The server has no binary format for it. `replicate` refuses it.",
+    ),
     _registered(24, 1008, "regproc"),
     _registered(2202, 2207, "regprocedure"),
     _registered(2203, 2208, "regoper"),

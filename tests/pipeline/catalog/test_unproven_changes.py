@@ -280,11 +280,6 @@ CASES = {
         "ALTER TABLE {t} ALTER v TYPE inet; INSERT INTO {t} (v) VALUES ('10.0.0.1/8')",
         True,
     ),
-    "regproc to regprocedure": Case(
-        "CREATE TABLE {t} (id serial PRIMARY KEY, v regproc); INSERT INTO {t} (v) VALUES ('now')",
-        "ALTER TABLE {t} ALTER v TYPE regprocedure; INSERT INTO {t} (v) VALUES ('now()')",
-        True,
-    ),
 }  # fmt: skip
 
 

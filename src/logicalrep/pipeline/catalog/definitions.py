@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from logicalrep.pipeline.catalog.ancestors import query_published_under_others
+from logicalrep.pipeline.catalog.changing_texts import ChangingText, query_changing_texts
 from logicalrep.pipeline.catalog.unique_indexes import key_columns, query_unique_indexes
 from logicalrep.pipeline.spec.file_partitions import PartitionRule
 from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
@@ -29,7 +31,7 @@ from logicalrep_runtime.scalars import Oid
 
 _TEXT = 25
 _TABLES = """
-SELECT class.oid::bigint, nspname, relname, relreplident, relnatts, relispartition
+SELECT class.oid::bigint, nspname, relname, relreplident, relnatts
 FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
 WHERE class.oid = ANY(%s) AND relkind IN ('r', 'p')
 """
@@ -169,6 +171,9 @@ class CatalogTable:
     has_unsent_key: bool = False
     """Whether a column of its replica identity is not sent, as it is generated, or outside of the column list."""
     is_partition: bool = False
+    """Whether it is a partition of a published table, as whose rows its rows are sent."""
+    changing_texts: tuple[ChangingText, ...] = ()
+    """The written columns whose texts change without a change of their rows."""
 
 
 @contextmanager
@@ -204,6 +209,7 @@ def query_catalog_tables(
     tables = {oid: facts for oid, *facts in rows(_TABLES, list(oids))}
     oids = list(tables)
     published = rows(_PUBLICATIONS.format("pubgencols = 's'" if major >= 18 else "false"), names)
+    under_others = query_published_under_others(connection, oids, names)
     entries, lists = _query_entries(connection, oids, names)
     columns: dict[int, list[tuple[int, str, int, int]]] = {oid: [] for oid in oids}
     dropped: dict[int, set[int]] = {oid: set() for oid in oids}
@@ -237,6 +243,8 @@ def query_catalog_tables(
     of_parts = {"oids": oids, "first": FIRST_NAMED_TYPE}
     for oid, *part in connection.execute(_TYPE_PARTS.format(of_ranges).encode(), of_parts).fetchall():
         parts[oid].append(TypePart(*part))
+    changing = query_changing_texts(connection, oids, of_ranges)
+    lc_monetary = query_scalar(connection, "SELECT current_setting('lc_monetary')")
     labelled: dict[int, list[tuple[int, int, int]]] = {oid: [] for oid in oids}
     original: list[tuple[int, int]] = []
     enums = {part.type_id for of_table in parts.values() for part in of_table if part.label is not None}
@@ -253,7 +261,7 @@ def query_catalog_tables(
     )
     settings = {oid: settings_of(TableName(*tables[oid][:2])) for oid in oids}
     found = {}
-    for oid, (schema, name, identity, numbers, is_partition) in tables.items():
+    for oid, (schema, name, identity, numbers) in tables.items():
         key = key_columns(ReplicaIdentity(identity), unique[oid], settings[oid].key)
         is_published = bool(key) and set(key) <= {column for _, column, *_ in columns[oid]}
         evidence = Evidence(
@@ -266,6 +274,7 @@ def query_catalog_tables(
             labelled=tuple(labelled[oid]),
             key_indexes=tuple((each.oid, each.written) for each in unique[oid] if each.has_just(key)),
             logged=tuple(logged[oid]),
+            lc_monetary=lc_monetary,
         )
         table = _under(
             settings[oid],
@@ -288,7 +297,10 @@ def query_catalog_tables(
         of_types = {part.type_id for part in parts[oid]}
         labels = frozenset((type_id, label) for type_id, label in original if type_id in of_types)
         has_unsent_key = bool(key) and not is_published
-        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid], labels, has_unsent_key, is_partition)
+        texts = tuple(text for text in changing[oid] if settings[oid].writes(text.column))
+        found[oid] = CatalogTable(
+            table, frozenset(dropped[oid]), missing[oid], labels, has_unsent_key, oid in under_others, texts
+        )
     return found
 
 

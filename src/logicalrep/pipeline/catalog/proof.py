@@ -46,6 +46,12 @@ def reason_to_load(before: TableSpec, now: CatalogTable, copied: Collection[int]
         return "a label of an enum type, or the attributes of a composite type, changed"
     if has_new_label_that_rows_hide(before, after):
         return "a label of an enum type was added that is used within other types"
+    if any(not text.is_money for text in now.changing_texts):
+        return "a column has names of other objects"
+    if any(text.is_money for text in now.changing_texts) and (
+        before.evidence is None or before.evidence.lc_monetary != after.evidence.lc_monetary
+    ):
+        return "lc_monetary changed, and with it the texts of money"
     if before.protected != after.protected:
         return "a column that is masked or left out changed"
     if before.settings.key and before.key != after.key:

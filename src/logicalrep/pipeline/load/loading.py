@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import psycopg
 
 from logicalrep.observe.figures import LoadProgress
+from logicalrep.pipeline.catalog.changing_texts import refuse_names
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.errors import Ended
@@ -272,6 +273,7 @@ class Loading:
                     return NotLoaded(name, f"{name} did not exist at the snapshot, or had another name", again=True)
                 table = with_partitions_kept(found.table, wanted.last)
                 refuse_unfit(table, wanted.numbers)
+                refuse_names(name, found.changing_texts)
                 condition = part = None
                 if wanted.part is not None:
                     if not wanted.part.is_keyed_like(table):

@@ -39,7 +39,7 @@ def refuse_unfit(table: TableSpec, numbers: Mapping[str, int]) -> None:
                 "there under another: name in the settings by table all columns that are to be masked or left out"
             )
     for name in table.key or ():
-        if name in settings.left_out or settings.masked.get(name) == "nulled":
+        if not settings.writes(name):
             raise ProtectedColumnError(
                 f"the column {name} of {table.relation} belongs to the key, which tells rows apart: it can be "
                 "hashed, but not nulled or left out"

@@ -50,6 +50,8 @@ class Evidence:
     """The OIDs of partitions that rows were sent of, and that the description does not have yet."""
     logged: tuple[str, ...] = ()
     """What changes in the catalog when the table becomes unlogged: its entries in publications, and its TOAST table."""
+    lc_monetary: str | None = None
+    """The setting that the texts of `money` depend on; None in descriptions of earlier versions."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as plain values."""
@@ -64,7 +66,9 @@ class Evidence:
         return cls(**_EVIDENCE.arguments({**content, **pairs, **lists}))
 
 
-_EVIDENCE = StoredKeys("columns columns_written numbers published written links labelled key_indexes filled logged")
+_EVIDENCE = StoredKeys(
+    "columns columns_written numbers published written links labelled key_indexes filled logged lc_monetary"
+)
 
 
 class Skipped(NamedTuple):

@@ -107,7 +107,7 @@ class TableSettings:
         for name in columns:
             if columns.count(name) > 1:
                 raise OptionError(f"partition_by names the column {name} twice: remove one of the two")
-            if name in self.left_out or self.masked.get(name) == "nulled":
+            if not self.writes(name):
                 raise OptionError(f"partition_by names the column {name}, whose values are not written")
 
     @property
@@ -119,6 +119,10 @@ class TableSettings:
     def protected(self) -> frozenset[str]:
         """The columns that are masked or left out."""
         return frozenset((*self.masked, *self.left_out))
+
+    def writes(self, column: str) -> bool:
+        """Return whether the values of a column are written, as they are or hashed."""
+        return column not in self.left_out and self.masked.get(column) != "nulled"
 
     @property
     def has_field_ids(self) -> bool:

@@ -21,13 +21,10 @@ VALUES = {
     "numeric": "{n}.125",
     "cidr": "'10.0.{n}.0/24'",
     "inet": "'10.0.{n}.1/8'",
-    "regproc": "'now'",
-    "regprocedure": "'now()'",
-    "regclass": "'pg_class'",
 }
 """A value of each type, by a number below 250."""
 WIDER = {"varchar(9)": "text", "numeric(6,2)": "numeric(9,2)", "numeric(9,2)": "numeric"}
-REWRITTEN = {"int": "bigint", "cidr": "inet", "regproc": "regprocedure", "text": "varchar(9)", "numeric": "bigint"}
+REWRITTEN = {"int": "bigint", "cidr": "inet", "text": "varchar(9)", "numeric": "bigint"}
 
 
 class Statement(NamedTuple):
@@ -116,7 +113,7 @@ class Columns(Subject):
 
     def setup(self, now: Now) -> list[str]:
         self.columns = {
-            name: now.chance.choice(["int", "text", "cidr", "cidr", "regproc", "regproc", *VALUES])
+            name: now.chance.choice(["int", "text", "cidr", "cidr", *VALUES])
             for name in self.spare[: now.chance.randint(1, 3)]
         }
         listed = "".join(f", {name} {type_}" for name, type_ in self.columns.items())
@@ -137,7 +134,7 @@ class Columns(Subject):
         free = [name for name in self.spare if name not in self.columns]
         some = list(self.columns)
         # The server writes none of their values anew, and their texts are others afterwards.
-        kept = [name for name, type_ in self.columns.items() if type_ in ("cidr", "regproc")]
+        kept = [name for name, type_ in self.columns.items() if type_ == "cidr"]
         found: list[tuple[int, Action]] = [
             (8, lambda: self._insert(now, now.next())),
             (6, lambda: self._update(now)),
@@ -228,7 +225,7 @@ class Columns(Subject):
         if type_ == "int" and now.chance.random() < 0.5:
             return [f"ALTER TABLE t ALTER {name} TYPE int USING {name} + 1000"]
         later = self.columns[name] = REWRITTEN.get(type_, "text")
-        using = "" if type_ in ("cidr", "regproc") else f" USING {name}::text::{later}"
+        using = "" if type_ == "cidr" else f" USING {name}::text::{later}"
         return [f"ALTER TABLE t ALTER {name} TYPE {later}{using}"]
 
     def _rename(self, name: str, later: str) -> list[str]:

@@ -1,0 +1,76 @@
+"""Columns whose texts change without a change of their rows: names of other objects, and sums of money."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from logicalrep.postgres.publications import FIRST_NAMED_TYPE
+from logicalrep.postgres.server import Connection
+from logicalrep.values.table import TABLE
+from logicalrep_runtime.errors import LogicalRepError
+
+_NAMES = [row for row in TABLE if row.typname.startswith("reg") or row.typname == "aclitem"]
+_MONEY = {oid for row in TABLE if row.typname == "money" for oid in (row.oid, row.array_oid)}
+_TYPES = sorted(_MONEY.union(*((row.oid, row.array_oid) for row in _NAMES)))
+# The types of columns, and the types that domains, arrays, ranges and composite types are made of.
+_QUERY = """
+WITH RECURSIVE used AS (
+    SELECT attrelid, attname, atttypid AS top, atttypid AS type FROM pg_attribute
+    WHERE attrelid = ANY(%(oids)s) AND attnum > 0 AND NOT attisdropped
+        AND (atttypid = ANY(%(types)s) OR atttypid >= %(first)s::oid)
+    UNION
+    SELECT used.attrelid, used.attname, used.top, part.type
+    FROM used JOIN pg_type AS type ON type.oid = used.type AND used.type >= %(first)s::oid
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY[type.typbasetype, type.typelem]) AS type
+        UNION ALL SELECT rngsubtype FROM pg_range WHERE {of_ranges}
+        UNION ALL SELECT atttypid FROM pg_attribute
+        WHERE attrelid = type.typrelid AND attnum > 0 AND NOT attisdropped
+    ) AS part
+)
+SELECT attrelid::bigint, attname, format_type(top, NULL), type::bigint FROM used
+WHERE type = ANY(%(types)s) ORDER BY 1, 2
+"""
+
+
+class ColumnOfNamesError(LogicalRepError, ValueError):
+    """A column whose values are the names of other objects, which get other names without a change of the row."""
+
+    code = "COLUMN_OF_NAMES"
+
+
+class ChangingText(NamedTuple):
+    """A column whose texts may change."""
+
+    column: str
+    type: str
+    """The name of the column's type."""
+    is_money: bool
+    """Whether the texts depend on the setting `lc_monetary`; else they are names of other objects."""
+
+
+def query_changing_texts(
+    connection: Connection, oids: Collection[int], of_ranges: str
+) -> dict[int, list[ChangingText]]:
+    """Return the columns whose texts may change, by the tables' OIDs.
+
+    `of_ranges` is the condition in SQL that finds the `pg_range` row of a `type`. The query waits for no lock.
+    """
+    parameters = {"oids": list(oids), "types": _TYPES, "first": FIRST_NAMED_TYPE}
+    rows = connection.execute(_QUERY.format(of_ranges=of_ranges).encode(), parameters).fetchall()
+    texts: dict[int, list[ChangingText]] = {oid: [] for oid in oids}
+    for oid, column, type_, type_id in rows:
+        texts[oid].append(ChangingText(column, type_, type_id in _MONEY))
+    return texts
+
+
+def refuse_names(table: object, texts: Collection[ChangingText]) -> None:
+    """Raise ColumnOfNamesError if a written column of a table has names of other objects."""
+    for column, type_, is_money in texts:
+        if not is_money:
+            raise ColumnOfNamesError(
+                f"{table}.{column} has the type {type_}, whose values are names of other objects: when an object is "
+                "renamed, PostgreSQL sends no change. Leave the column out or mask it as nulled in the settings by "
+                f"table, or change its type to text or oid with ALTER TABLE {table} ALTER COLUMN"
+            )
