@@ -108,6 +108,25 @@ def test_a_state_goes_forward_only(tmp_path: Path) -> None:
     assert State.read(storage).lsn == Lsn(9)
 
 
+def test_a_state_of_before_a_drop_is_not_that_of_the_tables_that_came_after_it(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    first = States(storage)
+    for lsn in range(1, 6):
+        first.write(replace(first.last, lsn=Lsn(lsn)))
+    for path in storage.list("_logicalrep"):
+        storage.delete(path)
+    for action in (first.check, lambda: first.write(first.last)):
+        with pytest.raises(StateError, match="another process has replicated"):
+            action()
+    assert storage.list("_logicalrep") == []
+    second = States(storage)
+    second.write(State(Lsn(100)))
+    with pytest.raises(StateError, match="another process has replicated"):
+        first.write(first.last)
+    assert State.read(storage).lsn == Lsn(100)
+    second.write(State(Lsn(101)))
+
+
 def test_a_lost_answer_to_a_state_is_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(str(tmp_path))
     states, create = States(storage), Storage.create

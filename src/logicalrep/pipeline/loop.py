@@ -132,6 +132,9 @@ class Loop:
     def _apply(self, changes: Changes) -> tuple[int, int]:
         """Write each table's changes, side by side; return the numbers of changes and of tables."""
         self._taken = changes.end
+        if changes.parts:
+            # A process that was suspended while it received them must not commit beside the one that has the slot now.
+            self._checkpoints.check_writer()
         writes = [
             (ready, self._pool.submit(self._tables.write, ready, changes.end))
             for ready in self._tables.take_ready(by_table(changes.parts))

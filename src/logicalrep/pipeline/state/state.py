@@ -329,23 +329,27 @@ class States:
                     raise self._overtaken()
             self._number, self.last = number, state
         numbers = self.check()
+        if number > 1 and number - 1 not in numbers:
+            # The states were dropped since, and another process may have begun with the first number.
+            self._storage.delete(_path(number))
+            raise self._overtaken()
         self._storage.write(f"{FOLDER}/{_COPY}", data)
         # Who has listed the last but one may be about to read it.
         for old in numbers[:-2]:
             self._storage.delete(_path(old))
 
     def check(self) -> list[int]:
-        """Return the numbers of the states that are there. Raises StateError if another process has written later."""
+        """Return the numbers of the states that are there. Raises StateError if this process wrote another last one."""
         with self._lock:
-            numbers = _numbers(self._storage)
-        if numbers and numbers[-1] > self._number:
+            numbers, number = _numbers(self._storage), self._number
+        if max(numbers, default=0) != number:
             raise self._overtaken()
         return numbers
 
     def _overtaken(self) -> StateError:
         return StateError(
-            f"another process has replicated to {self._storage.uri} since this one wrote there: this one was "
-            "suspended, or two run at the same time; this one ends",
+            f"another process has replicated to {self._storage.uri}, or dropped it, since this one wrote there: this "
+            "one was suspended, or two run at the same time; this one ends",
             code="DESTINATION_HAS_WRITER",
         )
 

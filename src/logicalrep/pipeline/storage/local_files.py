@@ -72,6 +72,13 @@ class LocalFiles:
             os.link(self._inside(source), copied)
         _sync(copied.parent)
 
+    def names(self, folder: str, after: str) -> list[str]:
+        try:
+            with os.scandir(self._folder / folder) as entries:
+                return sorted(entry.name for entry in entries if entry.name > after and entry.is_file())
+        except FileNotFoundError:
+            return []
+
     def times(self, folder: str) -> dict[str, float]:
         found = {}
         for path in self._inside(folder).rglob("*"):

@@ -186,6 +186,13 @@ class Storage:
         self._checked(source)
         self._run(target, lambda: self._files.copy(source, target))
 
+    def names(self, folder: str, after: str) -> list[str]:
+        """Return the names after a name, in the order of their bytes, of the files directly in a folder.
+
+        The folder may have many files before them.
+        """
+        return self._run(folder, lambda: self._files.names(folder, after))
+
     def list(self, folder: str) -> list[str]:
         """Return the paths of all files beneath a folder."""
         return list(self.times(folder))

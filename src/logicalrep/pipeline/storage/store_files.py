@@ -73,6 +73,11 @@ class StoreFiles:
     def copy(self, source: str, target: str) -> None:
         obstore.copy(self._store, source, target)
 
+    def names(self, folder: str, after: str) -> list[str]:
+        pages = obstore.list(self._store, folder, offset=f"{folder}/{after}")
+        names = (entry["path"].removeprefix(f"{folder}/") for page in pages for entry in page)
+        return sorted(name for name in names if "/" not in name)
+
     def times(self, folder: str) -> dict[str, float]:
         entries = (entry for page in obstore.list(self._store, folder) for entry in page)
         return {entry["path"]: entry["last_modified"].timestamp() for entry in entries}

@@ -7,12 +7,13 @@ carry the table's properties and the position in the same commit; a commit is on
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NoReturn, Self
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -49,6 +50,7 @@ from logicalrep_runtime.scalars import Lsn
 
 CHECKPOINT_EVERY = 50
 """The number of commits after which the log gets a checkpoint."""
+_COMMIT = re.compile(r"(\d{20})\.json")
 _CANNOT_WAIT = 2
 """The multiple of `CHECKPOINT_EVERY` commits after which a checkpoint comes before batches."""
 
@@ -119,7 +121,7 @@ class DeltaLog(StoredTable):
             return there  # The earlier try had succeeded, though its answer was lost.
         if there is not None and before is not None and there.version > before.version:
             # All of its rows go, whatever another program has done to them.
-            before._follow_others(before.version + 1)
+            before._follow_others()
         log = cls(storage, folder)
         log.table, log.load = made.table, made.load
         id_: object = uuid.uuid4()
@@ -219,7 +221,12 @@ class DeltaLog(StoredTable):
         text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
         version = self.version + 1
         if not self.storage.create(commit_path(self.folder, version), text.encode()):
-            self._refuse_others(version)
+            self._refuse_others()
+        if later := self._versions_after(version):
+            # The entry of this version may have been deleted, and created again by a process that slept.
+            if later[0] != version + 1:
+                self.storage.delete(commit_path(self.folder, version))
+            self._refuse_others()
         self.version = version
         gone = {file.path for file in removed}
         self._set_files(
@@ -231,10 +238,16 @@ class DeltaLog(StoredTable):
     # Commits of others
 
     def refuse_others(self) -> None:
-        if self.storage.read(commit_path(self.folder, self.version + 1)) is not None:
-            self._refuse_others(self.version + 1)
+        if self._versions_after(self.version):
+            self._refuse_others()
 
-    def _refuse_others(self, version: int) -> None:
+    def _versions_after(self, version: int) -> list[int]:
+        """Return the versions after one whose commits are in the log, in order."""
+        last = commit_path(self.folder, version).rpartition("/")[2]
+        names = self.storage.names(f"{self.folder}/_delta_log", last)
+        return [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
+
+    def _refuse_others(self) -> NoReturn:
         """Find whose a commit is that is there already, and raise an error: what was to be committed is not right then.
 
         Raises:
@@ -243,7 +256,7 @@ class DeltaLog(StoredTable):
             WriterError: another process of ours has made it.
         """
         uri = self.storage.uri_of(self.folder)
-        found = self._follow_others(version)
+        found = self._follow_others()
         if found is None:
             raise StorageError(f"{uri}: the answer to an earlier commit was lost; it is there")
         if found.changes is not None:
@@ -252,22 +265,25 @@ class DeltaLog(StoredTable):
             f"{uri}: {found.operation} of another program is there, with the same rows; going on from it"
         )
 
-    def _follow_others(self, version: int) -> OthersCommit | None:
-        """Go on from the commits that are there from a version on; return one of another program, if there is any.
+    def _follow_others(self) -> OthersCommit | None:
+        """Go on from the commits that are there after the version; return one of another program, if there is any.
 
         Of several it is one that changes the table, if any does. Raises WriterError for those of other processes.
         """
         found: OthersCommit | None = None
-        while (data := self.storage.read(commit_path(self.folder, version))) is not None:
-            there = OthersCommit.of(data)
+        last = self.version
+        for version in self._versions_after(self.version):
+            there = OthersCommit.of(self.storage.read(commit_path(self.folder, version)) or b"")
             if there.is_ours and there.writer != self._writer:
                 raise WriterError(
                     f"{self.storage.uri_of(self.folder)} has a version {version} that this process did not write: "
                     "another process replicates to the same destination; stop it"
                 )
+            if version > last + 1:
+                there = OthersCommit.deleted(last)
             if not there.is_ours and (found is None or found.changes is None):
                 found = there
-            version += 1
+            last = version
         before = self.files
         with self._errors():
             self._take(self._open_reader())

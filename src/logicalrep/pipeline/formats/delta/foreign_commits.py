@@ -41,6 +41,11 @@ class OthersCommit:
             operation, None, False, None if is_same else f"{operation} of {engine} has changed its rows or columns"
         )
 
+    @classmethod
+    def deleted(cls, last: int) -> Self:
+        """Return the commits after a version that the log has no more, of which nobody knows what they changed."""
+        return cls("a commit", None, False, f"what was committed after version {last} is not in its log any more")
+
 
 def _is_harmless(action: dict[str, Any]) -> bool:
     """Return whether an action changes neither rows nor columns, nor what is needed to write them."""

@@ -1,7 +1,12 @@
 """The versions of a table's metadata in its folder, without a catalog.
 
-A version is one file `metadata/v<number>.metadata.json`, which must not exist yet. `metadata/version-hint.text` has the
-last number, or that of one before it: whoever opens the table looks whether there is a next one.
+A version is one file `metadata/v<number>.metadata.json`, which must not exist yet. Upkeep deletes old versions, so that
+their names can be created again: a process that slept must not make the past current. So the last version is the one
+with the highest number, and a commit lists the numbers after it has created its file: if there are higher ones, or the
+number before it is missing, the commit came too late and its file is removed. A reader in between does not see the
+file, as the reader takes the highest number too. `metadata/version-hint.text` has the last number for other programs,
+and nothing here reads it. No store compares and sets the hint: a process that slept before it wrote one lists the
+numbers again, and corrects it.
 """
 
 from __future__ import annotations
@@ -37,28 +42,25 @@ class FolderVersions(MetadataVersions):
         self._first: int | None = None
 
     def find(self, number: int | None = None) -> MetadataVersion | None:
-        number = self._find_last() if number is None else number
-        found = None if number is None else self._read(number)
-        if found is not None:
-            self._last = max(self._last, found.number)
-        return found
+        if number is None:
+            return self._find_last()
+        version = self._read(number)
+        if version is not None:
+            self._last = max(self._last, version.number)
+        return version
 
-    def _find_last(self) -> int | None:
-        hint = (self._storage.read(f"{self._folder}/{_HINT}") or b"").decode(errors="replace").strip()
-        found = int(hint) if hint.isdecimal() else None
-        if found is None or not self._is_there(found):
-            found = max(self._numbers().values(), default=None)
-        while found is not None and self._is_there(found + 1):
-            found += 1
-        return found
+    def _find_last(self) -> MetadataVersion | None:
+        while numbers := self._numbers():
+            version = self.find(numbers[-1])
+            if version is not None:
+                return version
+            # Upkeep of another process has deleted it meanwhile: there are later ones.
+        return None
 
-    def _is_there(self, number: int) -> bool:
-        return self._storage.read(metadata_path(self._folder, number)) is not None
-
-    def _numbers(self) -> dict[str, int]:
-        """Return the numbers of the versions that are there, by their paths in the table's folder."""
-        names = (path.rpartition("/")[2] for path in self._storage.list(f"{self._folder}/metadata"))
-        return {f"metadata/{name}": int(match[1]) for name in names if (match := _FILE.fullmatch(name))}
+    def _numbers(self, after: int = 0) -> list[int]:
+        """Return the numbers after a number of the versions that are there, in order."""
+        matches = map(_FILE.fullmatch, self._storage.names(f"{self._folder}/metadata", "v"))
+        return sorted(number for match in matches if match and (number := int(match[1])) > after)
 
     def _read(self, number: int) -> MetadataVersion | None:
         path = metadata_path(self._folder, number)
@@ -75,30 +77,53 @@ class FolderVersions(MetadataVersions):
         number = 1 if last is None else last.number + 1
         earlier = None if last is None else location(self._storage, last.name)
         after = update_table_metadata(start, tuple(updates), metadata_location=earlier)
-        if not self._storage.create(metadata_path(self._folder, number), after.model_dump_json().encode()):
+        version = MetadataVersion(number, after, metadata_path(self._folder, number))
+        if not self._storage.create(version.name, after.model_dump_json().encode()):
+            return None
+        expected = [number] if last is None else [last.number, number]
+        if self._numbers(number - 2) != expected:
+            self._take_back(version)
             return None
         self._last = number
         # It is a hint: what is not written now is written by the next commit, or in the upkeep.
         with suppress(StorageError):
             self._write_hint()
-        return MetadataVersion(number, after, metadata_path(self._folder, number))
+        return version
+
+    def _take_back(self, version: MetadataVersion) -> None:
+        """Remove a version that was created after later ones, unless the next one was made of it."""
+        later = self._read(version.number + 1)
+        log = [] if later is None else later.metadata.metadata_log
+        uri, time = location(self._storage, version.name), version.metadata.last_updated_ms
+        if (uri, time) not in [(entry.metadata_file, entry.timestamp_ms) for entry in log]:
+            self._storage.delete(version.name)
 
     def _write_hint(self) -> None:
-        self._storage.write(f"{self._folder}/{_HINT}", str(self._last).encode())
+        numbers = [self._last]
+        while numbers:
+            hint = numbers[-1]
+            self._storage.write(f"{self._folder}/{_HINT}", str(hint).encode())
+            # A process that slept before this must not leave a hint that is behind.
+            numbers = self._numbers(hint)
         self._hinted = self._last
 
     def follow(self, last: MetadataVersion | None) -> LaterCommits:
         writers, is_foreign, changes = set(), False, None
-        while (there := self._read(1 if last is None else last.number + 1)) is not None:
-            writer = writer_of(there.metadata, there.number)
-            if writer is None:
-                is_foreign = True
-                changes = changes or (None if last is None else change_between(last.metadata, there.metadata))
-            else:
-                writers.add(writer)
-            last = there
-            self._last = last.number
-        return LaterCommits(last, frozenset(writers), is_foreign, changes)
+        base = last
+        if base is not None and base.number not in self._numbers():
+            is_foreign, changes = True, f"what was committed as version {base.number} is not there any more"
+        # Listed versions may be deleted before they are read, by upkeep of another process: there are later ones then.
+        while numbers := self._numbers(0 if last is None else last.number):
+            for version in filter(None, map(self._read, numbers)):
+                writer = writer_of(version.metadata, version.number)
+                if writer is None:
+                    is_foreign = True
+                    changes = changes or (None if last is None else change_between(last.metadata, version.metadata))
+                else:
+                    writers.add(writer)
+                last = version
+                self._last = last.number
+        return LaterCommits(None if changes and last is base else last, frozenset(writers), is_foreign, changes)
 
     def changed_by_others(self, last: MetadataVersion, known: int) -> str | None:
         for number in range(last.number, max(known, 1) - 1, -1):
@@ -111,8 +136,8 @@ class FolderVersions(MetadataVersions):
 
     def find_needed(self) -> set[str]:
         numbers = self._numbers()
-        self._first = min(numbers.values(), default=None)
-        return {*numbers, _HINT}
+        self._first = min(numbers, default=None)
+        return {_HINT, *(metadata_path(self._folder, number).removeprefix(f"{self._folder}/") for number in numbers)}
 
     @property
     def is_upkeep_due(self) -> bool:
