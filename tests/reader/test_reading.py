@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import logicalrep
 from logicalrep.options.kinds import OptionError
-from logicalrep.pipeline.formats.iceberg import iceberg_table, metadata
+from logicalrep.pipeline.formats.iceberg import iceberg_table, snapshots
 from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state import past_states
@@ -167,7 +167,7 @@ def old_versions(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: py
     """Return the options of tables whose log or metadata of old versions goes soon."""
     monkeypatch.setattr(metadata_versions, "KEPT_VERSIONS", 1)
     monkeypatch.setattr(metadata_versions, "SAVE_EVERY", 2)
-    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 4)
+    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 4)
     if request.param != "catalog":
         return {"format": request.param}
     monkeypatch.setitem(iceberg_table.FIXED, "write.metadata.previous-versions-max", "2")

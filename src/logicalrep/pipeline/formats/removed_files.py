@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,28 +104,32 @@ class RemovedFiles:
             if not self.has_surplus(there, keep_hours):
                 break
             file = self._files[0]
-            self.leave(file)
-            self.storage.delete(below(self.folder, file.path))
+            if self.leave(file):
+                self.storage.delete(below(self.folder, file.path))
             self._files.popleft()
             self._paths.remove(file.path)
             self._size -= file.size
 
-    def leave(self, file: RemovedFile) -> None:
-        """Do what has to be done before a file is deleted."""
+    def leave(self, file: RemovedFile) -> bool:
+        """Do what has to be done before a file is deleted; return False if it has to stay.
+
+        A file that stays is forgotten; the next search for files that are in no version finds it again.
+        """
+        return True
 
     def save(self, version: int) -> None:
         """Save them, all those of the commits up to a version."""
         content = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
         self.storage.write(f"{self.folder}/{_LIST}", json.dumps(content).encode())
 
-    def recall(self, version: int, used: Collection[str], keep_hours: float) -> None:
+    def recall(self, version: int, used: Container[str], keep_hours: float) -> None:
         """Find the files that earlier processes removed: those of the list, and of the commits since.
 
         Files that were written and are in no version are found too, once they are old.
 
         Args:
             version: the last version.
-            used: the paths of its files.
+            used: the paths of its files, and of all others that have to stay.
             keep_hours: the hours for which old versions can be read.
         """
         listed, found = self.storage.parse(f"{self.folder}/{_LIST}", _parse_list) or (-1, [])

@@ -18,7 +18,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats import removed_files
-from logicalrep.pipeline.formats.iceberg import manifests, metadata, versions
+from logicalrep.pipeline.formats.iceberg import manifests, snapshots, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
@@ -57,7 +57,7 @@ def test_batches_are_applied_as_they_are_to_a_delta_table(
 ) -> None:
     mark_in_small_files(monkeypatch)
     monkeypatch.setattr(manifests, "MOST_MANIFESTS", 2)
-    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 5)
+    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 5)
     storage, chance = Storage(str(tmp_path)), random.Random(3)
     stored, history = new_table(storage, key, mode), History(key, chance)
     kept: list[list[ChangeBatch]] = []
@@ -205,7 +205,7 @@ def snapshot_of(path: Path) -> Snapshot:
 
 
 def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 20)
+    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 20)
     monkeypatch.setattr(versions, "SAVE_EVERY", 10)
     storage = Storage(str(tmp_path))
     stored = new_table(storage)
@@ -213,9 +213,9 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: p
         insert(stored, 1000 + number, range(number, number + 1))
         if number % 10 == 9:
             stored.maintain(1000)
-    assert len(snapshots(tmp_path)) <= 20
+    assert len(snapshots_of(tmp_path)) <= 20
     # Every snapshot that is there can be read.
-    for snapshot_id in snapshots(tmp_path):
+    for snapshot_id in snapshots_of(tmp_path):
         StaticTable.from_metadata(newest_metadata(str(tmp_path / "public/t"))).scan(snapshot_id=snapshot_id).to_arrow()
     kept = list((tmp_path / "public/t/metadata").glob("v*.metadata.json"))
     assert len(kept) <= versions.KEPT_VERSIONS + versions.SAVE_EVERY + 1
@@ -229,7 +229,7 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: p
     while again.is_upkeep_due(0):
         again.maintain(0)
     assert not orphan.exists()
-    assert len(snapshots(tmp_path)) == 1
+    assert len(snapshots_of(tmp_path)) == 1
     needed = set(again.files) | {"_removed.json", "_versions.json", "metadata/version-hint.text"}
     there = {path.relative_to(tmp_path / "public/t").as_posix() for path in (tmp_path / "public/t").rglob("*.*")}
     assert {path for path in there - needed if not path.startswith("metadata/")} == set()
@@ -262,6 +262,6 @@ def test_versions_whose_files_went_for_want_of_room_are_forgotten(
     assert stored.version - versions.KEPT_VERSIONS - versions.SAVE_EVERY > 40
 
 
-def snapshots(path: Path) -> list[int]:
+def snapshots_of(path: Path) -> list[int]:
     found = StaticTable.from_metadata(newest_metadata(str(path / "public/t"))).metadata
     return [each.snapshot_id for each in found.snapshots]

@@ -10,11 +10,11 @@ import json
 import secrets
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn, Self
 
-from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate, update_table_metadata
 
 from logicalrep.pipeline.formats.iceberg import versions
@@ -28,16 +28,23 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
     TABLE,
     VERSION,
     WRITER,
-    expiry,
+    commit_summary,
     new_metadata,
+    retention_properties,
     schema_updates,
     snapshot_updates,
-    superseded,
-    surplus_snapshots,
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version
 from logicalrep.pipeline.formats.iceberg.partitions import has_spec_of, spec_updates
 from logicalrep.pipeline.formats.iceberg.removed_files import VersionsRemoved
+from logicalrep.pipeline.formats.iceberg.snapshots import (
+    NeededFiles,
+    ProtectedFiles,
+    abandoned,
+    expiry,
+    superseded,
+    surplus_snapshots,
+)
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
@@ -65,6 +72,7 @@ class IcebergTable(StoredTable):
         self.version, self.files, self.load = 0, {}, ""
         self.removed = VersionsRemoved(storage, folder, self._expire)
         """The files that are in the last version no more and still there."""
+        self._protected = ProtectedFiles(storage, folder)
         self._writer = uuid.uuid4().hex
         self._last: MetadataVersion | None = None
         self._content = Content()
@@ -106,10 +114,15 @@ class IcebergTable(StoredTable):
                 f"{uri} was changed by another program to the format version {metadata.format_version}, or to other "
                 "partitions, which this version of logicalrep does not read: restore it, or remove the folder"
             )
+        snapshot = metadata.current_snapshot()
+        if snapshot is None:
+            # Our first commit of a table has one already.
+            raise LogDamagedError(
+                f"{uri} has no snapshot: another program has removed its rows; restore it, or remove the folder"
+            )
         with self.storage.parsing(version.name):
             self._applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
-            snapshot = metadata.current_snapshot()
-            listed = None if snapshot is None else path_of(self.storage, snapshot.manifest_list)
+            listed = path_of(self.storage, snapshot.manifest_list)
             content = Content.read(self.storage, self.folder, listed, self.table)
         self._set(version, content)
 
@@ -151,7 +164,10 @@ class IcebergTable(StoredTable):
         old = list(new.files.values())
         stays = new.files.keys() & {file.path for file in made.files}
         files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
-        properties, position = {LOAD: made.load, **FIXED, **_retention(made.keep_hours)}, (made.application, made.lsn)
+        properties, position = (
+            {LOAD: made.load, **FIXED, **retention_properties(made.keep_hours)},
+            (made.application, made.lsn),
+        )
         new._write(files, old, position, table=made.table, properties=properties, has_snapshot=True)
         return new
 
@@ -191,7 +207,7 @@ class IcebergTable(StoredTable):
 
     def keep_for(self, hours: float) -> None:
         self._keep_hours = hours
-        self._write_properties(_retention(hours))
+        self._write_properties(retention_properties(hours))
 
     def _write_properties(self, properties: Mapping[str, str]) -> None:
         """Add to the table's properties, unless they are there already."""
@@ -208,12 +224,15 @@ class IcebergTable(StoredTable):
         table: TableSpec | None = None,
         properties: Mapping[str, str] | None = None,
         gone: Sequence[str] = (),
-        expired: Collection[int] = (),
+        expired_until: float | None = None,
         operation: Operation | None = None,
         has_snapshot: bool = False,
     ) -> None:
         """Write what a commit needs, and then make the next version of the metadata, which is the commit."""
-        described, last = table or self.table, self._last
+        if self._versions.commits_snapshots and self._last is not None:
+            # In a catalog a commit does not collide with branches, tags and settings that others have made meanwhile.
+            self.refuse_others()
+        described, last, expired = table or self.table, self._last, self._expired(expired_until)
         before = new_metadata(self.storage, self.folder, described) if last is None else last.metadata
         updates: list[TableUpdate] = [*schema_updates(before, described), *spec_updates(before, described)]
         changed = update_table_metadata(before, tuple(updates)) if updates else before
@@ -222,7 +241,7 @@ class IcebergTable(StoredTable):
             applied[position[0]] = int(position[1])
         own = {WRITER: self._writer, VERSION: str(self.version + 1)}
         content, snapshot_id = self._content, None
-        only_expires = bool(expired) and self._versions.commits_snapshots
+        only_expires = expired_until is not None and self._versions.commits_snapshots
         if added or removed or has_snapshot or (self._versions.commits_snapshots and not only_expires):
             snapshot_id = secrets.randbits(62) + 1
             writer = ManifestWriter(self.storage, f"{self.folder}/metadata", changed, snapshot_id)
@@ -230,11 +249,10 @@ class IcebergTable(StoredTable):
             path = writer.write_list(content.manifests, before.current_snapshot_id)
             if operation is None and not (added or removed or has_snapshot):
                 operation = Operation.REPLACE
-            summary = _summary(operation, added, removed, self.files, content.files, position, own)
+            summary = commit_summary(operation, added, removed, self.files, content.files, position, own)
             updates += snapshot_updates(self.storage, before, changed.current_schema_id, snapshot_id, path, summary)
-            old = [] if self._keep_hours is None else superseded(before, (time.time() - self._keep_hours * 3600) * 1000)
-            expired = {*expired, *surplus_snapshots(before), *old}
-        updates += expiry(sorted(expired))
+        if snapshot_id is not None or expired_until is not None:
+            updates += expiry(before, expired)
         if is_there := [name for name in gone if name in before.properties]:
             updates.append(RemovePropertiesUpdate(removals=is_there))
         if not only_expires:
@@ -248,6 +266,23 @@ class IcebergTable(StoredTable):
             self._is_unknown = False
             self._set(made, content)
             self.table, self._applied = described, applied
+
+    def _expired(self, until: float | None) -> set[int]:
+        """Return the snapshots that go with the next commit.
+
+        `until` is the time, in seconds since 1970, up to which snapshots go that another one followed; by default they
+        go once they are old, or too many.
+        """
+        if self._last is None:
+            return set()
+        metadata = self._last.metadata
+        if until is not None:
+            return superseded(metadata, until * 1000)
+        expired = surplus_snapshots(metadata)
+        if self._keep_hours is not None:
+            oldest = (time.time() - self._keep_hours * 3600) * 1000
+            expired |= superseded(metadata, oldest) | abandoned(metadata, oldest)
+        return expired
 
     def _set(self, version: MetadataVersion, content: Content) -> None:
         """Take what a later version has, and note which files are not needed for it any more."""
@@ -266,6 +301,8 @@ class IcebergTable(StoredTable):
         self._is_unknown = False
         if followed.writers or followed.is_foreign:
             self._refuse(followed)
+        if followed.last is not None:
+            self._last = followed.last
 
     def _refuse_others(self) -> NoReturn:
         self._refuse(self._versions.follow(self._last))
@@ -327,8 +364,14 @@ class IcebergTable(StoredTable):
             # Files of a commit whose answer was lost may be needed.
             self.refuse_others()
         is_complete = self.removed.is_complete
+        if not is_complete or self.removed.has_surplus(self._there, keep_hours):
+            # Others may have made branches and tags since the last commit.
+            self.refuse_others()
         if not is_complete:
-            self.removed.recall(self.version, {*self._sizes(), *self._versions.find_needed()}, keep_hours)
+            assert self._last is not None
+            of_others = self._protected.of(self._last.metadata)
+            needed = of_others.including((*self._sizes(), *self._versions.find_needed()))
+            self.removed.recall(self.version, needed, keep_hours)
         if not is_complete or self.opens_slowly:
             self.removed.save(self.version)
             self._saved = self.version
@@ -339,42 +382,12 @@ class IcebergTable(StoredTable):
         # Versions whose files went for want of room cannot be read any more, however many hours are kept.
         self._versions.maintain(max(time.time() - keep_hours * 3600, self.removed.deleted_until))
 
-    def _expire(self, until: float) -> None:
-        """Remove the snapshots that need files which were removed up to a time, in seconds since 1970."""
+    def _expire(self, until: float) -> NeededFiles:
+        """Remove the snapshots of main that need files which were removed up to a time, in seconds since 1970.
+
+        Return the files that the snapshots of others need.
+        """
+        if self._expired(until):
+            self._write([], [], None, expired_until=until)
         assert self._last is not None
-        expired = superseded(self._last.metadata, until * 1000)
-        if expired:
-            self._write([], [], None, expired=expired)
-
-
-def _retention(hours: float) -> dict[str, str]:
-    """Return the properties by which other programs keep old versions for as long."""
-    return {"history.expire.max-snapshot-age-ms": str(int(hours * 3_600_000)), "gc.enabled": "false"}
-
-
-def _summary(
-    operation: Operation | None,
-    added: Sequence[DataFile],
-    removed: Sequence[DataFile],
-    before: Mapping[str, DataFile],
-    files: Mapping[str, DataFile],
-    position: tuple[str, Lsn] | None,
-    own: Mapping[str, str],
-) -> Summary:
-    new = [file for file in added if file.path not in before]
-    gone = [file for file in removed if file.path not in files]
-    if operation is None:
-        operation = Operation.OVERWRITE if removed else Operation.APPEND
-    more = {
-        "added-data-files": len(new),
-        "deleted-data-files": len(gone),
-        "added-records": sum(file.rows for file in new),
-        "deleted-records": sum(file.rows for file in gone),
-        "total-data-files": len(files),
-        "total-records": sum(file.rows for file in files.values()),
-        "total-position-deletes": sum(file.rows - file.rows_there for file in files.values()),
-    }
-    texts = {name: str(count) for name, count in more.items()} | dict(own)
-    if position is not None:
-        texts["logicalrep.lsn"] = str(position[1])
-    return Summary(operation, **texts)
+        return self._protected.of(self._last.metadata)

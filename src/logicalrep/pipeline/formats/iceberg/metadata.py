@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyiceberg.io.pyarrow import pyarrow_to_schema
@@ -12,12 +11,11 @@ from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
-from pyiceberg.table.snapshots import Snapshot, Summary
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import (
     AddSchemaUpdate,
     AddSnapshotUpdate,
-    RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
     SetSnapshotRefUpdate,
     TableUpdate,
@@ -27,14 +25,14 @@ from logicalrep.pipeline.formats.iceberg.memory_files import ZIPPED, location, u
 from logicalrep.pipeline.formats.iceberg.partitions import partition_spec
 from logicalrep.pipeline.spec.field_ids import file_schema
 from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep_runtime.scalars import Lsn
 
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
 """The properties with the table's description, the load that its rows began with, and why it is stopped."""
 WRITER, VERSION, APPLIED = "logicalrep.writer", "logicalrep.version", "logicalrep.applied"
 """The process that wrote the last version of ours, its number, and the LSNs of its application ids as JSON."""
-MOST_SNAPSHOTS = 100
-"""The most snapshots that a table has: of more, every second one of the older half goes."""
 
 
 def metadata_path(folder: str, version: int) -> str:
@@ -120,6 +118,9 @@ def snapshot_updates(
         "schema-id": schema_id,
     }
     last: dict[str, Any] = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id}
+    if main := before.refs.get(MAIN_BRANCH):
+        retention = main.model_dump(by_alias=True, exclude_none=True, exclude={"snapshot_id", "snapshot_ref_type"})
+        last |= retention
     return [AddSnapshotUpdate(snapshot=Snapshot(**values)), SetSnapshotRefUpdate(**last)]
 
 
@@ -129,23 +130,45 @@ def next_sequence_number(metadata: TableMetadata) -> int:
     return metadata.last_sequence_number + 1
 
 
-def expiry(snapshot_ids: Sequence[int]) -> list[TableUpdate]:
-    """Return what removes snapshots."""
-    values: dict[str, Any] = {"snapshot-ids": [*snapshot_ids]}
-    return [RemoveSnapshotsUpdate(**values)] if snapshot_ids else []
+def retention_properties(hours: float) -> dict[str, str]:
+    """Return the properties by which other programs keep old versions for as long."""
+    return {"history.expire.max-snapshot-age-ms": str(int(hours * 3_600_000)), "gc.enabled": "false"}
 
 
-def superseded(metadata: TableMetadata, before_ms: float) -> list[int]:
-    """Return the snapshots that another one followed up to a time, in milliseconds since 1970."""
-    found = _in_order(metadata)
-    return [each.snapshot_id for each, later in pairwise(found) if later.timestamp_ms <= before_ms]
+def commit_summary(
+    operation: Operation | None,
+    added: Sequence[DataFile],
+    removed: Sequence[DataFile],
+    before: Mapping[str, DataFile],
+    files: Mapping[str, DataFile],
+    position: tuple[str, Lsn] | None,
+    own: Mapping[str, str],
+) -> Summary:
+    """Return the summary of a commit's snapshot.
 
-
-def surplus_snapshots(metadata: TableMetadata) -> list[int]:
-    """Return the snapshots that go as there are too many."""
-    found = _in_order(metadata)
-    return [] if len(found) < MOST_SNAPSHOTS else [each.snapshot_id for each in found[: len(found) // 2][1::2]]
-
-
-def _in_order(metadata: TableMetadata) -> Sequence[Snapshot]:
-    return sorted(metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
+    Args:
+        operation: what the commit does; None to take it from the files.
+        added: the files that it adds.
+        removed: the files that it removes.
+        before: all files before it, by their paths.
+        files: all files after it.
+        position: the application id, and the LSN up to which the files have all commits; None for the same rows.
+        own: the properties by which replicate finds its own commits.
+    """
+    new = [file for file in added if file.path not in before]
+    gone = [file for file in removed if file.path not in files]
+    if operation is None:
+        operation = Operation.OVERWRITE if removed else Operation.APPEND
+    more = {
+        "added-data-files": len(new),
+        "deleted-data-files": len(gone),
+        "added-records": sum(file.rows for file in new),
+        "deleted-records": sum(file.rows for file in gone),
+        "total-data-files": len(files),
+        "total-records": sum(file.rows for file in files.values()),
+        "total-position-deletes": sum(file.rows - file.rows_there for file in files.values()),
+    }
+    texts = {name: str(count) for name, count in more.items()} | dict(own)
+    if position is not None:
+        texts["logicalrep.lsn"] = str(position[1])
+    return Summary(operation, **texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.storage.storage import Storage
@@ -16,8 +16,11 @@ class VersionsRemoved(RemovedFiles):
     file that it needs is deleted.
     """
 
-    def __init__(self, storage: Storage, folder: str, expire: Callable[[float], None]) -> None:
-        """Take the table's folder, and what removes the snapshots that were the last ones up to a time."""
+    def __init__(self, storage: Storage, folder: str, expire: Callable[[float], Container[str]]) -> None:
+        """Take the table's folder, and what removes the snapshots that were the last ones up to a time.
+
+        It returns the paths of the files that snapshots which stay need.
+        """
         super().__init__(storage, folder)
         self.expire = expire
         self.deleted_until = 0.0
@@ -26,6 +29,8 @@ class VersionsRemoved(RemovedFiles):
     def removal_of(self, written: float) -> float:
         return time.time()
 
-    def leave(self, file: RemovedFile) -> None:
-        self.expire(file.at)
+    def leave(self, file: RemovedFile) -> bool:
+        if file.path in self.expire(file.at):
+            return False
         self.deleted_until = max(self.deleted_until, file.at)
+        return True

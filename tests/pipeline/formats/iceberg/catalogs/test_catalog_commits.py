@@ -21,10 +21,11 @@ from requests.adapters import HTTPAdapter
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings, refuse_same_names
-from logicalrep.pipeline.formats.iceberg import manifests, metadata, versions
+from logicalrep.pipeline.formats.iceberg import manifests, snapshots, versions
 from logicalrep.pipeline.formats.iceberg.catalogs import connecting
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
+from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, StoredTable, WriterError
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
@@ -85,7 +86,7 @@ def test_batches_are_applied_as_they_are_without_a_catalog(
 ) -> None:
     mark_in_small_files(monkeypatch)
     monkeypatch.setattr(manifests, "MOST_MANIFESTS", 2)
-    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 5)
+    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 5)
     chance = random.Random(5)
     stored, history = new_table(sqlite.open(), key, mode), History(key, chance)
     for _ in range(8):
@@ -149,11 +150,15 @@ def test_a_commit_whose_answer_cannot_be_looked_for_is_found_before_files_go(
     stored = new_table(catalog.open())
     catalog.fail_next_commit(is_made=True)
     with monkeypatch.context() as away:
+        find, numbers = CatalogVersions.find, count()
 
-        def find(self: CatalogVersions, number: int | None = None) -> None:
-            raise StorageError("the catalog is away")
+        def find_once(self: CatalogVersions, number: int | None = None) -> MetadataVersion | None:
+            if next(numbers):
+                raise StorageError("the catalog is away")
+            return find(self, number)
 
-        away.setattr(CatalogVersions, "find", find)
+        # It is there before the commit, and not after it.
+        away.setattr(CatalogVersions, "find", find_once)
         with pytest.raises(StorageError, match="is away"):
             insert(stored, 1000, range(3))
         with pytest.raises(StorageError, match="is away"):
@@ -322,7 +327,7 @@ def test_commits_of_other_programs_are_told(sqlite: CatalogOfTests) -> None:
 def test_old_snapshots_and_files_that_nobody_needs_go(
     sqlite: CatalogOfTests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 20)
+    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 20)
     monkeypatch.setattr(versions, "SAVE_EVERY", 5)
     stored = new_table(sqlite.open(), mode="merge-on-read")
     for number in range(40):

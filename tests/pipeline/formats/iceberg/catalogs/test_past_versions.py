@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.formats.iceberg import iceberg_table, memory_files, metadata, versions
+from logicalrep.pipeline.formats.iceberg import iceberg_table, memory_files, snapshots, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
 from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
@@ -48,7 +48,7 @@ def test_each_version_is_read_whatever_happens_between(
 ) -> None:
     monkeypatch.setitem(iceberg_table.FIXED, "write.metadata.previous-versions-max", "3")
     monkeypatch.setattr(versions, "SAVE_EVERY", 5)
-    monkeypatch.setattr(metadata, "MOST_SNAPSHOTS", 4)
+    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 4)
     there: dict[int, tuple[list[int], TableSpec]] = {}
     stored = new_table(catalog.open())
     commit_each(stored, range(13), there)

@@ -160,6 +160,9 @@ class CatalogVersions(MetadataVersions):
             found = self.find()
             if found is not None and snapshot_id is not None and found.metadata.current_snapshot_id == snapshot_id:
                 return found
+            if found is not None and found.metadata != start:
+                # A service may refuse, as an error of the request, what a commit to a branch came before.
+                return None
             raise error_of(self._settings, error) from None
         return self._take(
             Table(self._name, made.metadata, made.metadata_location, table.io, self._catalog, table.config)

@@ -1,0 +1,181 @@
+"""Which snapshots of a table stay, and the files that they need: other programs have branches and tags.
+
+The line of main is what replicate writes, and each of its snapshots goes some time after the next one came. A branch or
+a tag needs snapshots of main's line, or has its own; replicate removes no snapshot that one of them needs, and no file
+of a snapshot that stays. Source: "Snapshot Retention Policy" in the Iceberg Table Spec.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Self
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import RemovePartitionStatisticsUpdate, RemoveSnapshotsUpdate, TableUpdate
+
+from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
+from logicalrep.pipeline.formats.iceberg.memory_files import path_of
+from logicalrep.pipeline.formats.iceberg.metadata import WRITER
+from logicalrep.pipeline.storage.storage import Storage, StorageError
+from logicalrep_runtime.errors import LogicalRepError
+
+MOST_SNAPSHOTS = 100
+"""The most snapshots that main's line has: of more, every second one of the older half goes."""
+_LEAST, _AGE = "history.expire.min-snapshots-to-keep", "history.expire.max-snapshot-age-ms"
+_DEFAULT_AGE = 5 * 24 * 3_600_000
+
+
+def superseded(metadata: TableMetadata, before_ms: float) -> set[int]:
+    """Return the snapshots of main that another one followed up to a time, in milliseconds since 1970."""
+    line = pairwise(_line_of_main(metadata))
+    return {each.snapshot_id for each, later in line if later.timestamp_ms <= before_ms} - _needed(metadata)
+
+
+def abandoned(metadata: TableMetadata, before_ms: float) -> set[int]:
+    """Return the snapshots up to a time, in milliseconds since 1970, that are neither main's nor needed."""
+    line = {each.snapshot_id for each in _line_of_main(metadata)}
+    old = {each.snapshot_id for each in metadata.snapshots if each.timestamp_ms <= before_ms}
+    return old - line - _needed(metadata)
+
+
+def surplus_snapshots(metadata: TableMetadata) -> set[int]:
+    """Return the snapshots of main that go as there are too many."""
+    line, needed = _line_of_main(metadata), _needed(metadata)
+    removable = [each.snapshot_id for each in line[: len(line) // 2] if each.snapshot_id not in needed]
+    return set(removable[1::2]) if len(line) >= MOST_SNAPSHOTS else set()
+
+
+def expiry(metadata: TableMetadata, snapshot_ids: Collection[int]) -> list[TableUpdate]:
+    """Return what removes snapshots, and their statistics. Raises ValueError if a reference needs one."""
+    if not snapshot_ids:
+        return []
+    if needed := _needed(metadata).intersection(snapshot_ids):
+        raise ValueError(f"the snapshots {needed} are the last one, or needed by a branch or a tag")
+    partitions = [each.snapshot_id for each in metadata.partition_statistics if each.snapshot_id in snapshot_ids]
+    values: dict[str, Any] = {"snapshot-ids": sorted(snapshot_ids)}
+    return [
+        *(RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": each}) for each in partitions),
+        RemoveSnapshotsUpdate(**values),
+    ]
+
+
+def _line_of_main(metadata: TableMetadata) -> list[Snapshot]:
+    """Return the snapshots that were the last one, in order.
+
+    The removal of a snapshot ends the line of parents, and catalogs forget the log before it. So those that replicate
+    wrote, which are all main's, belong to it too.
+    """
+    line = {each.snapshot_id for each in _ancestors(metadata, metadata.current_snapshot_id)}
+    line |= {entry.snapshot_id for entry in metadata.snapshot_log}
+    line |= {
+        each.snapshot_id
+        for each in metadata.snapshots
+        if each.summary is not None and WRITER in each.summary.additional_properties
+    }
+    by_number = sorted(metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
+    return [each for each in by_number if each.snapshot_id in line]
+
+
+def _ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
+    """Yield a snapshot and those before it, as far as they are there."""
+    by_id = {each.snapshot_id: each for each in metadata.snapshots}
+    while snapshot_id is not None and (snapshot := by_id.pop(snapshot_id, None)) is not None:
+        yield snapshot
+        snapshot_id = snapshot.parent_snapshot_id
+
+
+def _needed(metadata: TableMetadata) -> set[int]:
+    """Return the snapshots that the last version, branches and tags need."""
+    needed = {metadata.current_snapshot_id} - {None}
+    for name, reference in metadata.refs.items():
+        needed |= set(_needed_by(metadata, reference, is_main=name == MAIN_BRANCH))
+    return {each for each in needed if each is not None}
+
+
+def _needed_by(metadata: TableMetadata, reference: SnapshotRef, *, is_main: bool) -> Iterator[int]:
+    if reference.snapshot_ref_type == SnapshotRefType.TAG:
+        yield reference.snapshot_id
+        return
+    least = reference.min_snapshots_to_keep or _number(metadata, _LEAST, 1)
+    # What is kept of main by its age is for the caller to say.
+    age = reference.max_snapshot_age_ms or (0 if is_main else _number(metadata, _AGE, _DEFAULT_AGE))
+    oldest = time.time() * 1000 - age
+    for count, snapshot in enumerate(_ancestors(metadata, reference.snapshot_id)):
+        if count >= max(least, 1) and snapshot.timestamp_ms < oldest:
+            return
+        yield snapshot.snapshot_id
+
+
+def _number(metadata: TableMetadata, name: str, default: int) -> int:
+    text = metadata.properties.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 else default
+
+
+@dataclass(frozen=True)
+class NeededFiles:
+    """Paths in a table's folder of files that have to stay; all have, while it is not known which ones."""
+
+    paths: frozenset[str] = frozenset()
+    is_known: bool = True
+
+    def __contains__(self, path: object) -> bool:
+        return not self.is_known or path in self.paths
+
+    def including(self, paths: Iterable[str]) -> Self:
+        """Return these files and some more."""
+        return replace(self, paths=self.paths.union(paths))
+
+
+class ProtectedFiles:
+    """The files that snapshots need which go by other rules than those of main's line. Each snapshot is read once."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        """Take the table's folder."""
+        self._storage, self._folder = storage, folder
+        self._by_snapshot: dict[int, frozenset[str]] = {}
+        self._last: tuple[TableMetadata, NeededFiles] | None = None
+
+    def of(self, metadata: TableMetadata) -> NeededFiles:
+        """Return the files that the snapshots of some metadata need. Raises StorageError if they cannot be read now."""
+        if self._last is None or self._last[0] is not metadata:
+            self._last = metadata, self._read(metadata)
+        return self._last[1]
+
+    def _read(self, metadata: TableMetadata) -> NeededFiles:
+        line = {each.snapshot_id for each in _line_of_main(metadata)} - _needed(metadata)
+        line.add(metadata.current_snapshot_id or 0)
+        protected = [each for each in metadata.snapshots if each.snapshot_id not in line]
+        read = self._by_snapshot
+        try:
+            self._by_snapshot = {each.snapshot_id: self._files_of(each, read) for each in protected}
+        except StorageError:
+            raise
+        except Exception:
+            # Nobody can read the snapshot as long as its manifests are damaged or elsewhere, but they may be restored.
+            return NeededFiles(is_known=False)
+        statistics = [*metadata.statistics, *metadata.partition_statistics]
+        paths = self._paths(each.statistics_path for each in statistics)
+        return NeededFiles(frozenset(paths).union(*self._by_snapshot.values()))
+
+    def _files_of(self, snapshot: Snapshot, read: dict[int, frozenset[str]]) -> frozenset[str]:
+        if snapshot.snapshot_id in read:
+            return read[snapshot.snapshot_id]
+        uris = [snapshot.manifest_list]
+        for manifest in read_manifests(self._storage, path_of(self._storage, snapshot.manifest_list)):
+            uris += [manifest.file.manifest_path, *(entry.data_file.file_path for entry in manifest.entries)]
+        return frozenset(self._paths(uris))
+
+    def _paths(self, uris: Iterable[str]) -> Iterator[str]:
+        """Yield the paths in the table's folder: what is elsewhere is never deleted."""
+        for uri in uris:
+            try:
+                path = path_of(self._storage, uri)
+            except (ValueError, LogicalRepError):
+                continue
+            if path.startswith(f"{self._folder}/"):
+                yield path.removeprefix(f"{self._folder}/")
