@@ -41,6 +41,7 @@ SECTIONS: dict[str, list[str]] = {
     "Reference": [
         "reference/replicate-options.md",
         "reference/spark-options.md",
+        "reference/postgresql-minors.md",
         "reference/exit-codes.md",
         "reference/errors.md",
         "reference/metrics.md",

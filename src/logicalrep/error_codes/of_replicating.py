@@ -128,6 +128,13 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Replicate to another destination. If the server has taken the place of the one before, as after "
         "`pg_upgrade`, run `logicalrep resync --all --new-server`.",
     ),
+    "OLD_ROWS_INCOMPLETE": (
+        "PostgreSQL 15.0 to 15.5, 16.0 and 16.1 send old rows of a table with `REPLICA IDENTITY FULL` without the "
+        "default that `ADD COLUMN … DEFAULT` gave to earlier rows. The table has no key that finds these rows, or it "
+        "has a row filter.",
+        "Upgrade to 15.6, 16.2 or later; or give the table a primary key without this column; or run `VACUUM FULL` on "
+        "it, which stores the default in each row. Then run `logicalrep resync` for the table.",
+    ),
     "PART_NOT_LOADED": (
         "A part of a table that `resync` was to load again could not be: its condition failed on the server, or the "
         "table is stopped, or not replicated any more. The table is as it was, and goes on.",

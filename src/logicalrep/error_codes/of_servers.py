@@ -142,6 +142,11 @@ OF_SERVERS: dict[str, tuple[str, str]] = {
         "Run `logicalrep resync --all` for a destination of `replicate`; for a stream copy the tables again, and start "
         "with a new checkpoint.",
     ),
+    "SERVER_SENDS_UNLISTED": (
+        "PostgreSQL 15.0 and 15.1 send old rows with columns that the publication does not list, so that no reader can "
+        "tell which values they are.",
+        "Upgrade to 15.2 or later, or publish all columns of the tables.",
+    ),
     "WAL_LEVEL": (
         "The server's wal_level is too low for logical decoding.",
         "Run `ALTER SYSTEM SET wal_level = logical` and restart the server; from PostgreSQL 19 on `replica` is enough.",

@@ -192,10 +192,13 @@ class TableWriter:
         Raises:
             NotProvenYetError: rows have labels that are not known, or another session alters the table: they wait.
             NeedsResync: a row's columns are not proven.
+            OldRowsError: its old rows do not tell which row changed.
             RefusedCommit: the first commit with a value that the table does not take; those before it are applied.
             Exception: what `apply` of a stored table raises.
         """
         assert table.stored is not None
+        if now is not None:
+            now.refuse_incomplete_old_rows()
         changes = self.new_changes(table, changes)
         first = first_messages(table.stored.table, changes.relations)
         before = with_filled_partitions(table.stored.table, first)

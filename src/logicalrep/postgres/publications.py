@@ -111,24 +111,6 @@ def _sent(schema: str) -> str:
     return "" if schema == "pg_catalog" else schema
 
 
-def has_stale_sessions(connection: Connection) -> bool:
-    """Return whether a walsender of the server may go on with what it knew of a table before that changed.
-
-    Up to PostgreSQL 14, rows of a table that is attached as a partition, and had rows before, are not sent, and those
-    of a detached one are sent as before. Minors before those of May 2025 also send no change of a table that joins a
-    publication while a transaction which has written it is open. A session that begins later is right.
-    """
-    return server_major(connection) < 15 or loses_new_tables(connection)
-
-
-def loses_new_tables(connection: Connection) -> bool:
-    """Return whether a session may send nothing of a table that joins a publication, see `has_stale_sessions`."""
-    version = connection.info.server_version
-    # Versions before 13 were not mended.
-    mended = {13: 130021, 14: 140018, 15: 150013, 16: 160009, 17: 170005}
-    return version < mended.get(server_major(connection), 0 if version >= 180000 else version + 1)
-
-
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
     """A table that a publication lists."""

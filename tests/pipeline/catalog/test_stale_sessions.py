@@ -18,15 +18,14 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
-from logicalrep.postgres.publications import has_stale_sessions, loses_new_tables
 from logicalrep.postgres.server import query_wal_head
+from logicalrep.postgres.server_faults import has_stale_sessions, loses_new_tables
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
-from tests.postgres.minors import start_server_of
-from tests.postgres.servers import Database
+from tests.postgres.servers import Database, start_server_of
 from tests.waiting import eventually
 
 __all__ = ["shop"]

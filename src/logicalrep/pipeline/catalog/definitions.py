@@ -15,6 +15,7 @@ from typing import Any
 
 from logicalrep.pipeline.catalog.ancestors import query_published_under_others
 from logicalrep.pipeline.catalog.changing_texts import ChangingText, query_changing_texts
+from logicalrep.pipeline.catalog.old_rows import OldRowsError, query_incomplete_old_rows
 from logicalrep.pipeline.catalog.unique_indexes import key_columns, query_unique_indexes
 from logicalrep.pipeline.spec.file_partitions import PartitionRule
 from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
@@ -174,6 +175,13 @@ class CatalogTable:
     """Whether it is a partition of a published table, as whose rows its rows are sent."""
     changing_texts: tuple[ChangingText, ...] = ()
     """The written columns whose texts change without a change of their rows."""
+    old_rows: str | None = None
+    """The reason why its old rows do not tell which row changed; None if they do."""
+
+    def refuse_incomplete_old_rows(self) -> None:
+        """Raise OldRowsError if its old rows do not tell which row changed."""
+        if self.old_rows is not None:
+            raise OldRowsError(self.old_rows)
 
 
 @contextmanager
@@ -260,9 +268,12 @@ def query_catalog_tables(
         {type_id for of_table in columns.values() for *_, type_id, _ in of_table if type_id >= FIRST_NAMED_TYPE},
     )
     settings = {oid: settings_of(TableName(*tables[oid][:2])) for oid in oids}
+    keys = {oid: key_columns(ReplicaIdentity(tables[oid][2]), unique[oid], settings[oid].key) for oid in oids}
+    names_of_rows = {oid: keys[oid] or {name for _, name, *_ in columns[oid]} for oid in oids}
+    old_rows = query_incomplete_old_rows(connection, files, publications, names_of_rows)
     found = {}
-    for oid, (schema, name, identity, numbers) in tables.items():
-        key = key_columns(ReplicaIdentity(identity), unique[oid], settings[oid].key)
+    for oid, (schema, name, _, numbers) in tables.items():
+        key = keys[oid]
         is_published = bool(key) and set(key) <= {column for _, column, *_ in columns[oid]}
         evidence = Evidence(
             columns=tuple(columns[oid]),
@@ -299,7 +310,14 @@ def query_catalog_tables(
         has_unsent_key = bool(key) and not is_published
         texts = tuple(text for text in changing[oid] if settings[oid].writes(text.column))
         found[oid] = CatalogTable(
-            table, frozenset(dropped[oid]), missing[oid], labels, has_unsent_key, oid in under_others, texts
+            table,
+            frozenset(dropped[oid]),
+            missing[oid],
+            labels,
+            has_unsent_key,
+            oid in under_others,
+            texts,
+            old_rows.get(oid),
         )
     return found
 

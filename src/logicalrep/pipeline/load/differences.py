@@ -71,6 +71,7 @@ class Differences:
                 if table.phase is not Phase.FOLLOWING:
                     return
                 before = table.stored.table
+        found.now.refuse_incomplete_old_rows()
         reason = reason_to_load(before, found.now)
         if reason is None:
             unsent = self.catalog.unsent_partitions(before, found.now.table)

@@ -271,6 +271,7 @@ class Loading:
                 found = query_catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
                 if found is None or found.table.relation.table != name:
                     return NotLoaded(name, f"{name} did not exist at the snapshot, or had another name", again=True)
+                found.refuse_incomplete_old_rows()
                 table = with_partitions_kept(found.table, wanted.last)
                 refuse_unfit(table, wanted.numbers)
                 refuse_names(name, found.changing_texts)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.publications import has_stale_sessions
+from logicalrep.postgres.server_faults import has_stale_sessions
 from logicalrep.postgres.snapshots import hold_temporary_snapshot
 from logicalrep_runtime.scalars import Lsn
 

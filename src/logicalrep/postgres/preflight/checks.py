@@ -9,8 +9,9 @@ from psycopg import sql
 from logicalrep.postgres.preflight.findings import Findings, Needs, PreflightError
 from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError, refuse_synchronous
 from logicalrep.postgres.preflight.tables import check_tables
-from logicalrep.postgres.publications import loses_new_tables, query_entries_of_now
+from logicalrep.postgres.publications import query_entries_of_now
 from logicalrep.postgres.server import Connection, newest_protocol, query_scalar, server_major
+from logicalrep.postgres.server_faults import loses_new_tables
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import find_slot
 

@@ -9,6 +9,7 @@ from psycopg.rows import TupleRow
 from logicalrep.postgres.preflight.findings import Findings, Needs
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.server import Connection, server_major
+from logicalrep.postgres.server_faults import sends_unlisted_columns, version_text
 
 # The tables of given OIDs, each with the tables that hold its rows (its partitions, or itself), and with the columns of
 # their replica identities, if a valid index or REPLICA IDENTITY FULL provides one.
@@ -51,6 +52,7 @@ def check_tables(connection: Connection, needs: Needs, findings: Findings) -> No
                 f"Table {name} is not published by its own name: a publication with publish_via_partition_root sends "
                 f"its changes as those of {table.under}: read that table, or leave that publication out.",
             )
+    _refuse_column_lists(connection, needs, findings)
     read = [table for name, table in published.items() if not needs.tables or name in needs.tables]
     _check_identities(connection, [table for table in read if table.sends_old], findings)
     read = [table for table in read if table.under is None]
@@ -59,6 +61,25 @@ def check_tables(connection: Connection, needs: Needs, findings: Findings) -> No
     _check_generated(connection, read, findings)
     if not needs.fills_defaults:
         _check_defaults(connection, needs.slot, read, findings)
+
+
+def _refuse_column_lists(connection: Connection, needs: Needs, findings: Findings) -> None:
+    """Refuse column lists on servers that send other columns: one such row ends the reading of all tables."""
+    if not sends_unlisted_columns(connection):
+        return
+    rows = connection.execute(
+        "SELECT DISTINCT format('%%I.%%I', nspname, relname) FROM pg_publication_rel "
+        "JOIN pg_publication AS publication ON publication.oid = prpubid "
+        "JOIN pg_class AS class ON class.oid = prrelid JOIN pg_namespace AS namespace ON namespace.oid = relnamespace "
+        "WHERE pubname = ANY(%s) AND prattrs IS NOT NULL ORDER BY 1",
+        (list(needs.publications),),
+    ).fetchall()
+    if rows:
+        findings.add_error(
+            "SERVER_SENDS_UNLISTED",
+            f"{version_text(connection)} sends old rows with columns that the publication does not list, of "
+            f"{_some([name for (name,) in rows])}: upgrade to 15.2 or later, or publish all columns.",
+        )
 
 
 def _check_identities(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:

@@ -1,0 +1,63 @@
+"""Tables whose old rows the server sends with NULL in place of a default, so that they do not tell which row changed.
+
+`sends_defaults_as_null` has the servers. Such a table is right again once its file has the default in each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.server_faults import sends_defaults_as_null, version_text
+from logicalrep_runtime.errors import LogicalRepError
+
+# Partitions have replica identities of their own.
+_DEFAULTS = """
+SELECT attrelid::bigint, attname FROM pg_attribute JOIN pg_class AS class ON class.oid = attrelid
+WHERE attrelid = ANY(%s) AND relreplident = 'f' AND attnum > 0 AND atthasmissing AND NOT attisdropped ORDER BY 1, attnum
+"""
+_FILTERED = """
+SELECT prrelid::bigint FROM pg_publication_rel JOIN pg_publication AS publication ON publication.oid = prpubid
+WHERE prrelid = ANY(%s) AND pubname = ANY(%s) AND prqual IS NOT NULL
+"""
+
+
+class OldRowsError(LogicalRepError, RuntimeError):
+    """A table whose old rows do not tell which row changed."""
+
+    code = "OLD_ROWS_INCOMPLETE"
+
+
+def query_incomplete_old_rows(
+    connection: Connection,
+    files: Mapping[int, list[tuple[int, int]]],
+    publications: Collection[str],
+    columns_of_rows: Mapping[int, Collection[str]],
+) -> dict[int, str]:
+    """Return why the old rows of tables do not tell which row changed, by the tables' OIDs.
+
+    Args:
+        connection: a connection to the server.
+        files: the tables' files, as in `TableSpec.files`, by the tables' OIDs.
+        publications: the publications.
+        columns_of_rows: the columns by which a changed row is found, by the tables' OIDs.
+    """
+    if not sends_defaults_as_null(connection):
+        return {}
+    defaults: dict[int, list[str]] = {}
+    for oid, name in connection.execute(_DEFAULTS, ([oid for found in files.values() for oid, _ in found],)).fetchall():
+        defaults.setdefault(oid, []).append(name)
+    filtered = {oid for (oid,) in connection.execute(_FILTERED, (list(files), list(publications))).fetchall()}
+    reasons = {}
+    for top, of_top in files.items():
+        names = dict.fromkeys(name for oid, _ in of_top for name in defaults.get(oid, ()))
+        # A row filter may have any column.
+        needed = [name for name in names if top in filtered or name in columns_of_rows[top]]
+        if needed:
+            reasons[top] = (
+                f"{version_text(connection)} sends NULL in old rows in place of the default that ADD COLUMN gave "
+                f"{', '.join(needed)}, so that they do not tell which row changed: upgrade to 15.6, 16.2 or later; or "
+                "give the table a primary key without this column, and no row filter; or run VACUUM FULL on it, which "
+                "stores the default in each row"
+            )
+    return reasons
