@@ -109,9 +109,10 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Name the columns of a unique index, all `NOT NULL`, of a table with `REPLICA IDENTITY FULL`.",
     ),
     "LOADED_TOO_OFTEN": (
-        "A replicated table had to be loaded again for the same reason three times within an hour.",
-        "The text has the reason: find what changes the table so often. Then run `logicalrep resync` for the table, "
-        "which loads it and counts anew.",
+        "A replicated table has to be loaded again and again for the same reason. The third load waits for about a "
+        "minute, and each later one for twice as long, up to an hour. Its changes are buffered meanwhile.",
+        "None needed: the table is loaded at the time that the text names. The text has the reason: find what changes "
+        "the table so often. `logicalrep resync` loads the table at once and counts anew.",
     ),
     "MASK_KEY": (
         "The key that hashes columns is missing in `LOGICALREP_MASK_KEY`, is too short, or is not the one before.",

@@ -201,7 +201,8 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
 
 def _problems(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     rows = [
-        f'<div class="row"><div class="wide"><b class="bad">{as_text(name)} is stopped</b><br>'
+        f'<div class="row"><div class="wide"><b class="bad">{as_text(name)} '
+        f"{'is stopped' if table.state == 'stopped' else 'waits for its next load'}</b><br>"
         f"{as_text(table.error)}{_help(table.error)}</div></div>"
         for name, table in sorted(tables.items())
         if table.error is not None

@@ -66,7 +66,8 @@ class Phase(StrEnum):
 MEANINGS: dict[Phase, tuple[str, str]] = {
     Phase.OPENING: ("The table is published, and its stored table is being opened.", "Life"),
     Phase.QUEUED: (
-        "A load is pending, and waits for other loads, a snapshot, or its next try. Changes are buffered.",
+        "A load is pending, and waits for other loads, a snapshot, its next try, or a time, if it was loaded often. "
+        "Changes are buffered.",
         "TableLoads",
     ),
     Phase.COPYING: ("Its rows are copied under a snapshot. Changes are buffered.", "TableLoads"),
@@ -100,7 +101,7 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (Phase.QUEUED, Phase.QUEUED): "the next try is due, or a load is needed for a later reason",
     (Phase.QUEUED, Phase.COPYING): "its rows are being copied",
     (Phase.QUEUED, Phase.CATCHING_UP): "its few rows are copied",
-    (Phase.QUEUED, Phase.STOPPED): "it was loaded too often, must not be loaded, or cannot be copied",
+    (Phase.QUEUED, Phase.STOPPED): "it must not be loaded, or cannot be copied",
     (Phase.COPYING, Phase.QUEUED): "another try, or a later snapshot, is needed",
     (Phase.COPYING, Phase.CATCHING_UP): "its rows are copied",
     (Phase.COPYING, Phase.STOPPED): "it cannot be copied",

@@ -29,7 +29,7 @@ _LONGEST_GATHERING = 60.0
 
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
-    """Tables that are stopped; the others are up to date."""
+    """Tables that are stopped, or whose load waits for a later time; the others are up to date."""
 
     code = "TABLES_STOPPED"
 
@@ -204,8 +204,8 @@ class Loop:
             return False
         self._tables.finish()
         self._save_checkpoint(self._checkpoints.lsn)
-        if self._tables.stopped:
-            raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in self._tables.stopped.items()))
+        if behind := self._tables.behind:
+            raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in behind.items()))
         if self._tables.refused_parts:
             raise PartError("; ".join(self._tables.refused_parts))
         return True

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.observe.figures import LoadProgress
@@ -14,6 +15,7 @@ from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.history.companion import Companion
 from logicalrep.pipeline.lifecycle import Life, Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
 from logicalrep.pipeline.load.tries import Tries
 from logicalrep.pipeline.spec.table_facts import Skipped
 from logicalrep.pipeline.state.requests import RequestedPart
@@ -98,6 +100,26 @@ class Table:
         return self.life.reason if self.phase.stored == "stopped" else None
 
     @property
+    def postponed(self) -> str | None:
+        """The reason why its load waits, with the time at which it begins; None if no load waits for that time."""
+        pending_load = self.pending_load if self.phase is Phase.QUEUED else None
+        if pending_load is None or pending_load.begin is None or not pending_load.pause:
+            return None
+        begin = datetime.fromtimestamp(pending_load.begin, UTC).isoformat(timespec="seconds")
+        return str(
+            LoadedTooOftenError(
+                f"it was loaded again and again for the same reason ({pending_load.reason}): to spare the server, the "
+                f"next load begins at {begin}, and its changes are buffered until then; logicalrep resync {self.name} "
+                "loads it at once"
+            )
+        )
+
+    @property
+    def why_behind(self) -> str | None:
+        """The reason why it is not brought up to date for now: it is stopped, or its load waits; None if it is."""
+        return self.postponed if self.stopped is None else self.stopped
+
+    @property
     def is_up_to_date(self) -> bool:
         """Whether it has all of its changes that were received, and is as the server describes it."""
         return self.phase is Phase.FOLLOWING and self.later is None and self.unproven is None
@@ -156,7 +178,7 @@ class Table:
             load=self.load,
             timeline=timeline,
             state=self.phase.stored,
-            error=self.stopped,
+            error=self.why_behind,
             companions={name: stored.version for name, stored in self.companions.items()},
             rows=None if self.stored is None else sum(file.rows_there for file in list(self.stored.files.values())),
             commit_timestamp=self.committed,

@@ -83,17 +83,17 @@ class TableManager:
 
     @property
     def are_up_to_date(self) -> bool:
-        """Whether no table loads, or may have to."""
-        return all(table.is_up_to_date or table.stopped is not None for table in self._tables.values())
+        """Whether no table loads, or may have to, other than at a later time."""
+        return all(table.is_up_to_date or table.why_behind is not None for table in self._tables.values())
 
     def wait_for(self, lsn: Lsn) -> bool:
         """Return whether a table waits for the stream up to an LSN to explain how it differs."""
         return any(table.later is not None and table.later[1] <= lsn for table in self._tables.values())
 
     @property
-    def stopped(self) -> dict[TableName, str]:
-        """The tables that are stopped, with the reasons."""
-        return {table.name: table.stopped for table in self._tables.values() if table.stopped is not None}
+    def behind(self) -> dict[TableName, str]:
+        """The tables that are stopped, or whose load waits for a later time, with the reasons."""
+        return {table.name: table.why_behind for table in self._tables.values() if table.why_behind is not None}
 
     def follow(self, found: Mapping[TableName, ServerTable], timeline: int, position: Lsn) -> None:
         """Take the published tables, and the server's timeline: load what is new, or differs from its copy.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,6 @@ from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
 from logicalrep.pipeline.failures import TableFailures
 from logicalrep.pipeline.lifecycle import LifecycleError, Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
-from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
 from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
 from logicalrep.pipeline.load.table_loads import TableLoads
 from logicalrep.pipeline.load.tries import MOST_TRIES
@@ -23,6 +23,7 @@ from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table import Table
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
+from tests.waiting import eventually
 
 T = TableName("public", "t")
 
@@ -33,13 +34,13 @@ class Writer:
 
     behind: int = 0
     loads_left: int = 2
+    pause: float = 1000.0
     is_ending: bool = False
     did: list[str] = field(default_factory=list)
 
-    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> None:
+    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> float | None:
         self.loads_left -= 1
-        if self.loads_left < 0:
-            raise LoadedTooOftenError("too often")
+        return time.time() + self.pause if self.loads_left < 0 else None
 
     def forget_loads(self, table: Table) -> None:
         self.loads_left = 2
@@ -104,6 +105,7 @@ class Fixture:
             on_table_stopped=lambda name, reason: self.warnings.append(reason),
             on_loads_needed=lambda names, reason: self.warnings.append(reason),
             on_error=lambda kind: None,
+            on_warning=self.warnings.append,
         )
         context = cast(Any, SimpleNamespace(observer=observer, settings=SimpleNamespace(keep=1.0)))
         self.writer, self.loader, self.table = Writer(), Loader(), Table(T, "public/t", 1)
@@ -184,6 +186,10 @@ def test_the_end_of_a_copy_moves_its_table(
 
 def follow(with_: Fixture) -> None:
     with_.loads.load(with_.table, "new table")
+    follow_copied(with_)
+
+
+def follow_copied(with_: Fixture) -> None:
     with_.step(copied())
     with_.end_job()
     assert with_.table.phase is Phase.FOLLOWING
@@ -276,18 +282,40 @@ def test_a_held_table_is_stopped_by_time_or_another_error_and_loads_when_asked_f
         assert with_.table.phase is Phase.FOLLOWING
 
 
-def test_a_table_that_is_loaded_too_often_or_must_not_be_stops(pool: ThreadPoolExecutor) -> None:
+def test_a_load_that_comes_too_often_waits_and_begins_when_it_is_due_or_asked_for(pool: ThreadPoolExecutor) -> None:
     with_ = Fixture(pool)
     for _ in range(2):
         with_.loads.load(with_.table, "its columns changed")
-        assert with_.table.phase is Phase.QUEUED
-    with_.loads.load(with_.table, "its columns changed")
-    assert with_.table.phase is Phase.STOPPED
-    assert "too often; its changes are not buffered: once that is mended, run logicalrep resync public.t" in str(
-        with_.table.stopped
-    )
+        follow_copied(with_)
+    begun = len(with_.loader.wanted)
+    for reason in ("its columns changed", "another reason"):
+        # A load that waits already is counted once.
+        with_.loads.load(with_.table, reason)
+        with_.step()
+        assert (with_.table.phase, len(with_.loader.wanted), with_.writer.loads_left) == (Phase.QUEUED, begun, -1)
+        assert f"({reason}): to spare the server, the next load begins at 20" in str(with_.table.postponed)
+        assert with_.warnings[-1] == f"public.t: {with_.table.postponed}"
+        assert with_.table.state(Lsn(1), 1, None).error == with_.table.postponed
+    # So it is after a restart.
+    with_.loads.queue(with_.table, "its load was pending")
+    assert len(with_.loader.wanted) == begun
     with_.loads.load(with_.table, ASKED_FOR)
-    assert with_.table.phase is Phase.QUEUED
+    assert (len(with_.loader.wanted), with_.table.postponed) == (begun + 1, None)
+    follow_copied(with_)
+    with_.writer.loads_left, with_.writer.pause = 0, 0.05
+    with_.loads.load(with_.table, "its columns changed")
+    assert len(with_.loader.wanted) == begun + 1
+
+    def has_begun() -> bool:
+        with_.step()
+        return len(with_.loader.wanted) == begun + 2
+
+    eventually(has_begun)
+    follow_copied(with_)
+    assert with_.table.postponed is None
+
+
+def test_a_table_that_must_not_be_loaded_stops(pool: ThreadPoolExecutor) -> None:
     with_ = Fixture(pool, refused="it had masks")
     with_.loads.load(with_.table, "new table")
     assert (with_.table.phase, with_.loader.wanted) == (Phase.STOPPED, [])

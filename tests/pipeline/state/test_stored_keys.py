@@ -144,9 +144,9 @@ FILES = {
     }""",
     "_logicalrep/loads/public/u/load.json": '{"folder": "public/u", "replaces": "load", "reason": "asked for"}',
     "_logicalrep/loads/public/v/load.json": """{
-      "folder": "public/v", "replaces": null, "reason": "attached", "partitions": [7, 8]
+      "folder": "public/v", "replaces": null, "reason": "attached", "partitions": [7, 8], "begin": 2.5
     }""",
-    "_logicalrep/loads/public/t/counts.json": '{"loads": [[1.5, "new table"]]}',
+    "_logicalrep/loads/public/t/counts.json": '{"loads": [[1.5, "new table", 1]]}',
     "_logicalrep/kept/public/t/0000000000000010.parquet": "null",
     "_logicalrep/paused.json": '{"since": "2026-01-01T00:00:00+00:00"}',
     "_logicalrep/requests/RANDOM.json": '{"skip": ["public", "t", "0/6"]}',
@@ -202,7 +202,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     marks = {
         "public/t": PendingLoad("public/t", None, "new table", "0/6", 1.5),
         "public/u": PendingLoad("public/u", "load", "asked for"),
-        "public/v": PendingLoad("public/v", None, "attached", partitions=(7, 8)),
+        "public/v": PendingLoad("public/v", None, "attached", partitions=(7, 8), begin=2.5),
     }
     kept = ChangeBuffer(storage)
     for mark in marks.values():

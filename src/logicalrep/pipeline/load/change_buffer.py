@@ -16,6 +16,7 @@ from typing import Any, Self
 from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.arrow.mapped_files import forget_read_pages
 from logicalrep.pipeline.load.change_files import PARTS, changes_in, contents, parquet, properties_of
+from logicalrep.pipeline.load.load_counts import pause_until
 from logicalrep.pipeline.load.row_buffer import RowBuffer
 from logicalrep.pipeline.spec.stored_keys import StoredKeys, typed
 from logicalrep.pipeline.state.state import FOLDER
@@ -48,6 +49,13 @@ class PendingLoad:
     """The time at which that commit was refused, in seconds since 1970."""
     partitions: tuple[int, ...] = ()
     """The OIDs of partitions whose rows alone are to be loaded, and put in by key; without any it is the table."""
+    begin: float | None = None
+    """The time before which the load does not begin, in seconds since 1970; None for a load that begins at once."""
+
+    @property
+    def pause(self) -> float:
+        """The seconds until the load may begin; 0 if it may now."""
+        return pause_until(self.begin)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -64,7 +72,7 @@ class PendingLoad:
         return {key: value for key, value in content if key == "replaces" or value not in (None, ())}
 
 
-_KEYS = StoredKeys("folder replaces reason refused since partitions")
+_KEYS = StoredKeys("folder replaces reason refused since partitions begin")
 
 
 class ChangeBuffer:

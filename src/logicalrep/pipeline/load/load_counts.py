@@ -1,4 +1,4 @@
-"""The loads of the last hour, stored at the destination, so that no table is loaded again and again without end."""
+"""The loads of tables by their reasons, stored at the destination: loads for the same reason are spaced out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,23 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
 
 MOST_LOADS = 2
-"""The most loads of a table for one reason within an hour: a load costs the server too."""
-_HOUR = 3600.0
+"""The loads of a table for one reason that begin at once: a load costs the server too."""
+FIRST_PAUSE = 56.25
+"""The seconds before the next load for that reason; each later pause is twice as long, up to an hour (64 times)."""
+_LONGEST = 64
+
+
+def pause_until(begin: float | None) -> float:
+    """Return the seconds until a load may begin, given that time in seconds since 1970; 0 if it may now.
+
+    A time that is further away than the longest pause was stored under a clock that was ahead.
+    """
+    pause = 0.0 if begin is None else begin - time.time()
+    return pause if 0 < pause <= _LONGEST * FIRST_PAUSE else 0.0
 
 
 class LoadedTooOftenError(LogicalRepError, RuntimeError):
-    """A table that would be loaded for the same reason again and again."""
+    """A table that was loaded for the same reason again and again, so that its next load waits."""
 
     code = "LOADED_TOO_OFTEN"
 
@@ -30,22 +41,27 @@ class LoadCounts:
         """Take the destination."""
         self._storage = storage
 
-    def add(self, folder: str, reason: str, partitions: Sequence[int] = ()) -> None:
+    def add(self, folder: str, reason: str, partitions: Sequence[int] = ()) -> float | None:
         """Count a load of the table in a folder, or of partitions of it, which count apart from others.
 
-        Raises LoadedTooOftenError if it is one too many for this reason, whatever numbers that has.
+        Returns the time at which the load may begin, in seconds since 1970; None if it may begin at once. Reasons that
+        differ in their numbers alone are the same. A reason is forgotten two longest pauses after its last load.
         """
         now, kind = time.time(), re.sub(r"\d[\d,]*", "…", reason)
         if partitions:
             kind += f": {', '.join(map(str, sorted(partitions)))}"
-        found = self._storage.parse(self._path(folder), _loads) or []
-        loads = [load for load in found if now - _HOUR < load[0] <= now]
-        if sum(other == kind for _, other in loads) >= MOST_LOADS:
-            raise LoadedTooOftenError(
-                f"it was loaded {MOST_LOADS} times within an hour for the same reason ({reason}); to spare the "
-                "server it is not loaded again"
-            )
-        self._storage.write(self._path(folder), json.dumps({"loads": [*loads, (now, kind)]}).encode())
+        longest = _LONGEST * FIRST_PAUSE
+        stored = self._storage.parse(self._path(folder), _loads) or {}
+        # A time that is further away was stored under a clock that was ahead.
+        loads = {other: load for other, load in stored.items() if now - 2 * longest < load[0] <= now + longest}
+        _, count = loads.get(kind, (now, 0))
+        begin = None
+        if count >= MOST_LOADS:
+            begin = now + FIRST_PAUSE * min(2 ** min(count - MOST_LOADS, 16), _LONGEST)
+        loads[kind] = begin or now, count + 1
+        content = [(moment, other, number) for other, (moment, number) in loads.items()]
+        self._storage.write(self._path(folder), json.dumps({"loads": content}).encode())
+        return begin
 
     def clear(self, folder: str) -> None:
         """Forget the loads of a table."""
@@ -56,5 +72,5 @@ class LoadCounts:
         return f"{FOLDER}/loads/{folder}/counts.json"
 
 
-def _loads(content: Any) -> list[tuple[float, str]]:
-    return [(float(moment), str(reason)) for moment, reason in content["loads"]]
+def _loads(content: Any) -> dict[str, tuple[float, int]]:
+    return {str(reason): (float(moment), int(count)) for moment, reason, count in content["loads"]}

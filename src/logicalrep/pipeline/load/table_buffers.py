@@ -57,9 +57,9 @@ class TableBuffers:
         self._patience.run(lambda: self._buffer.save_pending_load(pending_load))
         table.pending_load = pending_load
 
-    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> None:
-        """Count a load. Raises LoadedTooOftenError if it is one too many for this reason."""
-        self._patience.run(lambda: self._load_counts.add(table.folder, reason, partitions))
+    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> float | None:
+        """Count a load; return the time at which it may begin, as `LoadCounts.add`."""
+        return self._patience.run(lambda: self._load_counts.add(table.folder, reason, partitions))
 
     def forget_loads(self, table: Table) -> None:
         """Count a table's loads anew."""

@@ -10,7 +10,6 @@ from functools import partial
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.load.gone_keys import WantedPart
-from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
 from logicalrep.pipeline.load.table_buffers import TableBuffers
@@ -54,25 +53,28 @@ class TableLoads:
             partitions: the OIDs of partitions whose rows alone are loaded: the table has all others, up to the changes
                 that are buffered from now on, or already.
         """
+        begin = None if table.pending_load is None or not table.pending_load.pause else table.pending_load.begin
         # This ends what applies its buffered changes: the pending load has to name the copy that is being committed.
         table.move(Phase.QUEUED, reason)
         # A part that is asked for is loaded once the table follows.
         table.part = None
         if reason in (ASKED_FOR, OTHER_SETTINGS):
+            begin = None
             self.buffers.forget_loads(table)
-        elif reason != NEW:
-            try:
-                self.buffers.count_load(table, reason, partitions)
-            except LoadedTooOftenError as error:
-                self.stops.stop(table, str(error))
-                return
-        self.needed.setdefault(reason, []).append(table.name)
+        elif reason != NEW and begin is None:
+            # A load that waits already is one load, for whichever reasons.
+            begin = self.buffers.count_load(table, reason, partitions)
         replaces = None if partitions else table.load
-        self.buffers.save_pending_load(table, PendingLoad(table.folder, replaces, reason, partitions=tuple(partitions)))
+        pending_load = PendingLoad(table.folder, replaces, reason, partitions=tuple(partitions), begin=begin)
+        self.buffers.save_pending_load(table, pending_load)
         if not partitions:
             # The snapshot of the load, which is made later, has what was buffered before.
             self.buffers.clear(table)
         table.tries = Tries()
+        if table.postponed is None:
+            self.needed.setdefault(reason, []).append(table.name)
+        else:
+            self.context.observer.on_warning(f"{table.name}: {table.postponed}")
         self._begin(table)
 
     def load_named(self, tables: Mapping[TableName, Table], names: Sequence[TableName]) -> None:
@@ -106,7 +108,7 @@ class TableLoads:
         self.buffers.end_request(part)
 
     def queue(self, table: Table, reason: str) -> None:
-        """Have a table loaded whose pending load is saved."""
+        """Have a table loaded whose pending load is saved, once that may begin."""
         table.move(Phase.QUEUED, reason)
         self._begin(table)
 
@@ -130,6 +132,8 @@ class TableLoads:
         reason = self.guard.reason(table.oid, table.name)
         if reason is not None:
             self.stops.stop(table, reason)
+        elif table.pending_load is not None and table.pending_load.pause:
+            table.tries.postpone(table.pending_load.pause)
         else:
             last = None if table.stored is None else table.stored.table
             part = None if table.part is None else WantedPart.of(table.part, table.stored_tables)

@@ -39,6 +39,10 @@ class Tries:
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         return True
 
+    def postpone(self, seconds: float) -> None:
+        """Let the next try be due after some seconds."""
+        self._due = time.monotonic() + seconds
+
     def take_due(self) -> bool:
         """Return whether the next try is due; it counts as begun then."""
         is_due = time.monotonic() >= self._due

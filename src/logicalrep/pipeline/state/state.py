@@ -168,7 +168,7 @@ class TableState:
     state: str = "following"
     """`following`, `loading` or `stopped`."""
     error: str | None = None
-    """The reason why it is stopped."""
+    """The reason why it is stopped, or why its load waits, with the time at which that begins; else None."""
     oid: int | None = None
     """The table's OID on the server, which renaming does not change."""
     companions: Mapping[str, int] = field(default_factory=dict)
