@@ -272,7 +272,7 @@ def query_catalog_tables(
     names_of_rows = {oid: keys[oid] or {name for _, name, *_ in columns[oid]} for oid in oids}
     old_rows = query_incomplete_old_rows(connection, files, publications, names_of_rows)
     found = {}
-    for oid, (schema, name, _, numbers) in tables.items():
+    for oid, (schema, name, identity, numbers) in tables.items():
         key = keys[oid]
         is_published = bool(key) and set(key) <= {column for _, column, *_ in columns[oid]}
         evidence = Evidence(

@@ -71,6 +71,8 @@ class DataFile:
     """The values of the table's file partitions that all of its rows have."""
     constants: tuple[tuple[str, pa.Scalar], ...] = ()
     """The columns that the file does not have, as other programs leave them out: all rows have the same value."""
+    logged_path: str | None = None
+    """The path as a Delta log spells it; None if that is `path`."""
 
     @property
     def rows_there(self) -> int:

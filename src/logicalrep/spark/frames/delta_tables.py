@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -50,8 +51,8 @@ def table(
     schema = StructType.fromJson(json.loads(log.schema().to_json()))
     marked = _marked_rows(log.deletion_vectors()) if "deletionVectors" in features else {}
     files = pa.table(log.get_add_actions())["path"].to_pylist()
-    # Spark would read a file elsewhere that the log names.
-    paths = {f"{path}/{below(file)}": marked.get(file_name(file)) for file in files}
+    # The log has percent-encoded paths, and Spark would read a file elsewhere that the log names.
+    paths = {f"{path}/{below(unquote(file))}": marked.get(file_name(file)) for file in files}
     return read_data_files(spark, schema, paths)
 
 

@@ -15,11 +15,12 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
 from logicalrep.pipeline.formats.delta.descriptors import descriptor
+from logicalrep.pipeline.formats.delta.logged_paths import stored_path
 from logicalrep.pipeline.formats.delta.vectors import read_vectors
 from logicalrep.pipeline.spec.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, count_rows, is_own_name
 from logicalrep.pipeline.storage.statistics import LAST, Statistics, statistics_columns
-from logicalrep.pipeline.storage.storage import Storage, below
+from logicalrep.pipeline.storage.storage import Storage
 
 Action = Mapping[str, object]
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
@@ -123,7 +124,7 @@ def remove(table: TableSpec, file: DataFile, at: int, *, changes_data: bool) -> 
     """Return the removal of a table's file."""
     return {
         "remove": {
-            "path": file.path,
+            "path": file.logged_path or file.path,
             "deletionTimestamp": at,
             "dataChange": changes_data,
             "extendedFileMetadata": True,
@@ -138,7 +139,7 @@ def add(table: TableSpec, file: DataFile, at: int, *, changes_data: bool) -> Act
     """Return the adding of a file to a table."""
     return {
         "add": {
-            "path": file.path,
+            "path": file.logged_path or file.path,
             "partitionValues": _partition_values(table, file),
             "size": file.size,
             "modificationTime": at,
@@ -184,22 +185,22 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
     """Yield the files of a version of a table; a file is opened if the log does not tell the number of its rows."""
     has_vectors = VECTORS in (reader.protocol().reader_features or ())
     vectors = read_vectors(storage, folder, reader.version()) if has_vectors else {}
-    actions = pa.table(reader.get_add_actions(flatten=True))
+    actions, uri = pa.table(reader.get_add_actions(flatten=True)), storage.uri_of(folder)
     for row in actions.to_pylist():
         least, greatest, nulls = (
             {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)}
             for prefix in ("min.", "max.", "null_count.")
         )
-        is_own = is_own_name(row["path"])
+        path = stored_path(row["path"], uri)
+        is_own = is_own_name(path)
         if not is_own:
             # Bounds of other programs may be cut texts, or times of fewer digits.
             least, greatest = (
                 {name: each for name, each in of.items() if type(each) is int} for of in (least, greatest)
             )
         rows = row["num_records"]
-        below(folder, row["path"])
         file = DataFile(
-            path=row["path"],
+            path=path,
             size=row["size_bytes"],
             rows=0 if rows is None else rows,
             statistics=_statistics(
@@ -207,7 +208,8 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
                 greatest={name: _with_zone(value) for name, value in greatest.items() if value is not None},
                 nulls={name: value for name, value in nulls.items() if value is not None},
             ),
-            vector=vectors.pop(row["path"], None),
+            vector=vectors.pop(path, None),
+            logged_path=None if row["path"] == path else row["path"],
         )
         file = file if rows is not None else replace(file, rows=count_rows(storage, folder, file))
         yield _with_partition(file, table, row, is_own=is_own)

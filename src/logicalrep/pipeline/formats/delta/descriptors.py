@@ -9,8 +9,8 @@ import base64
 import uuid
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote
 
+from logicalrep.pipeline.formats.delta.logged_paths import stored_path
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
 from logicalrep.pipeline.storage.storage import below
 
@@ -70,9 +70,9 @@ def read_descriptor(found: Mapping[str, Any], uri: str) -> DeletionVector:
     if kind == "u":
         prefix = f"{text[:-20]}/" if len(text) > 20 else ""
         path = prefix + vector_path(uuid.UUID(bytes=_decoded(text[-20:])))
-    elif kind == "p" and unquote(text).removeprefix("file://").startswith(f"{unquote(uri)}/"):
-        path = unquote(text).removeprefix("file://").removeprefix(f"{unquote(uri)}/")
+    elif kind == "p":
+        path = stored_path(text, uri)
     else:
-        raise ValueError(f"a deletion vector of the kind {kind!r} at {text!r} is outside of the table's folder")
+        raise ValueError(f"a deletion vector has the unknown kind {kind!r}")
     location = VectorLocation(below(path), int(found.get("offset") or 0), size, text if kind == "p" else "")
     return DeletionVector(int(found["cardinality"]), location=location)

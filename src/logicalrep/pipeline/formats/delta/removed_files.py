@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from logicalrep.pipeline.formats.delta.descriptors import read_descriptor
+from logicalrep.pipeline.formats.delta.logged_paths import removed_path
 from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 
 
@@ -18,16 +19,18 @@ class FilesRemovedByLog(RemovedFiles):
 
     def found_since(self, listed: int, version: int) -> list[RemovedFile]:
         found: list[RemovedFile] = []
+        uri = self.storage.uri_of(self.folder)
         for number in range(listed + 1, version + 1):
             path = commit_path(self.folder, number)
             text = self.storage.read(path)
             with self.storage.parsing(path):
                 for action in map(json.loads, (text or b"").splitlines()):
                     if remove := action.get("remove"):
-                        at = remove["deletionTimestamp"] / 1000
-                        found.append(RemovedFile(at, remove["path"], remove["size"]))
+                        at, removed = remove["deletionTimestamp"] / 1000, removed_path(remove["path"], uri)
+                        if removed is not None:
+                            found.append(RemovedFile(at, removed, remove.get("size") or 0))
                         if vector := remove.get("deletionVector"):
-                            location = read_descriptor(vector, self.storage.uri_of(self.folder)).location
+                            location = read_descriptor(vector, uri).location
                             if location is not None:
                                 found.append(RemovedFile(at, location.path, location.end))
         return found

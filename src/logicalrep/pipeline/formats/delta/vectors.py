@@ -13,9 +13,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote
 
 from logicalrep.pipeline.formats.delta.descriptors import read_descriptor, vector_path
+from logicalrep.pipeline.formats.delta.logged_paths import removed_path, stored_path
 from logicalrep.pipeline.formats.delta.removed_files import commit_path
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation, framed
@@ -38,6 +38,7 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
         StorageError: it cannot be read.
     """
     found: dict[str, Mapping[str, Any] | None] = {}
+    uri = storage.uri_of(folder)
     first, checkpoint = _last_checkpoint(storage, folder, version)
     for path in checkpoint:
         with storage.parsing(path):
@@ -45,7 +46,7 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
             rows = file.read(["add.path", "add.deletionVector"])
             for add in rows.column("add").to_pylist():
                 if add is not None:
-                    found[unquote(add["path"])] = add.get("deletionVector")
+                    found[stored_path(add["path"], uri)] = add.get("deletionVector")
     for number in range(first, version + 1):
         path = commit_path(folder, number)
         data = storage.read(path)
@@ -56,8 +57,10 @@ def read_vectors(storage: Storage, folder: str, version: int) -> dict[str, Delet
             # A file of which more rows go is removed, and added again.
             for kind in ("remove", "add"):
                 for action in (each[kind] for each in actions if kind in each):
-                    found[unquote(action["path"])] = action.get("deletionVector") if kind == "add" else None
-    uri = storage.uri_of(folder)
+                    if kind == "add":
+                        found[stored_path(action["path"], uri)] = action.get("deletionVector")
+                    else:
+                        found.pop(removed_path(action["path"], uri) or "", None)
     with storage.parsing(f"{folder}/_delta_log"):
         return {path: read_descriptor(each, uri) for path, each in found.items() if each is not None}
 
