@@ -27,7 +27,8 @@ from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state.past_states import keep_past
-from logicalrep.pipeline.state.state import State, StateError, States, TableState
+from logicalrep.pipeline.state.state import State, StateError, States
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.spark import table as spark_table
 from logicalrep_runtime.errors import LogicalRepError

@@ -22,7 +22,8 @@ from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.state.past_states import keep_past, read_state
-from logicalrep.pipeline.state.state import State, StateError, States, TableState
+from logicalrep.pipeline.state.state import State, StateError, States
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.reader import ReadError

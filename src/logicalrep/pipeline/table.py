@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.definitions import CatalogTable
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint
+from logicalrep.pipeline.formats.stored_table import Head, StoredTable
 from logicalrep.pipeline.history.companion import Companion
 from logicalrep.pipeline.lifecycle import Life, Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
@@ -19,7 +20,7 @@ from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
 from logicalrep.pipeline.load.tries import Tries
 from logicalrep.pipeline.spec.table_facts import Skipped
 from logicalrep.pipeline.state.requests import RequestedPart
-from logicalrep.pipeline.state.state import TableState
+from logicalrep.pipeline.state.table_state import TABLE, TableState
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -36,8 +37,8 @@ class Table:
     """The table's OID on the server, by which its changes are known."""
     stored: StoredTable | None = None
     """The table at the destination; None before the first load."""
-    changed_by_others: str | None = None
-    """A description of what another program changed in the stored table before it was opened; None if it did not."""
+    since_checkpoint: SinceCheckpoint = field(default_factory=SinceCheckpoint)
+    """The differences of the stored tables, when they were opened, from what the last checkpoint said."""
     companions: dict[Companion, StoredTable] = field(default_factory=dict)
     """The companion tables."""
     load: str | None = None
@@ -170,20 +171,25 @@ class Table:
         if self.phase is not Phase.FOLLOWING:
             applied = None if self.stored is None or self.application is None else self.stored.applied(self.application)
             lsn = applied or Lsn(0)
+        # Another thread may commit meanwhile: each version goes with its own commit.
+        heads: dict[str, Head] = {name: stored.head for name, stored in self.companions.items()}
+        if self.stored is not None:
+            heads[TABLE] = self.stored.head
         return TableState(
             folder=self.folder,
             oid=self.oid,
-            version=None if self.stored is None else self.stored.version,
+            version=None if self.stored is None else heads[TABLE].version,
             lsn=lsn,
             load=self.load,
             timeline=timeline,
             state=self.phase.stored,
             error=self.why_behind,
-            companions={name: stored.version for name, stored in self.companions.items()},
+            companions={name: heads[name].version for name in self.companions},
             rows=None if self.stored is None else sum(file.rows_there for file in list(self.stored.files.values())),
             commit_timestamp=self.committed,
             progress=progress,
             refused=self.pending_load.refused if self.phase is Phase.HELD and self.pending_load is not None else None,
+            commits={name: head.commit for name, head in heads.items()},
             skipped=self._skipped,
             unfit=dict(self.unfit),
             phase=self.phase,

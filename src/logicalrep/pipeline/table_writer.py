@@ -37,6 +37,7 @@ from logicalrep.pipeline.history.companion import (
     Companion,
     add_marked_files,
     apply_companion,
+    compare_companion,
     opened_companions,
     replaced_companion,
     wanted,
@@ -48,6 +49,7 @@ from logicalrep.pipeline.spec.changed_columns import changed_columns
 from logicalrep.pipeline.spec.forms import CompanionDamagedError
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_errors import OF_CHANGES
@@ -76,17 +78,15 @@ class TableWriter:
 
     # Tables that are there
 
-    def open(self, table: Table, known: int) -> None:
-        """Open a table's stored table, if there is one; `known` is a version before which only we have written."""
-        stored = table.stored = self._patience.run(lambda: self._tables.open(table.folder))
-        if stored is not None:
-            table.changed_by_others = self._patience.run(lambda: stored.changed_by_others(known))
+    def open(self, table: Table) -> None:
+        """Open a table's stored table, if there is one."""
+        table.stored = self._patience.run(lambda: self._tables.open(table.folder))
 
-    def open_companions(self, table: Table, known: Mapping[str, int]) -> bool:
+    def open_companions(self, table: Table, before: TableState | None) -> bool:
         """Open the companion tables; return whether all are there, and of the same load.
 
-        `known` has for each a version before which only we have written. Raises CompanionDamagedError if another
-        program has changed one.
+        `before` is what the last checkpoint has of the table. Raises CompanionDamagedError if another program has
+        changed one.
         """
         stored = table.stored
         assert stored is not None
@@ -97,8 +97,13 @@ class TableWriter:
                 "another server; remove it, or replicate to another destination",
                 code="OTHER_SERVER",
             )
-        companions = self._patience.run(lambda: opened_companions(self._tables, stored, known))
+        companions = self._patience.run(lambda: opened_companions(self._tables, stored))
         table.companions = companions or {}
+        for name, companion in table.companions.items():
+            known = None if before is None else before.head(name)
+            since = self._patience.run(partial(compare_companion, companion, known))
+            if table.since_checkpoint.restored is None:
+                table.since_checkpoint = replace(table.since_checkpoint, restored=since.restored)
         for each in table.stored_tables:
             self._patience.run(partial(each.keep_for, self._keep_hours))
         return companions is not None

@@ -26,7 +26,8 @@ from logicalrep.pipeline.masks.masked_rows import Masking
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.names import table_folder
 from logicalrep.pipeline.state.requests import RequestedPart
-from logicalrep.pipeline.state.state import States, TableState
+from logicalrep.pipeline.state.state import States
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.stops import TableStops
 from logicalrep.pipeline.table import Table
 from logicalrep.pipeline.table_writer import TableWriter
@@ -56,8 +57,7 @@ class TableManager:
         self._writer = TableWriter(context, catalog)
         self._buffers = TableBuffers(context, catalog, self._writer, states.check)
         self._guard = guard
-        self._patience = context.patience
-        self._pool = pool
+        self._patience, self._pool = context.patience, pool
         self._stops = TableStops(context, self._writer, self._buffers)
         self._loads = TableLoads(context, loader, self._buffers, guard, self._stops, pool)
         self._failures = TableFailures(context, self._loads, self._stops, catalog)

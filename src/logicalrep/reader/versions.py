@@ -16,7 +16,8 @@ from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.state.past_states import first_time, read_state
-from logicalrep.pipeline.state.state import State, StateError, TableState
+from logicalrep.pipeline.state.state import State, StateError
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.reader.errors import ReadError
 from logicalrep.reader.table_version import TableVersion

@@ -9,11 +9,13 @@ from typing import Any, cast
 
 import pytest
 
+from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.load.openings import Openings
 from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.state.state import State, TableState
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.table import Table
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -45,7 +47,7 @@ class Writer:
     has_companions: bool
     cleared: list[str] = field(default_factory=list)
 
-    def open_companions(self, table: Table, known: object) -> bool:
+    def open_companions(self, table: Table, before: object) -> bool:
         table.load, table.application = "load 1", "1/1/load 1"
         return self.has_companions
 
@@ -70,6 +72,7 @@ def go_on(
     relation: int = 1,
     settings: TableSettings = NOW,
     changed_by_others: str | None = None,
+    restored: str | None = None,
     has_companions: bool = True,
     has_other_masks: bool = False,
     was_left: bool = False,
@@ -89,7 +92,7 @@ def go_on(
     if stored:
         spec = SimpleNamespace(settings=settings, relation=SimpleNamespace(relation_id=relation), skipped=())
         table.stored = cast(Any, SimpleNamespace(table=spec, applied=lambda application: Lsn(5)))
-    table.changed_by_others = changed_by_others
+    table.since_checkpoint = SinceCheckpoint(restored, changed_by_others)
     openings.go_on(table, was_left=was_left)
     return table.phase, loads.reasons, writer.cleared
 
@@ -112,6 +115,12 @@ ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
         ({"was_left": True}, Phase.QUEUED, ["published again"]),
         ({"relation": 2}, Phase.QUEUED, ["another table of this name"]),
         ({"changed_by_others": "rows"}, Phase.QUEUED, ["rows"]),
+        ({"restored": "old"}, Phase.QUEUED, ["old"]),
+        ({"restored": "old", "pending": WHOLE}, Phase.QUEUED, ["old"]),
+        ({"restored": "old", "pending": REFUSED}, Phase.QUEUED, ["old"]),
+        ({"restored": "old", "pending": PARTITION}, Phase.QUEUED, ["old"]),
+        ({"restored": "old", "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
+        ({"restored": "old", "before": state("stopped")}, Phase.STOPPED, []),
         ({"has_companions": False}, Phase.QUEUED, ["its history or its changes are not there"]),
         # The next refresh compares the settings.
         ({"settings": OTHER}, Phase.FOLLOWING, []),

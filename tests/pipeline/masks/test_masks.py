@@ -25,7 +25,8 @@ from logicalrep.pipeline.masks.mask_key import MaskKey, MaskKeyError
 from logicalrep.pipeline.masks.masked_rows import Masking
 from logicalrep.pipeline.operate.resync import read_known_settings, resync
 from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
-from logicalrep.pipeline.state.state import State, StateError, TableState
+from logicalrep.pipeline.state.state import State, StateError
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings

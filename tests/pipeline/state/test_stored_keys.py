@@ -42,8 +42,9 @@ from logicalrep.pipeline.state.requests import (
     request_skip,
     take_requests,
 )
-from logicalrep.pipeline.state.state import Identity, State, StateError, States, TableState
+from logicalrep.pipeline.state.state import Identity, State, StateError, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.postgres.table_rows.conditions import parse_condition
@@ -61,14 +62,14 @@ from tests.pipeline.changes import change_batch, relation
 SKIPPED = {"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}
 TABLE_STATE = TableState(
     "public/t", 3, Lsn(16), "load", 1, "stopped", "why", 7, {"history": 4}, 5, "2026-01-01T00:00:00+00:00",
-    LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED], {"price": 2},
+    LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED], {"price": 2}, {"table": "ab", "history": None},
 )  # fmt: skip
 STORED_TABLE_STATE = """{
   "folder": "public/t", "version": 3, "lsn": "0/10", "load": "load", "timeline": 1, "state": "stopped", "error": "why",
   "oid": 7, "beside": {"history": 4}, "rows": 5, "commit_timestamp": "2026-01-01T00:00:00+00:00",
   "progress": {"rows": 8, "estimate": 9, "snapshot_since": "2026-01-01T00:00:00+00:00"}, "refused": "0/6",
   "skipped": [{"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}],
-  "unrepresentable": {"price": 2}
+  "unrepresentable": {"price": 2}, "commits": {"table": "ab", "history": null}
 }"""
 SETTINGS = TableSettings(
     unrepresentable="text", deletes="soft", history=True, append=False, key=("id",), masked={"a": "nulled"},

@@ -40,6 +40,15 @@ def application_id(system_identifier: int, timeline: int, load: str) -> str:
     return f"logicalrep/{system_identifier}/{timeline}/{load}"
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last commit of a stored table."""
+
+    version: int
+    commit: str | None
+    """What tells the commit from every other commit of this version; None if that cannot be read any more."""
+
+
 @dataclass(frozen=True)
 class NewTable:
     """What a stored table is made of, in the commit that begins a load."""
@@ -85,6 +94,10 @@ class StoredTable(Protocol):
     table: TableSpec
     """The description of the table."""
 
+    @property
+    def head(self) -> Head:
+        """The last commit; version and commit belong together, also while another thread commits."""
+
     def applied(self, application: str) -> Lsn | None:
         """Return the LSN up to which an application's commits are in the table; None if it has made none."""
 
@@ -125,6 +138,9 @@ class StoredTable(Protocol):
 
     def refuse_others(self) -> None:
         """Raise what `commit` raises if there is a commit that this process does not know; do nothing without one."""
+
+    def read_commit(self, version: int) -> str | None:
+        """Return `Head.commit` of an earlier version; None if it cannot be read any more."""
 
     def changed_by_others(self, known: int) -> str | None:
         """Return how another program has changed the table after its last commit of ours; None if it has not.

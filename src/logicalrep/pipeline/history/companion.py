@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
@@ -16,7 +16,8 @@ from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.catalog.proof import has_same_columns
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, TableFormat
+from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint, compare
+from logicalrep.pipeline.formats.stored_table import Head, NewTable, StoredTable, TableFormat
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.load.loading import LoadedTable
@@ -45,24 +46,24 @@ def companions_of(settings: TableSettings) -> list[Companion]:
     return [companion for companion in COMPANIONS if is_wanted[companion]]
 
 
-def opened_companions(
-    tables: TableFormat, stored: StoredTable, known: Mapping[str, int]
-) -> dict[Companion, StoredTable] | None:
-    """Return the companion tables of a table; None if one is not there, or is not of the same load.
-
-    `known` has for each a version before which only we have written. Raises CompanionDamagedError if another program
-    has changed one.
-    """
+def opened_companions(tables: TableFormat, stored: StoredTable) -> dict[Companion, StoredTable] | None:
+    """Return the companion tables of a table; None if one is not there, or is not of the same load."""
     found: dict[Companion, StoredTable] = {}
     for companion in wanted(stored.table):
         there = tables.open(companion_folder(stored.folder, companion))
         if there is None or there.load != stored.load:
             return None
-        changes = there.changed_by_others(known.get(companion, -1))
-        if changes is not None:
-            raise damaged(there.folder, DamagedError(f"{tables.storage.uri_of(there.folder)}: {changes}"))
         found[companion] = there
     return found
+
+
+def compare_companion(stored: StoredTable, known: Head | None) -> SinceCheckpoint:
+    """Do what `compare` does. Raises CompanionDamagedError if another program has changed the companion table."""
+    since = compare(stored, known)
+    if since.changed_by_others is not None:
+        uri = stored.storage.uri_of(stored.folder)
+        raise damaged(stored.folder, DamagedError(f"{uri}: {since.changed_by_others}"))
+    return since
 
 
 def apply_companion(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from logicalrep.pipeline.formats.since_checkpoint import compare
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.load.table_buffers import TableBuffers
@@ -32,8 +33,11 @@ class Openings:
 
     def open(self, table: Table) -> None:
         """Open a table at the destination. Threads may do this for several tables, as it is several requests."""
-        before = self.before.tables.get(str(table.name))
-        self.writer.open(table, -1 if before is None or before.version is None else before.version)
+        self.writer.open(table)
+        stored, before = table.stored, self.before.tables.get(str(table.name))
+        if stored is not None:
+            known = None if before is None else before.head()
+            table.since_checkpoint = self.context.patience.run(lambda: compare(stored, known))
 
     def forget_pending(self, folder: str) -> None:
         """Remove a load that was pending at the start, and its buffered changes: its table does not go on."""
@@ -52,8 +56,7 @@ class Openings:
         table.pending_load = pending_load = self.pending_loads.pop(table.folder, None)
         if table.is_asked_for:
             self.buffers.forget_loads(table)
-        known = {} if before is None else before.companions
-        has_companions = table.stored is not None and self.writer.open_companions(table, known)
+        has_companions = table.stored is not None and self.writer.open_companions(table, before)
         was_stopped = (
             before is not None
             and before.state == "stopped"
@@ -96,13 +99,15 @@ class Openings:
         if was_stopped:
             # Other settings may let it load.
             return OTHER_SETTINGS if has_other_settings else None
+        if table.since_checkpoint.restored is not None:
+            return table.since_checkpoint.restored
         has_own_reason = table.is_refused or table.lacks_partitions
         if table.pending_load is not None and not has_own_reason:
             # What came after its buffered changes was not taken if it was left out. Else they are applied first; then
             # it follows, and is compared with the server.
             return "published again" if was_left else None
-        if table.changed_by_others is not None:
-            return table.changed_by_others
+        if table.since_checkpoint.changed_by_others is not None:
+            return table.since_checkpoint.changed_by_others
         if table.stored.table.relation.relation_id != table.oid:
             return "another table of this name"
         if was_left:

@@ -15,7 +15,8 @@ from logicalrep.pipeline.history.companion import COMPANIONS
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.spec.names import companion_folder
 from logicalrep.pipeline.state.destination_names import confirm_names
-from logicalrep.pipeline.state.state import FOLDER, State, TableState
+from logicalrep.pipeline.state.state import FOLDER, State
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.data_files import DATA_FILE
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.past_states import keep_past, until
-from logicalrep.pipeline.state.state import State, States, TableState
+from logicalrep.pipeline.state.state import State, States
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep_runtime.scalars import Lsn
 
 SAVE_AGAIN = 5.0

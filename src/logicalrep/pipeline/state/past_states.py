@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from logicalrep.pipeline.state.state import FOLDER, STATE_FORMAT, State, States, TableState, read_file
+from logicalrep.pipeline.state.state import FOLDER, STATE_FORMAT, State, States, read_file
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
 
 EVERY = timedelta(minutes=1)

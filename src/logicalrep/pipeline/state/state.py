@@ -6,16 +6,15 @@ import json
 import re
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep.pipeline.spec.stored_keys import StoredKeys, check_times, typed
 from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state.destination_names import confirm_names, default_name
-from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
+from logicalrep.pipeline.state.table_state import TableState
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -150,91 +149,6 @@ class Identity:
 
 
 _IDENTITY = StoredKeys("slot publication system_identifier database format table_format catalog")
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """The progress of a table."""
-
-    folder: str
-    version: int | None
-    """The stored table's version; None before the first load."""
-    lsn: Lsn
-    """The table has all commits up to this LSN, and none after it."""
-    load: str | None
-    """The load that its rows began with."""
-    timeline: int
-    """The server's timeline at that LSN."""
-    state: str = "following"
-    """`following`, `loading` or `stopped`."""
-    error: str | None = None
-    """The reason why it is stopped, or why its load waits, with the time at which that begins; else None."""
-    oid: int | None = None
-    """The table's OID on the server, which renaming does not change."""
-    companions: Mapping[str, int] = field(default_factory=dict)
-    """The versions of the companion tables, `history` and `changes`, as far as there are any."""
-    rows: int | None = None
-    """The number of its rows, with those that are marked as deleted; None before the first load."""
-    commit_timestamp: str | None = None
-    """The time of the last commit with changes of it, ISO 8601 in UTC; None before the first one after its load."""
-    progress: LoadProgress | None = None
-    """The progress of the copying of its rows; None if they are not being copied."""
-    refused: str | None = None
-    """The LSN of the commit whose changes it does not take, while all changes from it on are buffered; else None."""
-    skipped: Sequence[Mapping[str, object]] = ()
-    """The commits that it lacks, as somebody asked for it: `lsn`, `changes`, `at`, and the `folders` that lack it."""
-    unfit: Mapping[str, int] = field(default_factory=dict)
-    """The number of values since its load that their column's type cannot hold, by the names of columns."""
-    phase: str | None = field(default=None, compare=False)
-    """Its phase, as docs/explanation/lifecycle.md has them; it is not stored, and so None for a state that was read."""
-
-    @property
-    def figures(self) -> TableFigures:
-        """The figures that observers get."""
-        committed = self.commit_timestamp
-        return TableFigures(
-            state=self.state,
-            phase=self.phase,
-            version=self.version,
-            rows=self.rows,
-            committed=None if committed is None else datetime.fromisoformat(committed),
-            error=self.error,
-            progress=self.progress,
-            unfit=sum(self.unfit.values()),
-        )
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the state that `to_json` returned, also one of an earlier version."""
-        progress = content.get("progress")
-        read = {
-            "folder": below(content["folder"]),
-            "lsn": Lsn(content["lsn"]),
-            "progress": None if progress is None else typed(LoadProgress(**_PROGRESS.arguments(progress))),
-        }
-        state = typed(cls(**_TABLE_STATE.arguments({**content, **read})))
-        Lsn(state.refused or "0/0")
-        check_times(state.commit_timestamp)
-        if not all({"lsn", "changes", "at"} < each.keys() and type(each["folders"]) is list for each in state.skipped):
-            raise ValueError("it lacks what tells of a skipped commit")
-        return state
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the state as plain values."""
-        progress = None if self.progress is None else _PROGRESS.content(self.progress)
-        content = _TABLE_STATE.content(self) | {"lsn": str(self.lsn), "progress": progress}
-        if not self.unfit:
-            # Earlier versions read it as long as there are none.
-            del content[_UNFIT]
-        return content
-
-
-_PROGRESS = StoredKeys("rows estimate snapshot_since")
-_UNFIT = "unrepresentable"
-_TABLE_STATE = StoredKeys(
-    "folder version lsn load timeline state error oid beside=companions rows commit_timestamp progress refused skipped "
-    f"{_UNFIT}=unfit"
-)
 
 
 @dataclass(frozen=True, slots=True)

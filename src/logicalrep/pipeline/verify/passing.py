@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from logicalrep.pipeline.state.state import Identity, State, TableState
+from logicalrep.pipeline.state.state import Identity, State
+from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.peek import peek

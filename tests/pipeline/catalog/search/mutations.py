@@ -129,8 +129,8 @@ def _told_by_names(patch: pytest.MonkeyPatch) -> None:
         Differences, "take", lambda self, table, now, at, is_another: take(self, table, now, at, is_another=False)
     )
 
-    def opened(writer: TableWriter, table: Table, known: int) -> None:
-        open_table(writer, table, known)
+    def opened(writer: TableWriter, table: Table) -> None:
+        open_table(writer, table)
         if table.stored is not None:
             of_before = table.stored.table
             relation = replace(of_before.relation, relation_id=table.oid)

@@ -6,6 +6,7 @@ carry the table's properties and the position in the same commit; a commit is on
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -36,6 +37,7 @@ from logicalrep.pipeline.formats.delta.removed_files import FilesRemovedByLog, c
 from logicalrep.pipeline.formats.delta.vectors import write_vectors
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
+    Head,
     LogDamagedError,
     NewTable,
     StoredTable,
@@ -62,6 +64,7 @@ class DeltaLog(StoredTable):
         """Take the table's folder."""
         self.storage, self.folder = storage, folder
         self.version, self.files, self.load = -1, {}, ""
+        self._head = Head(-1, None)
         self.removed = FilesRemovedByLog(storage, folder)
         """The files that are in the last version no more and still there."""
         self.checkpoint = -1
@@ -109,8 +112,15 @@ class DeltaLog(StoredTable):
             files = {file.path: file for file in read_files(reader, table, self.storage, self.folder)}
         self.table, self.load, self.files = table, load, files
         self._reader = reader
-        self.version = reader.version()
+        self._set_head(reader.version(), self.read_commit(reader.version()))
         self._applied.clear()
+
+    @property
+    def head(self) -> Head:
+        return self._head
+
+    def _set_head(self, version: int, commit: str | None) -> None:
+        self.version, self._head = version, Head(version, commit)
 
     @classmethod
     def replace(cls, storage: Storage, folder: str, made: NewTable, before: StoredTable | None) -> Self:
@@ -218,16 +228,16 @@ class DeltaLog(StoredTable):
             actions.append({"txn": {"appId": application, "version": int(lsn), "lastUpdated": now}})
         actions += [remove(earlier, file, now, changes_data=changes_data) for file in removed]
         actions += [add(described, file, now, changes_data=changes_data) for file in added]
-        text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
+        data = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions).encode()
         version = self.version + 1
-        if not self.storage.create(commit_path(self.folder, version), text.encode()):
+        if not self.storage.create(commit_path(self.folder, version), data):
             self._refuse_others()
         if later := self._versions_after(version):
             # The entry of this version may have been deleted, and created again by a process that slept.
             if later[0] != version + 1:
                 self.storage.delete(commit_path(self.folder, version))
             self._refuse_others()
-        self.version = version
+        self._set_head(version, _digest(data))
         gone = {file.path for file in removed}
         self._set_files(
             {path: file for path, file in self.files.items() if path not in gone} | {file.path: file for file in added}
@@ -295,6 +305,10 @@ class DeltaLog(StoredTable):
         """Take the files of a later version, and note which are not needed for it any more."""
         self.removed.note(sizes_of(self.files.values()), sizes_of(files.values()))
         self.files = files
+
+    def read_commit(self, version: int) -> str | None:
+        data = self.storage.read(commit_path(self.folder, version))
+        return None if data is None else _digest(data)
 
     def changed_by_others(self, known: int) -> str | None:
         for version in range(self.version, known, -1):
@@ -377,6 +391,10 @@ class DeltaTables(TableFormat):
 
     def find_folders(self) -> set[str]:
         return {path.partition("/_delta_log/")[0] for path in self.storage.list("") if "/_delta_log/" in path}
+
+
+def _digest(commit: bytes) -> str:
+    return hashlib.blake2b(commit, digest_size=8).hexdigest()
 
 
 def _now() -> int:

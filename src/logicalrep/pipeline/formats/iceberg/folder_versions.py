@@ -67,6 +67,9 @@ class FolderVersions(MetadataVersions):
         metadata = read_metadata(self._storage, path)
         return None if metadata is None else MetadataVersion(number, metadata, path)
 
+    def commit_of(self, version: MetadataVersion) -> str | None:
+        return f"{version.metadata.last_updated_ms}-{version.metadata.current_snapshot_id}"
+
     def commit(
         self,
         last: MetadataVersion | None,

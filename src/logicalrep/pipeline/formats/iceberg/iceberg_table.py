@@ -48,6 +48,7 @@ from logicalrep.pipeline.formats.iceberg.snapshots import (
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import (
     ForeignTableError,
+    Head,
     LogDamagedError,
     NewTable,
     StoredTable,
@@ -170,6 +171,15 @@ class IcebergTable(StoredTable):
         )
         new._write(files, old, position, table=made.table, properties=properties, has_snapshot=True)
         return new
+
+    @property
+    def head(self) -> Head:
+        last = self._last
+        return Head(self.version, None) if last is None else Head(last.number, self._versions.commit_of(last))
+
+    def read_commit(self, version: int) -> str | None:
+        found = self._versions.find(version)
+        return None if found is None else self._versions.commit_of(found)
 
     def applied(self, application: str) -> Lsn | None:
         return Lsn(self._applied[application]) if application in self._applied else None

@@ -55,6 +55,9 @@ class MetadataVersions(Protocol):
     def find(self, number: int | None = None) -> MetadataVersion | None:
         """Return a version, by default the last one; None if it is not there."""
 
+    def commit_of(self, version: MetadataVersion) -> str | None:
+        """Return what tells the commit of a version from every other commit with its number; None if nothing does."""
+
     def commit(
         self,
         last: MetadataVersion | None,

@@ -131,6 +131,11 @@ class CatalogVersions(MetadataVersions):
         except (ValueError, LogicalRepError):
             return None
 
+    def commit_of(self, version: MetadataVersion) -> str | None:
+        # Upkeep of other programs keeps the number.
+        ours = (str(each.snapshot_id) for each in _ancestors(version.metadata) if _writer_of(each) is not None)
+        return next(ours, None)
+
     def commit(
         self,
         last: MetadataVersion | None,

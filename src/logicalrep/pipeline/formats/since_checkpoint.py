@@ -1,0 +1,43 @@
+"""What has happened to a stored table since a checkpoint: it was restored to an earlier state, or others changed it.
+
+A table is committed before the checkpoint that names the commit: it may be ahead of the checkpoint, and never behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from logicalrep.pipeline.formats.stored_table import Head, StoredTable
+
+
+@dataclass(frozen=True, slots=True)
+class SinceCheckpoint:
+    """The differences of a stored table from what a checkpoint says."""
+
+    restored: str | None = None
+    """The reason why the table lacks a commit that it had; None if it has that commit."""
+    changed_by_others: str | None = None
+    """A description of what another program changed; None if the rows and the columns are the same."""
+
+
+def compare(stored: StoredTable, known: Head | None) -> SinceCheckpoint:
+    """Return what has happened to a table since a checkpoint, which had `known` as its last commit, or None for none.
+
+    Where the commit of that version cannot be read any more, as old entries of a log go, the later ones decide.
+    """
+    if known is None:
+        return SinceCheckpoint(None, stored.changed_by_others(-1))
+    head, uri = stored.head, stored.storage.uri_of(stored.folder)
+    if head.version < known.version:
+        return SinceCheckpoint(
+            f"{uri} is at version {head.version}, before version {known.version} of the last checkpoint: it was "
+            "restored to an earlier state"
+        )
+    commit = head.commit if head.version == known.version else stored.read_commit(known.version)
+    if commit is not None and known.commit not in (None, commit):
+        return SinceCheckpoint(
+            f"version {known.version} of {uri} is another commit than at the last checkpoint: it was restored to an "
+            "earlier state, and changed since"
+        )
+    is_proven = known.commit in (None, commit)
+    return SinceCheckpoint(None, stored.changed_by_others(known.version if is_proven else -1))
