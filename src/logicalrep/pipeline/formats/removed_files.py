@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from logicalrep.pipeline.storage.storage import Storage, below
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 _LIST = "_removed.json"
 """The file with the list of them in the table's folder: checkpoints of earlier versions had them for an hour only."""
@@ -22,6 +22,10 @@ MOST_RETAINED = 20
 LEAST_RETAINED = 256 << 20
 _MOST_DELETED = 200
 """The most files that are deleted in one step."""
+
+
+_DATA = (".parquet", ".bin")
+"""The ends of the names of data files, of position deletes and of files of deletion vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +135,20 @@ class RemovedFiles:
             version: the last version.
             used: the paths of its files, and of all others that have to stay.
             keep_hours: the hours for which old versions can be read.
+
+        Raises DamagedError if a data file of the last version is not there: what is taken for an orphan may be that
+        file by another name, and nothing is deleted.
         """
         listed, found = self.storage.parse(f"{self.folder}/{_LIST}", _parse_list) or (-1, [])
         found += self.found_since(listed, version)
         there = {path.removeprefix(f"{self.folder}/"): at for path, at in self.storage.times(self.folder).items()}
+        missing = sorted(path for path in used if path.endswith(_DATA) and path not in there)
+        if missing:
+            more = f", and {len(missing) - 1} others" if len(missing) > 1 else ""
+            raise DamagedError(
+                f"{self.storage.uri_of(self.folder)}/{missing[0]} is not there{more}, which the table needs: nothing "
+                "is deleted"
+            )
         # A file of which more rows are marked is removed and added, often before it goes.
         last = {file.path: file for file in found if file.path in there and file.path not in used}
         found = sorted(last.values(), key=lambda file: file.at)
