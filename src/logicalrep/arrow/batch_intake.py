@@ -9,6 +9,7 @@ together; they come out as the messages of transactions that were sent whole, ma
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -33,8 +34,14 @@ from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.resume_token import ResumeToken
-from logicalrep.transactions.tags import BEGIN, COMMIT, RELATION, TYPE
-from logicalrep.transactions.transaction import Event, NonTransactionalMessage, Transaction
+from logicalrep.transactions.tags import BEGIN, COMMIT, DELETE, INSERT, MESSAGE, RELATION, TRUNCATE, TYPE, UPDATE
+from logicalrep.transactions.transaction import (
+    CommitColumns,
+    Event,
+    NonTransactionalMessage,
+    Transaction,
+    columns_of,
+)
 from logicalrep_protocol.columnar import Session, locate_batch
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_protocol.versions import Relation, Type
@@ -49,6 +56,9 @@ FEWEST_ROWS = 16
 _DESCRIBES = of_tags(bytes([RELATION, TYPE]))
 _FOLLOWED = of_tags(bytes([BEGIN, COMMIT, RELATION, TYPE]))
 """Whether the assembler must see a message with this tag of a transaction that it need not assemble."""
+
+_CHANGES = of_tags(bytes([INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE]))
+"""Whether a message with this tag within a transaction is a change."""
 
 _VERSION_1 = Session(version=1)
 
@@ -72,6 +82,8 @@ class WholeTransactions:
     """The end LSN of each."""
     sizes: NDArray[np.int64]
     """The bytes of each one's messages. Valid once all batches are taken."""
+    commits: CommitColumns
+    """The transactions with changes."""
     gids: Mapping[int, str] = field(default_factory=dict)
     """The names of prepared transactions by their commit LSN as in `positions`."""
 
@@ -84,6 +96,8 @@ class _WholeFound:
     commits: NDArray[np.intp]
     commit_lsns: NDArray[np.int64]
     end_lsns: NDArray[np.int64]
+    xids: NDArray[np.int64]
+    commit_timestamps: NDArray[np.int64]
 
 
 _Assembled = Transaction | NonTransactionalMessage
@@ -185,7 +199,8 @@ class BatchIntake(Intake[WholeTransactions]):
         ends = batch.array.take(pa.array(commits))
         with locate_batch(pa.concat_arrays([begun, ends]), _VERSION_1) as located:
             first, last = np.arange(count), np.arange(count, 2 * count)
-            final_lsns = integers(located, "final_lsn", first)
+            final_lsns, xids = integers(located, "final_lsn", first), integers(located, "xid", first)
+            times = integers(located, "commit_timestamp", first)
             commit_lsns, end_lsns = integers(located, "commit_lsn", last), integers(located, "end_lsn", last)
         # Invalid transactions, and those handed on before the connection broke, go to the assembler.
         after = np.concatenate((np.asarray([int(self._resumed_at) - 1]).astype(np.int64), commit_lsns[:-1]))
@@ -194,7 +209,8 @@ class BatchIntake(Intake[WholeTransactions]):
             count = int(wrong[0])
         if not count:
             return None
-        return _WholeFound(int(commits[count - 1]) + 1, commits[:count], commit_lsns[:count], end_lsns[:count])
+        columns = (column[:count] for column in (commits, commit_lsns, end_lsns, xids, times))
+        return _WholeFound(int(commits[count - 1]) + 1, *columns)
 
     def _take_whole(self, batch: MessageBatch, found: _WholeFound) -> WholeTransactions:
         ends = batch.ends[found.commits] + self._size_of_open
@@ -206,7 +222,8 @@ class BatchIntake(Intake[WholeTransactions]):
         self._known = self._assembler.described
         first = list(message_batches_of(preamble(unknown))) if unknown else []
         sizes = np.diff(ends, prepend=0)
-        return WholeTransactions([*first, *batches], found.commit_lsns, found.end_lsns, sizes)
+        commits = _with_changes(batches, found)
+        return WholeTransactions([*first, *batches], found.commit_lsns, found.end_lsns, sizes, commits)
 
     def _pass(self, batches: list[MessageBatch], end_lsn: Lsn) -> None:
         """Show the decoder and the assembler the descriptions in whole transactions; the others have nothing to see."""
@@ -294,7 +311,8 @@ class BatchIntake(Intake[WholeTransactions]):
             for position, event in zip(positions.tolist(), events, strict=True)
             if isinstance(event, Transaction) and event.gid is not None
         }
-        return WholeTransactions(message_batches_of(messages()), positions, end_lsns, sizes, gids)
+        commits = columns_of(events)
+        return WholeTransactions(message_batches_of(messages()), positions, end_lsns, sizes, commits, gids)
 
     def _messages(self, event: _Assembled) -> Iterator[tuple[int, bytes] | MessageBatch]:
         if isinstance(event, NonTransactionalMessage):
@@ -314,6 +332,16 @@ def _position(event: _Assembled) -> int:
 
 def _end(event: _Assembled) -> int:
     return event.end_lsn if isinstance(event, Transaction) else event.message.message_lsn
+
+
+def _with_changes(batches: Sequence[MessageBatch], found: _WholeFound) -> CommitColumns:
+    """Return the transactions with changes, given the batches of which the last one ends with their last commit."""
+    changes = np.cumsum(_CHANGES[np.concatenate([batch.tags for batch in batches])])
+    before_last = sum(len(batch) for batch in batches[:-1])
+    has_changes = np.diff(changes[found.commits + before_last], prepend=0) > 0
+    columns = (found.commit_lsns, found.xids, found.commit_timestamps)
+    lsns, xids, timestamps = (column[has_changes].tobytes() for column in columns)
+    return CommitColumns(array("Q", lsns), array("q", xids), array("q", timestamps))
 
 
 def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bool) -> int:

@@ -137,8 +137,8 @@ OF_SERVERS: dict[str, tuple[str, str]] = {
         "detach a foreign table.",
     ),
     "WAL_DIVERGED": (
-        "The server's WAL does not contain the reader's position: it is another server, was restored from a backup, or "
-        "took over from a server that was ahead of it.",
+        "The server's WAL does not contain what the reader has read: it is another server, was put back to an earlier "
+        "state, or took over from a server that was ahead of it.",
         "Run `logicalrep resync --all` for a destination of `replicate`; for a stream copy the tables again, and start "
         "with a new checkpoint.",
     ),

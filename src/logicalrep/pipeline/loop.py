@@ -151,7 +151,9 @@ class Loop:
         """Save how far the tables are, given that those that follow have every commit before `end`."""
         lsn = max(self._checkpoints.lsn, end)
         states, caught_up = self._tables.states(Lsn(lsn - 1)), self._catalog.caught_up(lsn)
-        self._checkpoints.save(lsn, states, caught_up=caught_up, committed=committed)
+        self._checkpoints.save(
+            lsn, states, history=self._receiver.history_before(lsn), caught_up=caught_up, committed=committed
+        )
 
     def _acknowledge(self) -> None:
         """Let the server forget what the last checkpoint has; nothing else moves the slot."""

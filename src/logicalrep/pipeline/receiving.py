@@ -12,16 +12,18 @@ from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.arrow.changes.change_decoder import ChangeDecoder
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.load.row_buffer import RowBuffer
+from logicalrep.pipeline.state.state import State
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.retries import Waiting
+from logicalrep.postgres.sessions.commit_log import History
 from logicalrep.postgres.sessions.replication import Replication, Traffic
 from logicalrep.postgres.sessions.slot_receiver import SlotReceiver
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
-_NONE = Lsn(0)
+_NOTHING = State()
 MOST_IN_MEMORY = 64 << 20
 """The most bytes of changes that are held in memory."""
 MORE_HELD = 4
@@ -66,7 +68,7 @@ class ChangeReceiver(SlotReceiver):
         slot: str,
         options: PluginOptions,
         *,
-        acknowledged: Lsn = _NONE,
+        state: State = _NOTHING,
         waiting: Waiting | float = 60,
         traffic: Traffic | None = None,
         gathering: float = 0.0,
@@ -77,7 +79,7 @@ class ChangeReceiver(SlotReceiver):
             settings: the server.
             slot: the slot's name.
             options: the options of the slot's session.
-            acknowledged: every commit before this LSN is stored safely, and is not sent again.
+            state: the last checkpoint; every commit before its LSN is stored safely, and is not sent again.
             waiting: how a server is waited for that is away, or just for how many seconds.
             traffic: the counts of an earlier receiver, which are continued.
             gathering: the least time between two rounds of few messages, in seconds.
@@ -93,7 +95,8 @@ class ChangeReceiver(SlotReceiver):
                 options,
                 waiting=waiting,
                 traffic=traffic,
-                acknowledged=acknowledged,
+                acknowledged=state.lsn,
+                history=state.history,
                 gathering=gathering,
             ),
         )
@@ -102,7 +105,7 @@ class ChangeReceiver(SlotReceiver):
         self._whole = RowBuffer()
         self._open = RowBuffer()
         self._position = Lsn(0)
-        self._acknowledged = acknowledged
+        self._acknowledged = state.lsn
         self._begins_after: Lsn | None = None
 
     def __enter__(self) -> Self:
@@ -146,6 +149,15 @@ class ChangeReceiver(SlotReceiver):
     def acknowledge(self, lsn: Lsn) -> None:
         """Let the server forget every commit before an LSN: all that was taken up to it is stored safely."""
         self._acknowledged = max(self._acknowledged, lsn)
+
+    @property
+    def server_started(self) -> str:
+        """The time at which the server had started, in seconds since 1970."""
+        return self.replication.server_started
+
+    def history_before(self, lsn: Lsn) -> History | None:
+        """Return the evidence of an LSN that is not before the acknowledged one; None if there is none yet."""
+        return self.replication.history_before(lsn)
 
     def begin_again(self, after: Lsn) -> None:
         """Have a new session of the server begin once every commit before an LSN is acknowledged."""

@@ -37,7 +37,7 @@ from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.receiving import ChangeReceiver, gathering_for
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.settings import ReplicateSettings
-from logicalrep.pipeline.setup import prepare, slot_lost
+from logicalrep.pipeline.setup import naming_remedy_of_diverged, prepare, proven_before, slot_lost
 from logicalrep.pipeline.state.requests import PausedError, refuse_paused
 from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.patience import Patience
@@ -194,12 +194,14 @@ def follow(
         observer.on_prepared(identity.slot)
         observer.on_step(f"starting to read the slot {identity.slot}")
         # The receiver holds the slot, and so keeps other writers from the destination.
+        state = State.read(storage)
+        stack.enter_context(naming_remedy_of_diverged())
         receiver = stack.enter_context(
             ChangeReceiver(
                 settings.connection,
                 identity.slot,
                 prepared.options,
-                acknowledged=State.read(storage).lsn,
+                state=state,
                 waiting=waiting,
                 traffic=observed.traffic,
                 gathering=gathering_for(0 if settings.once else settings.every),
@@ -229,6 +231,7 @@ def follow(
             indexes=indexes,
             patience=Patience(observer, stop, catalog.describe_retained),
             stop=stop,
+            proven_before=proven_before(state, receiver.server_started),
         )
         # Tables are written by these threads, and loaded by others until `ending`.
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))

@@ -13,6 +13,7 @@ from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep_runtime.scalars import Lsn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +35,8 @@ class RunContext:
     """Repeats what the destination refuses."""
     stop: threading.Event
     """Ends the run once it is set."""
+    proven_before: Lsn | None = None
+    """The end of what the server is proven to have of all that earlier processes read; None if it has all of it.
+
+    The proof ends with the last checkpoint if the server was restarted since: it may have been put back to then.
+    """

@@ -29,7 +29,7 @@ from logicalrep.postgres.publications import query_foreign_rows
 from logicalrep.postgres.retries import LOCKED, Waiting, retry
 from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
 from logicalrep.postgres.slots.creating import keep_on_standbys
-from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.slots.errors import LostPositionError, SlotError
 from logicalrep.postgres.slots.positions import why_not_within_wal
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.snapshots import run_and_tell_waits
@@ -208,11 +208,35 @@ def _check_position(settings: ReplicateSettings, state: State, identity: Identit
     """Raise SlotError if the tables have commits that the server does not have."""
     reason = why_not_within_wal(settings.connection, slot, state.position(identity.system_identifier))
     if reason is not None:
-        raise SlotError(
-            f"{reason}; the tables have commits that this server may not have: run logicalrep resync --all with the "
-            "same --dsn and --to, which loads all tables",
-            code="WAL_DIVERGED",
-        )
+        raise _diverged(reason)
+
+
+def _diverged(reason: str) -> SlotError:
+    return SlotError(
+        f"{reason}; the tables have commits that this server may not have: run logicalrep resync --all with the "
+        "same --dsn and --to, which loads all tables",
+        code="WAL_DIVERGED",
+    )
+
+
+def proven_before(state: State, server_started: str) -> Lsn | None:
+    """Return the end of what a server, which started at that time, is proven to have; None if it has all.
+
+    The receiver of the slot has proven the state's position.
+    """
+    history = state.history
+    return None if history is None or history.server_started == server_started else state.lsn
+
+
+@contextmanager
+def naming_remedy_of_diverged() -> Iterator[None]:
+    """Have the error of a slot's reader whose server has another history say what helps a destination."""
+    try:
+        yield
+    except LostPositionError as error:
+        if error.code != "WAL_DIVERGED":
+            raise
+        raise _diverged(error.reason) from error
 
 
 @contextmanager

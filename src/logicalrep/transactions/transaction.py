@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 from logicalrep.transactions.changes import Change
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.relations import SchemaChange, TableDescription
 from logicalrep.transactions.spill import ChangeLog
 from logicalrep_protocol.versions import Message
-from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
+from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, Oid, TimestampTz, TransactionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,3 +141,22 @@ class NonTransactionalMessage:
 
 Event = Transaction | PreparedTransaction | Decision | NonTransactionalMessage
 """The output of an Assembler."""
+
+
+class CommitColumns(NamedTuple):
+    """Committed transactions with changes, in commit order."""
+
+    lsns: Sequence[int] = ()
+    xids: Sequence[int] = ()
+    timestamps: Sequence[int] = ()
+    """Microseconds since 1970."""
+
+
+def columns_of(events: Iterable[object]) -> CommitColumns:
+    """Return the committed transactions with changes among events."""
+    commits = [event for event in events if isinstance(event, Transaction) and len(event.changes)]
+    return CommitColumns(
+        [commit.commit_lsn for commit in commits],
+        [commit.xid for commit in commits],
+        [commit.commit_timestamp + UNIX_EPOCH for commit in commits],
+    )

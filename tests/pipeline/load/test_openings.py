@@ -80,7 +80,7 @@ def go_on(
     """Return the phase of a table after it was opened, the reasons of loads, and what was removed."""
     loads, writer = Loads(), Writer(has_companions)
     openings = Openings(
-        cast(Any, SimpleNamespace(settings=SimpleNamespace(of=lambda name: NOW))),
+        cast(Any, SimpleNamespace(settings=SimpleNamespace(of=lambda name: NOW), proven_before=None)),
         State(tables={} if before is None else {str(T): before}),
         cast(Any, SimpleNamespace(has_other_masks=lambda name: has_other_masks)),
         cast(Any, writer),

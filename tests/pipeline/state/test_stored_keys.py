@@ -47,6 +47,7 @@ from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict
+from logicalrep.postgres.sessions.commit_log import CommitId, History
 from logicalrep.postgres.table_rows.conditions import parse_condition
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.spark.offsets import offset_of, position_of
@@ -64,6 +65,8 @@ TABLE_STATE = TableState(
     "public/t", 3, Lsn(16), "load", 1, "stopped", "why", 7, {"history": 4}, 5, "2026-01-01T00:00:00+00:00",
     LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED], {"price": 2}, {"table": "ab", "history": None},
 )  # fmt: skip
+HISTORY = History(CommitId(Lsn(24), 740, 5), "1.5", "none")
+STORED_HISTORY = '{"lsn": "0/18", "xid": 740, "timestamp": 5, "server_started": "1.5", "origin": "none"}'
 STORED_TABLE_STATE = """{
   "folder": "public/t", "version": 3, "lsn": "0/10", "load": "load", "timeline": 1, "state": "stopped", "error": "why",
   "oid": 7, "beside": {"history": 4}, "rows": 5, "commit_timestamp": "2026-01-01T00:00:00+00:00",
@@ -130,12 +133,12 @@ FILES = {
     }""",
     "_logicalrep/states/00000000000000000002.json": """{
       "format": 2, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
-      "caught_up": "2026-01-02T00:00:00+00:00", "until": "2026-01-03T00:00:00+00:00", "tables": {"public.t": TABLE}
-    }""".replace("TABLE", STORED_TABLE_STATE),
+      "caught_up": "2026-01-02T00:00:00+00:00", "until": "2026-01-03T00:00:00+00:00", "history": HISTORY, "tables": {"public.t": TABLE}
+    }""".replace("TABLE", STORED_TABLE_STATE).replace("HISTORY", STORED_HISTORY),
     "_logicalrep/past/20260102T000000.000000Z.json": """{
       "format": 2, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
-      "caught_up": "2026-01-02T00:00:00+00:00", "until": "2026-01-02T00:00:00+00:00", "tables": {"public.t": TABLE}
-    }""".replace("TABLE", STORED_TABLE_STATE),
+      "caught_up": "2026-01-02T00:00:00+00:00", "until": "2026-01-02T00:00:00+00:00", "history": HISTORY, "tables": {"public.t": TABLE}
+    }""".replace("TABLE", STORED_TABLE_STATE).replace("HISTORY", STORED_HISTORY),
     "_logicalrep/settings.json": """{
       "format": 1, "others": SETTINGS, "tables": {"public.t": SETTINGS}, "protected": {"7": "public.t"},
       "numbers": {"7": {"b": 2}}
@@ -190,7 +193,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     shutil.rmtree(tmp_path / "delta")
     before = State(
         Lsn(32), "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00", {"public.t": TABLE_STATE},
-        "2026-01-02T00:00:00+00:00",
+        "2026-01-02T00:00:00+00:00", HISTORY,
     )  # fmt: skip
     states, state = States(storage), replace(before, until="2026-01-03T00:00:00+00:00")
     states.write(before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,6 @@ _MOST_DELETED = 200
 """The most files that are deleted in one step."""
 
 
-_DATA = (".parquet", ".bin")
 """The ends of the names of data files, of position deletes and of files of deletion vectors."""
 
 
@@ -126,14 +125,15 @@ class RemovedFiles:
         content = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
         self.storage.write(f"{self.folder}/{_LIST}", json.dumps(content).encode())
 
-    def recall(self, version: int, used: Container[str], keep_hours: float) -> None:
+    def recall(self, version: int, live: Collection[str], used: Container[str], keep_hours: float) -> None:
         """Find the files that earlier processes removed: those of the list, and of the commits since.
 
         Files that were written and are in no version are found too, once they are old.
 
         Args:
             version: the last version.
-            used: the paths of its files, and of all others that have to stay.
+            live: the paths of its files.
+            used: these paths, and the paths of all other files that have to stay.
             keep_hours: the hours for which old versions can be read.
 
         Raises DamagedError if a data file of the last version is not there: what is taken for an orphan may be that
@@ -142,7 +142,7 @@ class RemovedFiles:
         listed, found = self.storage.parse(f"{self.folder}/{_LIST}", _parse_list) or (-1, [])
         found += self.found_since(listed, version)
         there = {path.removeprefix(f"{self.folder}/"): at for path, at in self.storage.times(self.folder).items()}
-        missing = sorted(path for path in used if path.endswith(_DATA) and path not in there)
+        missing = sorted(path for path in live if path not in there)
         if missing:
             more = f", and {len(missing) - 1} others" if len(missing) > 1 else ""
             raise DamagedError(

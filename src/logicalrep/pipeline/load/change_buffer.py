@@ -149,6 +149,10 @@ class ChangeBuffer:
             raise MalformedFileError(f"{self._storage.uri_of(path)} is not there, with changes that wait for a load")
         return data
 
+    def has_after(self, folder: str, lsn: Lsn) -> bool:
+        """Return whether changes of a table are stored up to an end after an LSN."""
+        return any(end > lsn for end in self._ends(folder))
+
     def forget_all(self, folder: str) -> None:
         """Remove all of a table's changes: a load that is to begin has them."""
         self._forget(folder, None)

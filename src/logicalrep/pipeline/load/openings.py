@@ -101,6 +101,8 @@ class Openings:
             return OTHER_SETTINGS if has_other_settings else None
         if table.since_checkpoint.restored is not None:
             return table.since_checkpoint.restored
+        if self._is_beyond_proof(table):
+            return "the server was restarted, and may not have the table's last commits, which no checkpoint covers"
         has_own_reason = table.is_refused or table.lacks_partitions
         if table.pending_load is not None and not has_own_reason:
             # What came after its buffered changes was not taken if it was left out. Else they are applied first; then
@@ -117,3 +119,11 @@ class Openings:
         if not has_companions and not table.is_refused:
             return "its history or its changes are not there"
         return None
+
+    def _is_beyond_proof(self, table: Table) -> bool:
+        """Return whether a killed process has written or buffered changes that the server may not have any more."""
+        proven, stored = self.context.proven_before, table.stored
+        if proven is None or stored is None or table.application is None:
+            return False
+        applied = stored.applied(table.application)
+        return (applied is not None and applied >= proven) or self.buffers.are_after(table, proven)

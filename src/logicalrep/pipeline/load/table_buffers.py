@@ -67,6 +67,10 @@ class TableBuffers:
 
     # Buffers
 
+    def are_after(self, table: Table, lsn: Lsn) -> bool:
+        """Return whether buffered changes of a table are of commits after an LSN."""
+        return self._patience.run(lambda: self._buffer.has_after(table.folder, lsn))
+
     def keep(self, table: Table, changes: TableChanges, end: Lsn) -> None:
         """Keep the changes of a table that loads, all those of commits before `end`."""
         self._patience.run(lambda: self._buffer.keep(table.folder, changes, end))

@@ -87,7 +87,8 @@ def resync(
             or new_slot
             or found is None
             or found.lost is not None
-            or found.confirmed.lsn > state.lsn
+            # A slot that is behind does not prove that the server has what the tables have.
+            or found.confirmed.lsn != state.lsn
             or why_not_within_wal(settings, found, state.position(system)) is not None
         )
         if not tables and is_useless:

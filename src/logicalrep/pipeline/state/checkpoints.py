@@ -10,6 +10,7 @@ from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.past_states import keep_past, until
 from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.state.table_state import TableState
+from logicalrep.postgres.sessions.commit_log import History
 from logicalrep_runtime.scalars import Lsn
 
 SAVE_AGAIN = 5.0
@@ -48,6 +49,7 @@ class Checkpoints:
         lsn: Lsn,
         tables: Mapping[str, TableState],
         *,
+        history: History | None,
         caught_up: datetime | None,
         committed: datetime | None = None,
     ) -> None:
@@ -56,6 +58,7 @@ class Checkpoints:
         Args:
             lsn: the LSN.
             tables: how far each table is.
+            history: the evidence of the LSN; None if there is none yet.
             caught_up: the server's time by which all that had committed is before the LSN; None if that is unknown.
             committed: the time of the last commit since the last checkpoint, in UTC; None if there is none.
 
@@ -70,7 +73,7 @@ class Checkpoints:
         now = time.monotonic()
         if lsn > self.lsn or tables != self._tables or now - self._written_at > WRITE_AGAIN:
             end = until(self._states.last, tables, self._committed)
-            state = State(lsn, self._committed, self._caught_up, tables, end)
+            state = State(lsn, self._committed, self._caught_up, tables, end, history)
             self._context.patience.run(lambda: self._write(state))
             self._tables, self._written_at = tables, now
         self._context.observer.on_checkpoint(lsn, {name: table.figures for name, table in tables.items()})

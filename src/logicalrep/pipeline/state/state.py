@@ -15,6 +15,7 @@ from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state.destination_names import confirm_names, default_name
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
+from logicalrep.postgres.sessions.commit_log import History
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -28,7 +29,6 @@ FORMAT = 1
 _STATES, STATE_FORMAT = "states", 2
 """The folder of the numbered states, and their format. Versions up to 0.1 have `state.json` alone, of format 1."""
 _COPY = "state.json"
-_NONE = Lsn(0)
 
 
 class StateError(LogicalRepError, RuntimeError):
@@ -155,7 +155,7 @@ _IDENTITY = StoredKeys("slot publication system_identifier database format table
 class State:
     """The progress of all tables: the last file of `_logicalrep/states/`, written after each batch."""
 
-    lsn: Lsn = field(default=_NONE)
+    lsn: Lsn = field(default=Lsn(0))
     """Every commit before this LSN is in the tables that follow."""
     commit_timestamp: str | None = None
     """The time of the last commit among them, ISO 8601 in UTC."""
@@ -164,7 +164,9 @@ class State:
     tables: Mapping[str, TableState] = field(default_factory=dict)
     """The tables by their names, as in SQL."""
     until: str | None = None
-    """The time by which all that is in the tables had committed, ISO 8601 in UTC; None in states of versions before."""
+    """The time by which all that is in the tables had committed, ISO 8601 in UTC; None before the first checkpoint."""
+    history: History | None = None
+    """The evidence that a server has what was read up to the LSN; None before the first checkpoint."""
 
     @classmethod
     def read(cls, storage: Storage) -> State:
@@ -176,7 +178,8 @@ class State:
         """Return the state in a file's content."""
         tables = {name: TableState.from_json(table) for name, table in found["tables"].items()}
         check_times(found["commit_timestamp"], found.get("caught_up"), found.get("until"))
-        return cls(Lsn(found["lsn"]), found["commit_timestamp"], found.get("caught_up"), tables, found.get("until"))
+        times, history = (found["commit_timestamp"], found.get("caught_up")), History.from_json(found.get("history"))
+        return cls(Lsn(found["lsn"]), *times, tables, found.get("until"), None if history is None else typed(history))
 
     @property
     def without_progress(self) -> State:
@@ -198,6 +201,7 @@ class State:
             "commit_timestamp": self.commit_timestamp,
             "caught_up": self.caught_up,
             "until": self.until,
+            "history": None if self.history is None else self.history.to_json(),
             "tables": {name: table.to_json() for name, table in sorted(self.tables.items())},
         }
         return json.dumps(content, ensure_ascii=False).encode()

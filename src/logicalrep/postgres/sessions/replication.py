@@ -14,11 +14,16 @@ import psycopg
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.retries import TRANSIENT, Retries, Waiting
+from logicalrep.postgres.server_faults import has_stale_sessions
+from logicalrep.postgres.sessions.commit_log import CommitLog, History
+from logicalrep.postgres.sessions.history_check import HistoryCheck
 from logicalrep.postgres.sessions.walsender import Received, Walsender
 from logicalrep.postgres.silence import Backend, SilentServerError
+from logicalrep.postgres.slots.positions import check_within_wal
+from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.transactions.intake import Intake
-from logicalrep.transactions.transaction import Event
+from logicalrep.transactions.transaction import CommitColumns, Event, Transaction, columns_of
 from logicalrep_runtime.scalars import Lsn
 
 if TYPE_CHECKING:
@@ -72,11 +77,14 @@ class Replication:
         waiting: Waiting | float = 60,
         traffic: Traffic | None = None,
         acknowledged: Lsn = _NONE,
+        history: History | None = None,
         gathering: float = 0.0,
     ) -> None:
         """Take the slot and its session's options. Nothing connects before `rounds`.
 
         The first session sends what commits at or after `acknowledged`, or after the slot's position if that is later.
+        `history` is the evidence of `acknowledged`. Each session begins only once the server has proven that it has
+        the history of the reader's position.
 
         The intake gets `messages` of them at a time at most, `waiting` says how a server is waited for that is away, or
         just for how many seconds, and `traffic` has the counts of an earlier receiver, which are continued. Rounds with
@@ -90,6 +98,13 @@ class Replication:
         self._gathering = gathering
         self._waiting = waiting
         self.session: Walsender | None = None
+        # With other options the server sends other commits.
+        is_comparable = history is not None and history.origin == options.origin
+        self._commits = CommitLog(history.last if history is not None and is_comparable else None)
+        self._check: HistoryCheck | None = None
+        self._server_started = "" if history is None else history.server_started
+        # The server that has proven its history, for the session that begins next.
+        self._proven_by = ""
         self._acknowledged = acknowledged
         self._received = Lsn(0)
         self.silence = settings.patience
@@ -128,10 +143,21 @@ class Replication:
     def acknowledge(self, lsn: Lsn) -> None:
         """Acknowledge every event before an LSN: it was handed on and is stored safely."""
         self._acknowledged = max(self._acknowledged, lsn)
+        self._commits.forget_before(self._acknowledged)
         if self.session is not None:
             # `rounds` notices a broken connection and opens a new one.
             with suppress(psycopg.Error):
                 self.session.acknowledge(self._safe)
+
+    @property
+    def server_started(self) -> str:
+        """The time at which the last session's server had started, in seconds since 1970; empty before the first."""
+        return self._server_started
+
+    def history_before(self, lsn: Lsn) -> History | None:
+        """Return the evidence of a position, which is not before the acknowledged one; None if there is none yet."""
+        last = self._commits.last_before(lsn)
+        return None if last is None else History(last, self._server_started, self._options.origin)
 
     @property
     def _safe(self) -> Lsn:
@@ -160,11 +186,16 @@ class Replication:
 
         Raises:
             ConnectError: the server was away for too long.
+            LostPositionError: the server has another history than this reader.
             SlotError: the slot cannot be read.
         """
         retries = Retries(self._waiting)
         while not stop():
             try:
+                if not self._prove_history():
+                    retries.record_success()
+                    yield iter(())
+                    continue
                 session = self._connect()
                 began = time.monotonic()
                 received = session.receive(_PAUSE, self._messages)
@@ -172,8 +203,9 @@ class Replication:
                     self.traffic.receiving += time.monotonic() - began
                 retries.record_success()
             except TRANSIENT as error:
-                if isinstance(error, SilentServerError) and self.session is not None:
-                    self._choose_silence(self.session)
+                silent = self._current
+                if isinstance(error, SilentServerError) and silent is not None:
+                    self._choose_silence(silent)
                 self.close()
                 retries.wait_or_raise(error)
                 yield iter(())
@@ -191,6 +223,7 @@ class Replication:
         self.traffic.bytes += received.size
         for event in self.traffic.time_decoding(self._intake.take_envelopes(received.envelopes)):
             self.unfinished_bytes = 0
+            self._commits.add(_commits_of(event))
             yield event
         if received.keepalive is not None:
             self._intake.take_keepalive(received.keepalive)
@@ -198,9 +231,10 @@ class Replication:
 
     def report_in_time(self) -> None:
         """Send a status update if one is due; call it while no messages are received."""
-        if self.session is not None:
+        session = self._current
+        if session is not None:
             try:
-                self.session.report_in_time()
+                session.report_in_time()
             except psycopg.Error:
                 # `rounds` opens a new one.
                 self.close()
@@ -212,11 +246,53 @@ class Replication:
 
     def close(self) -> None:
         """Close the connection; `rounds` opens a new one."""
+        if self._check is not None:
+            self._left = self._check.session.backend
+            self._check.session.close()
+            self._check = None
         if self.session is not None:
             self._received = self.received
             self._left = self.session.backend
             self.session.close()
         self.session = None
+
+    @property
+    def _current(self) -> Walsender | None:
+        return self.session if self._check is None else self._check.session
+
+    def _prove_history(self) -> bool:
+        """Take a step of the proof that the server has the history of this reader; return whether it is proven.
+
+        A slot at the reader's position was acknowledged up to there by this reader. If the slot is behind, another
+        session shows what the server sends from there on.
+        """
+        if self.session is not None:
+            return True
+        if self._check is None:
+            position, last = max(self.position, self._acknowledged), self._commits.last
+            with self._settings.connect() as connection:
+                slot = query_slot(connection, self._slot)
+                # Such a session may have left out commits that another one sends, without any restart.
+                is_stale = has_stale_sessions(connection) and slot.server_started == self._server_started
+            self._proven_by = slot.server_started
+            if last is None or slot.confirmed.lsn >= position or slot.two_phase:
+                return True
+            check_within_wal(self._settings, slot, WalPosition(position, self.timeline))
+            self._check = HistoryCheck(
+                self._settings,
+                self._slot,
+                self._options,
+                last=last,
+                position=position,
+                judges_unknown=not is_stale,
+                silence=self.silence,
+                left=self._left,
+            )
+            self._proven_by = self._check.session.slot.server_started
+        if not self._check.step(_PAUSE):
+            return False
+        self.close()
+        return True
 
     def _connect(self) -> Walsender:
         if self.session is None:
@@ -235,13 +311,25 @@ class Replication:
                 left=self._left,
                 gathering=self._gathering,
             )
-            self.timeline = self.session.slot.timeline
+            slot = self.session.slot
+            if slot.server_started != self._proven_by:
+                raise psycopg.OperationalError("the server was restarted while its history was checked")
+            self._server_started = slot.server_started
+            self.timeline = slot.timeline
             self._has_prepared = self.session.slot.two_phase or self._options.two_phase
             self.unfinished_bytes = 0
             self._intake.connect(self._options.decoder(slot_two_phase=self.session.slot.two_phase))
             if self.started_at is None:
                 self.started_at = self.session.started_at
+                self._commits.begin(max(self.started_at, self._acknowledged))
             else:
                 self.traffic.restarts += not self._is_meant
             self._is_meant = False
         return self.session
+
+
+def _commits_of(event: Event | WholeTransactions) -> CommitColumns:
+    if isinstance(event, Transaction):
+        return columns_of((event,))
+    # Other events are no transactions that the server sends again whole.
+    return getattr(event, "commits", CommitColumns())

@@ -215,21 +215,26 @@ class Walsender:
         self._close_sentinel()
 
     def _end_replication(self) -> None:
-        """Say that nothing follows, and receive until the server has said so too: then it has read every report.
+        """Say that nothing follows, and receive until the server has left the slot: then it has read every report.
 
         A socket that is closed with unread data in it is reset, and the server loses what it has not read of it.
         """
         pgconn = self._connection.pgconn
         pgconn.put_copy_end()
         deadline = time.monotonic() + _LONGEST_END
+        has_ended = False
         while (remaining := deadline - time.monotonic()) > 0:
-            length, _ = pgconn.get_copy_data(1)
-            if length < 0:
+            if not has_ended:
+                length, _ = pgconn.get_copy_data(1)
+                if length > 0:
+                    continue
+                has_ended = length < 0
+            # The server leaves the slot after its last message, and then says that the command has ended.
+            if has_ended and not pgconn.is_busy():
                 return
-            if length == 0:
-                pgconn.flush()
-                if wait_readable(self._connection, remaining):
-                    pgconn.consume_input()
+            pgconn.flush()
+            if wait_readable(self._connection, remaining):
+                pgconn.consume_input()
 
     def _close_sentinel(self) -> None:
         if self._sentinel is not None:

@@ -32,3 +32,5 @@ class LostPositionError(SlotError):
     """A slot that is past its reader's position: the changes in between are gone, or another reader took them."""
 
     code = "POSITION_PASSED"
+    reason = ""
+    """The reason why the server's WAL does not contain the position, without what to do; empty for other errors."""

@@ -24,7 +24,14 @@ def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosi
     """Raise LostPositionError if the WAL of the slot's server does not contain the position of a reader."""
     reason = why_not_within_wal(settings, slot, position)
     if reason is not None:
-        raise LostPositionError(f"{reason}; copy the tables again and start with a new checkpoint", code="WAL_DIVERGED")
+        raise diverged(reason)
+
+
+def diverged(reason: str) -> LostPositionError:
+    """Return the error of a reader whose position the server's WAL does not contain, for a reason."""
+    error = LostPositionError(f"{reason}; copy the tables again and start with a new checkpoint", code="WAL_DIVERGED")
+    error.reason = reason
+    return error
 
 
 def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:

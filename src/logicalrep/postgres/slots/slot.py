@@ -61,6 +61,8 @@ class Slot:
     """The timeline that the server writes; None on a standby, which writes none."""
     time: datetime
     """The server's time: all that had committed by then is before `head`."""
+    server_started: str = ""
+    """The time at which the server started, in seconds since 1970."""
     wal_status: str | None = None
     """The state of its WAL: reserved, extended, unreserved or lost; None before PostgreSQL 13."""
     safe_wal_size: int | None = None
@@ -118,6 +120,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
     columns.append("failover" if major >= 17 else "false AS failover")
     columns += ["standbys.reached", "standbys.useless"] if major >= 17 else ["NULL AS reached", "NULL AS useless"]
     columns += ["statement_timestamp() AS time", f"{HEAD} AS head", _TIMELINE]
+    columns.append("extract(epoch FROM pg_postmaster_start_time())::text AS server_started")
     tables = _ON_STANDBYS if major >= 17 else "FROM pg_replication_slots"
     query = f"SELECT {', '.join(columns)} {tables} WHERE slot_name = %s"
     with connection.cursor(row_factory=dict_row) as cursor:
@@ -143,6 +146,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
         useless_standbys=tuple(row["useless"] or ()),
         timeline=row["timeline"] and Timeline(row["system_identifier"], int(row["timeline"], 16)),
         time=row["time"],
+        server_started=row["server_started"],
         wal_status=row["wal_status"],
         safe_wal_size=row["safe_wal_size"],
     )

@@ -343,7 +343,8 @@ class DeltaLog(StoredTable):
 
     def maintain(self, keep_hours: float) -> None:
         if not self.removed.is_complete:
-            self.removed.recall(self.version, sizes_of(self.files.values()), keep_hours)
+            live = sizes_of(self.files.values())
+            self.removed.recall(self.version, live, live, keep_hours)
         if self.opens_slowly:
             self.write_checkpoint()
         self.removed.delete_surplus(sum(file.size for file in self.files.values()), keep_hours)

@@ -380,8 +380,9 @@ class IcebergTable(StoredTable):
         if not is_complete:
             assert self._last is not None
             of_others = self._protected.of(self._last.metadata)
-            needed = of_others.including((*self._sizes(), *self._versions.find_needed()))
-            self.removed.recall(self.version, needed, keep_hours)
+            live = self._sizes()
+            needed = of_others.including((*live, *self._versions.find_needed()))
+            self.removed.recall(self.version, live, needed, keep_hours)
         if not is_complete or self.opens_slowly:
             self.removed.save(self.version)
             self._saved = self.version

@@ -1,0 +1,194 @@
+"""A server that is put back to an earlier state on its timeline is found out, and a crash is not taken for that."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.state.state import State, States
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.postgres.local_server import LocalServer
+from logicalrep.postgres.server import Connection
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.comparison import delta_rows, find_differences
+from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.postgres.restores import crash, put_back, snapshot_volume, write_wal_past
+from tests.postgres.servers import Database, back_up, connect_writer, installation
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.postgres
+
+DIVERGED = r"\[WAL_DIVERGED\].*put back to an earlier state.*resync --all"
+COPIES = [back_up, snapshot_volume]
+
+
+@contextmanager
+def replicated(major: int, lake: Path) -> Iterator[Database]:
+    """Yield the database of a server of its own, with a table that is replicated."""
+    with LocalServer(installation(major), fsync="off") as server:
+        database = Database(server, "postgres", major, connect_writer(server.dsn))
+        database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        replicate_once(database, lake)
+        database.execute("INSERT INTO t VALUES (3, 'c')")
+        replicate_once(database, lake)
+        yield database
+        database.connection.close()
+
+
+def state(lake: Path) -> State:
+    return State.read(Storage(str(lake)))
+
+
+def loads(lake: Path) -> dict[str, str | None]:
+    return {name: table.load for name, table in state(lake).tables.items()}
+
+
+def confirmed(db: Database) -> Lsn:
+    return Lsn(str(db.value("SELECT confirmed_flush_lsn FROM pg_replication_slots")))
+
+
+def with_server_away(db: Database, action: Callable[[LocalServer], object]) -> None:
+    db.connection.close()
+    action(db.server)
+    db.reconnect()
+
+
+def move_position(db: Database, lake: Path) -> None:
+    """Have the position acknowledged after WAL without changes of tables."""
+    with replicate_meanwhile(db, lake) as caught_up:
+        write_wal_past(db.connection, Lsn(state(lake).lsn + 50_000))
+        caught_up()
+        eventually(lambda: confirmed(db) == state(lake).lsn)
+
+
+@pytest.mark.parametrize(
+    ("major", "copy", "lost", "written"),
+    [
+        (18, snapshot_volume, True, True),
+        (16, back_up, False, True),
+        *(
+            pytest.param(major, copy, lost, written, marks=pytest.mark.thorough)
+            for major in (15, 16, 18)
+            for copy in COPIES
+            for lost, written in ((True, True), (True, False), (False, True))
+        ),
+    ],
+)
+def test_a_server_that_is_put_back_is_refused(
+    tmp_path: Path, major: int, copy: Callable[[LocalServer, Path], None], lost: bool, written: bool
+) -> None:
+    """After the copy the server writes rows or other WAL, and other rows or WAL under the same LSNs once put back."""
+    lake, table = tmp_path / "lake", str(tmp_path / "lake/public/t")
+    with replicated(major, lake) as db:
+        with_server_away(db, lambda server: copy(server, tmp_path / "copy"))
+        if lost:
+            db.execute("UPDATE t SET v = 'lost' WHERE id = 1", "INSERT INTO t VALUES (4, 'lost')")
+            replicate_once(db, lake)
+        else:
+            move_position(db, lake)
+        position, rows = state(lake).lsn, delta_rows(table)
+        statements = ["DELETE FROM t WHERE id = 3", "INSERT INTO t VALUES (4, 'written')"] if written else []
+
+        def write(connection: Connection) -> None:
+            for statement in statements:
+                connection.execute(statement)
+
+        with_server_away(db, lambda server: put_back(server, tmp_path / "copy", write, past=position))
+        db.execute("INSERT INTO t VALUES (5, 'later')")
+        # Nothing is acknowledged, so that a second try does not pass either.
+        for _ in range(2):
+            with pytest.raises(SlotError, match=DIVERGED):
+                replicate_once(db, lake)
+        assert (state(lake).lsn, delta_rows(table)) == (position, rows)
+        assert not resync(db.settings, Storage(str(lake)), [])
+        replicate_once(db, lake)
+        assert find_differences(db.dsn, str(lake), ["public.t"]) == {}
+
+
+@pytest.mark.parametrize("major", [18, pytest.param(16, marks=pytest.mark.thorough)])
+def test_a_server_is_put_back_while_replicate_runs(tmp_path: Path, major: int) -> None:
+    lake = tmp_path / "lake"
+    with replicated(major, lake) as db:
+        with_server_away(db, lambda server: back_up(server, tmp_path / "copy"))
+
+        def run() -> None:
+            with replicate_meanwhile(db, lake) as caught_up:
+                db.execute("INSERT INTO t VALUES (4, 'lost')")
+                caught_up()
+                position = state(lake).lsn
+                with_server_away(db, lambda server: put_back(server, tmp_path / "copy", past=position))
+                db.execute("INSERT INTO t VALUES (5, 'later')")
+                caught_up()
+
+        with pytest.raises(AssertionError, match=r"SlotError.* and has the commit of transaction"):
+            run()
+        assert delta_rows(str(lake / "public/t")).total() == 4
+
+
+@pytest.mark.parametrize(
+    ("major", "runs"),
+    [(18, False), *(pytest.param(*case, marks=pytest.mark.thorough) for case in ((16, False), (16, True), (18, True)))],
+)
+def test_a_server_that_crashes_is_not_refused(tmp_path: Path, major: int, runs: bool) -> None:
+    """The crash puts the slot back, after commits of tables and after other WAL."""
+    lake = tmp_path / "lake"
+    with replicated(major, lake) as db:
+        known = loads(lake)
+        for number in (4, 5):
+            # While a transaction is open, the server has no reason to store the slot.
+            with contextlib.closing(db.writer()) as writer:
+                writer.execute("BEGIN")
+                writer.execute("CREATE TEMPORARY TABLE held ()")
+                db.execute("CHECKPOINT", f"INSERT INTO t VALUES ({number}, 'd')", "UPDATE t SET v = 'e' WHERE id = 1")
+                replicate_once(db, lake)
+                if number == 5:
+                    move_position(db, lake)
+                if runs:
+                    with replicate_meanwhile(db, lake) as caught_up:
+                        with_server_away(db, crash)
+                        db.execute(f"INSERT INTO t VALUES ({number + 10}, 'f')")
+                        caught_up()
+                else:
+                    with_server_away(db, crash)
+                    assert confirmed(db) < state(lake).lsn
+                    db.execute(f"INSERT INTO t VALUES ({number + 10}, 'f')")
+                    replicate_once(db, lake)
+        assert find_differences(db.dsn, str(lake), ["public.t"]) == {}
+        assert loads(lake) == known
+
+
+def test_commits_that_no_checkpoint_covers_are_proven_by_a_server_that_was_not_restarted(tmp_path: Path) -> None:
+    """A killed process has committed to a table, and has not saved that in a checkpoint."""
+    lake = tmp_path / "lake"
+    with replicated(18, lake) as db:
+        before, known = state(lake), loads(lake)
+        # The process was killed before it acknowledged, too.
+        with_server_away(db, lambda server: back_up(server, tmp_path / "copy"))
+        db.execute("INSERT INTO t VALUES (4, 'lost')")
+        replicate_once(db, lake)
+        with_server_away(db, lambda server: put_back(server, tmp_path / "copy", past=state(lake).lsn))
+        db.execute("INSERT INTO t VALUES (5, 'later')")
+        States(Storage(str(lake))).write(before)
+        replicate_once(db, lake)
+        assert find_differences(db.dsn, str(lake), ["public.t"]) == {}
+        assert loads(lake) != known
+        before, known = state(lake), loads(lake)
+        slot = "SELECT pg_copy_logical_replication_slot(slot_name, 'kept') FROM pg_replication_slots"
+        db.execute(slot, "INSERT INTO t VALUES (6, 'g')")
+        replicate_once(db, lake)
+        name = db.value("SELECT slot_name FROM pg_replication_slots WHERE slot_name <> 'kept'")
+        db.execute(
+            f"SELECT pg_drop_replication_slot('{name}')",
+            f"SELECT pg_copy_logical_replication_slot('kept', '{name}')",
+            "SELECT pg_drop_replication_slot('kept')",
+        )
+        States(Storage(str(lake))).write(before)
+        replicate_once(db, lake)
+        assert find_differences(db.dsn, str(lake), ["public.t"]) == {}
+        assert loads(lake) == known
