@@ -24,9 +24,6 @@ _MOST_DELETED = 200
 """The most files that are deleted in one step."""
 
 
-"""The ends of the names of data files, of position deletes and of files of deletion vectors."""
-
-
 @dataclass(frozen=True, slots=True)
 class RemovedFile:
     """A data file that is in the last version no more."""
