@@ -8,7 +8,7 @@ import gc
 import importlib
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -253,13 +253,13 @@ def test_a_table_of_another_form_is_refused() -> None:
 @pytest.mark.parametrize("class_", CLASSES, ids=lambda class_: class_.__name__)
 def test_an_instance_is_made_as_its_class_can_be_or_not_at_all(class_: Any) -> None:
     """Of an integer's class, and of a message's: neither ends the interpreter, also not when the instance goes."""
-    makers: list[Callable[[], object]] = [
-        lambda: _wide(("integer", 0, 1, False, class_, ()), ("rest", 1), ("rest", 2))(b"M\1", "utf-8"),
-        lambda: _reader((1, ((77, (class_, (), 0, (("constant", b"M"),))),))).read(b"M", "utf-8"),
-    ]
-    for make in makers:
+    makers: tuple[Any, ...] = (
+        functools.partial(_wide, ("integer", 0, 1, False, class_, ()), ("rest", 1), ("rest", 2)),
+        lambda: _reader((1, ((77, (class_, (), 0, (("constant", b"M"),))),))).read,
+    )
+    for make, data in zip(makers, (b"M\1", b"M"), strict=True):
         with suppress(TypeError, ValueError):
-            made = make()
+            made = make()(data, "utf-8")
             with suppress(AttributeError):
                 assert repr(made)
             del made

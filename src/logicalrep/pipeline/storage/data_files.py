@@ -22,10 +22,10 @@ from logicalrep.pipeline.spec.field_ids import file_schema, names_in_file
 from logicalrep.pipeline.spec.file_partitions import FilePartition, PartitionValue
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW, PagedSource, Pages
-from logicalrep.pipeline.storage.parquet_files import ParquetFile
+from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_of_content
 from logicalrep.pipeline.storage.parting import parted
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns, statistics_of
-from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
+from logicalrep.pipeline.storage.storage import DamagedError, Storage, below, first_line
 
 MOST_ROWS = 1 << 20
 """The most rows of a data file."""
@@ -295,8 +295,10 @@ def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | Non
             if len(deleted) and deleted[-1] >= layout.rows:
                 raise DamagedError(f"{storage.uri_of(folder)}/{file.path} has fewer rows than its deletion vector")
             yield opened
-        except pa.ArrowInvalid as error:
-            raise DamagedError(f"{storage.uri_of(folder)}/{file.path} is damaged: {error}") from None
+        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+            if not is_of_content(error):
+                raise
+            raise DamagedError(f"{storage.uri_of(folder)}/{file.path} is damaged: {first_line(error)}") from None
 
 
 def count_rows(storage: Storage, folder: str, file: DataFile) -> int:

@@ -14,6 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
+def is_of_content(error: Exception) -> bool:
+    """Return whether an error of reading a Parquet file is of its bytes, and not of the way to them, or of the memory.
+
+    Arrow raises OSError, without a number, where it cannot decompress a page or read a footer.
+    """
+    if isinstance(error, OSError):
+        return type(error) is OSError and error.errno is None
+    return not isinstance(error, MemoryError)
+
+
 class ParquetFile:
     """A Parquet file: one of a disk is opened by Arrow itself, and any other is read by the calling thread alone.
 

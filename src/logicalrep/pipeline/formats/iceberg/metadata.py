@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.io.pyarrow import pyarrow_to_schema
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.schema import Schema
@@ -50,7 +51,10 @@ def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
         return None
     with storage.parsing(path):
         text = unzipped(data) if path.endswith(ZIPPED) else data
-        return TableMetadataUtil.parse_raw(text.decode())
+        try:
+            return TableMetadataUtil.parse_raw(text.decode())
+        except ValidationError as error:
+            raise ValueError(" ".join(str(error).split())) from None
 
 
 def iceberg_schema(table: TableSpec, schema_id: int) -> Schema:

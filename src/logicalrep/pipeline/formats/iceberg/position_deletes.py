@@ -20,8 +20,8 @@ from pyiceberg.typedef import Record
 
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, location, path_of
 from logicalrep.pipeline.storage.data_files import DataFile
-from logicalrep.pipeline.storage.parquet_files import ParquetFile
-from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_of_content
+from logicalrep.pipeline.storage.storage import Storage, first_line
 
 _PATH, _POSITION = 2147483546, 2147483545
 """The ids of the two columns."""
@@ -93,7 +93,12 @@ def read_deletes(
             raise ValueError(f"it has deletes of another kind, {file.content!r} in {file.file_format}")
         source = path_of(storage, file.file_path)
         with StorageFiles(storage).new_input(file.file_path).open() as opened:
-            rows = ParquetFile(opened).read(["file_path", "pos"]).combine_chunks()
+            try:
+                rows = ParquetFile(opened).read(["file_path", "pos"]).combine_chunks()
+            except (pa.ArrowException, OSError) as error:
+                if not is_of_content(error):
+                    raise
+                raise ValueError(f"{source}: {first_line(error)}") from None
         for uri in pc.unique(rows["file_path"]).to_pylist():
             path = path_of(storage, uri)
             target = data.get(path)
