@@ -150,7 +150,7 @@ class Loop:
     def _save_checkpoint(self, end: Lsn, committed: datetime | None = None) -> None:
         """Save how far the tables are, given that those that follow have every commit before `end`."""
         lsn = max(self._checkpoints.lsn, end)
-        states, caught_up = self._tables.states(Lsn(lsn - 1)), self._catalog.caught_up(lsn)
+        states, caught_up = self._tables.states(Lsn(max(lsn - 1, 0))), self._catalog.caught_up(lsn)
         self._checkpoints.save(
             lsn, states, history=self._receiver.history_before(lsn), caught_up=caught_up, committed=committed
         )

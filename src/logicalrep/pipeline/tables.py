@@ -22,7 +22,7 @@ from logicalrep.pipeline.load.openings import Openings
 from logicalrep.pipeline.load.table_buffers import TableBuffers
 from logicalrep.pipeline.load.table_loads import TableLoads
 from logicalrep.pipeline.masks.guard import Guard
-from logicalrep.pipeline.masks.masked_rows import Masking
+from logicalrep.pipeline.masks.masked_rows import Masking, refuse_other_masks
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.spec.names import table_folder
 from logicalrep.pipeline.state.requests import RequestedPart
@@ -262,6 +262,8 @@ class TableManager:
         settings, columns = self._settings.of(table.name), table.columns
         if table.is_whole:
             assert table.stored is not None
+            # The destination may say that less is masked: only the operator may.
+            refuse_other_masks(table.stored.table.settings, settings)
             settings, columns = table.stored.table.settings, table.stored.table.sent_names
         return Masking(settings, columns, self._settings.mask_key)
 

@@ -25,16 +25,17 @@ from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import application_id
 from logicalrep.pipeline.load.table_buffers import TableBuffers
 from logicalrep.pipeline.loop import TablesStoppedError
-from logicalrep.pipeline.operate.resync import resync_part
+from logicalrep.pipeline.operate.resync import resync, resync_part
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.state.requests import PartError, RequestedPart, request_part, request_resync
+from logicalrep.pipeline.state.requests import PartError, RequestedPart, request_part, request_resync, request_skip
 from logicalrep.pipeline.state.state import Identity, State, States
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep.postgres.table_rows.conditions import ColumnComparison, ConditionError, parse_condition
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.catalog.test_attached_partitions import Copied
 from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences, load_of
 from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
@@ -486,7 +487,12 @@ def test_requests_that_no_command_writes_are_refused_each_with_a_line(db18: Data
         assert len(warned.warnings) == 1, name
         warnings += warned.warnings
     assert all("a request is refused, and deleted" in text and "object has no" not in text for text in warnings)
-    # A request of the right form, for tables that are not replicated.
+    # Requests of the right form, for a table that is not stopped, with a new slot, and for one that is not replicated.
+    request_skip(Storage(str(tmp_path)), T, Lsn(5))
+    resync(db18.settings, Storage(str(tmp_path)), [], new_slot=True)
+    warned = Warned()
+    run(db18, tmp_path, warned)
+    assert warned.warnings == ["public.t is not stopped at the commit 0/5, which is not skipped"]
     request_resync(Storage(str(tmp_path)), [TableName("public", "nope")])
     warned = Warned()
     run(db18, tmp_path, warned)

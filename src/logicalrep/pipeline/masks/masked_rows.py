@@ -15,6 +15,12 @@ from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.spec.table_settings import TableSettings
 
 
+def refuse_other_masks(stored: TableSettings, settings: TableSettings) -> None:
+    """Raise NeedsResync if a stored table masks or leaves out other columns than the settings of the run."""
+    if (stored.masked, stored.left_out) != (settings.masked, settings.left_out):
+        raise NeedsResync("other columns are masked or left out in it than in the settings by table")
+
+
 @dataclass(frozen=True)
 class Masking:
     """The masking of a table's changes.

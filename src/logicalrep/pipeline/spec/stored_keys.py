@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -10,6 +12,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 _Object = TypeVar("_Object")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class StoredKeys:
@@ -61,6 +64,11 @@ def check_times(*texts: Any) -> None:
             raise ValueError("a time of it is no text in ISO 8601 with a time zone")
 
 
+def to_json(content: Mapping[str, object]) -> bytes:
+    """Return the bytes of a destination's file."""
+    return json.dumps(content, indent=2, ensure_ascii=False).encode()
+
+
 @cache
 def _hints(kind: Any) -> Mapping[str, Any]:
     hints = get_type_hints(kind)
@@ -75,8 +83,11 @@ def _matches(value: Any, hint: Any) -> bool:
         return any(_matches(value, argument) for argument in arguments)
     if kind is Literal:
         return isinstance(value, str) and value in arguments
+    if kind is str:
+        # A server takes no others.
+        return isinstance(value, str) and "\0" not in value and not _SURROGATE.search(value)
     if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if kind is Mapping:

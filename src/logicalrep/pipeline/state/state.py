@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
-from logicalrep.pipeline.spec.stored_keys import StoredKeys, check_times, typed
+from logicalrep.pipeline.spec.stored_keys import StoredKeys, check_times, to_json, typed
 from logicalrep.pipeline.spec.table_settings import FormatName
 from logicalrep.pipeline.state.destination_names import confirm_names, default_name
 from logicalrep.pipeline.state.table_state import TableState
@@ -179,7 +179,8 @@ class State:
         tables = {name: TableState.from_json(table) for name, table in found["tables"].items()}
         check_times(found["commit_timestamp"], found.get("caught_up"), found.get("until"))
         times, history = (found["commit_timestamp"], found.get("caught_up")), History.from_json(found.get("history"))
-        return cls(Lsn(found["lsn"]), *times, tables, found.get("until"), None if history is None else typed(history))
+        history = None if history is None else typed(history)
+        return typed(cls(Lsn(found["lsn"]), *times, tables, found.get("until"), history))
 
     @property
     def without_progress(self) -> State:
@@ -296,11 +297,6 @@ def _last(storage: Storage) -> tuple[int, State]:
         return State.of(found)
 
     return 0, read_file(storage, _COPY, only_one, STATE_FORMAT) or State()
-
-
-def to_json(content: Mapping[str, object]) -> bytes:
-    """Return the bytes of a destination's file."""
-    return json.dumps(content, indent=2, ensure_ascii=False).encode()
 
 
 def read_file(

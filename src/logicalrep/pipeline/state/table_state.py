@@ -87,6 +87,8 @@ class TableState:
         state = typed(cls(**_TABLE_STATE.arguments({**content, **read})))
         Lsn(state.refused or "0/0")
         check_times(state.commit_timestamp)
+        if max(state.timeline, state.oid or 0) >= 1 << 32:
+            raise ValueError("its timeline or its OID has more than 32 bits")
         if not all({"lsn", "changes", "at"} < each.keys() and type(each["folders"]) is list for each in state.skipped):
             raise ValueError("it lacks what tells of a skipped commit")
         return state
