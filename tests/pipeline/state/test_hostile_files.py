@@ -97,7 +97,8 @@ def test_a_changed_value_is_read_or_is_an_error(tmp_path: Path, path: str) -> No
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(FILES[name])
     refused = 0
-    for what, content in mutations(json.loads(FILES[path])):
+    # A state of the past is read as the last one is.
+    for what, content in [*mutations(json.loads(FILES[path]))][:: 7 if "past" in path else 1]:
         (tmp_path / path).write_text(json.dumps(content))
         error = _error_of(READERS[path], storage)
         assert error is None or isinstance(error, LogicalRepError), f"{what}: {error!r}"
