@@ -139,7 +139,7 @@ COMMANDS: tuple[list[str], ...] = (
 EXIT_CODES = {0, 1, 2, 3, 4, 5}
 
 
-def lake_with_all_files(db: Database, lake: Path) -> None:
+def lake_with_all_files(db: Database, lake: Path, format_: str) -> None:
     """Replicate into a new destination, with a file of each kind below `_logicalrep/`."""
     shutil.rmtree(lake, ignore_errors=True)
     for name, _ in db.rows(SLOTS):
@@ -147,7 +147,7 @@ def lake_with_all_files(db: Database, lake: Path) -> None:
             db.execute(f"SELECT pg_drop_replication_slot('{name}')")
     for (name,) in db.rows("SELECT pubname FROM pg_publication WHERE pubname LIKE 'logicalrep%'"):
         db.execute(f"DROP PUBLICATION {name}")
-    replicate_once(db, lake)
+    replicate_once(db, lake, format=format_)
     db.execute("UPDATE t SET v = 'again' WHERE id = 2")
     storage = Storage(str(lake))
     request_resync(storage, [T])
@@ -162,7 +162,7 @@ def lake_with_all_files(db: Database, lake: Path) -> None:
 def mutated_destination(lake: Path, random_: random.Random) -> str:
     """Change one value of one file; return what was changed."""
     files = [path for path in (lake / "_logicalrep").rglob("*.json") if path.name != "state.json"]
-    files += [*(lake / "public/t/_delta_log").glob("*.json")]
+    files += [*(lake / "public/t/_delta_log").glob("*.json"), *(lake / "public/t/metadata").glob("*.metadata.json")]
     path = random_.choice(sorted(files))
     lines = path.read_text().splitlines()
     number = random_.randrange(len(lines)) if "_delta_log" in str(path) else None
@@ -173,18 +173,19 @@ def mutated_destination(lake: Path, random_: random.Random) -> str:
     return f"{path.relative_to(lake)}: {what}"
 
 
-def run_all_commands(db: Database, tmp_path: Path, change: Callable[[Path], str]) -> None:
+def run_all_commands(db: Database, tmp_path: Path, change: Callable[[Path], str], format_: str = "delta") -> None:
     """Run all commands on a changed destination: each ends with an exit code, and touches nothing else."""
     lake, secret = tmp_path / "lake", tmp_path / "outside" / "secret"
-    lake_with_all_files(db, lake)
+    lake_with_all_files(db, lake, format_)
     secret.parent.mkdir(exist_ok=True)
     secret.write_text("untouched")
     guard = f"SELECT slot_name, confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = 'guard_{db.name}'"
     before = db.rows(guard)
     what = change(lake)
     for command in COMMANDS:
+        options = ["--format", format_] if command[0] == "replicate" else []
         try:
-            code = main([*command, "--dsn", db.dsn, "--to", str(lake)])
+            code = main([*command, *options, "--dsn", db.dsn, "--to", str(lake)])
         except BaseException as error:
             raise AssertionError(f"{command} after {what}") from error
         assert code in EXIT_CODES, (command, what)
@@ -230,13 +231,14 @@ def test_no_command_obeys_a_changed_value(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(40))
-def test_no_command_obeys_a_changed_destination(db18: Database, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+@pytest.mark.parametrize("seed", range(20))
+def test_no_command_obeys_a_changed_destination(db18: Database, tmp_path: Path, seed: int, format_: str) -> None:
     with_guards(db18)
     random_ = random.Random(seed)
     try:
         for _ in range(3):
-            run_all_commands(db18, tmp_path, lambda lake: mutated_destination(lake, random_))
+            run_all_commands(db18, tmp_path, lambda lake: mutated_destination(lake, random_), format_)
     finally:
         db18.execute(f"SELECT pg_drop_replication_slot('guard_{db18.name}')")
 

@@ -31,7 +31,7 @@ from tests.pipeline.state.test_stored_keys import FILES, REQUESTED_PART
 SQL = "'); SELECT public.trap(); --"
 VALUES: tuple[Any, ...] = (
     None, True, -1, 1.5, 10**30, "", "x", SQL, "../../outside/secret", "/etc/passwd", "a\0b", "\ud800", "9" * 10_000,
-    [], [1], {}, {"a": 1}, [[]], "2026-01-01T00:00:00", "0/0", "FFFFFFFF/FFFFFFFF", 0,
+    [], [1], {}, {"a": 1}, [[]], "2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00", "0/0", "FFFFFFFF/FFFFFFFF", 0,
 )  # fmt: skip
 """Values in the place of any value of a stored file."""
 

@@ -113,8 +113,8 @@ WHERE class.oid = %s
 
 
 def _is_partition(connection: Connection, oid: int, partition: RequestedPartition) -> bool:
-    found = connection.execute(_NAME, (partition.oid,)).fetchone()
-    return found == tuple(partition.name) and partition.oid in query_tree(connection, oid)[1:]
+    name = connection.execute(_NAME, (partition.oid,)).fetchone()
+    return name == tuple(partition.name) and partition.oid in query_tree(connection, oid)[1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,9 @@ def drop(
     tables = table_format(storage, identity.table_format, catalog)
     done = []
     with settings.connect() as connection:
-        found = find_slot(connection, identity.slot)
-        if found is not None:
-            check_free(connection, found)
+        current_slot = find_slot(connection, identity.slot)
+        if current_slot is not None:
+            check_free(connection, current_slot)
             drop_slot(connection, identity.slot)
             done.append(f"dropped the replication slot {identity.slot}")
         if is_ours(connection, identity.publication):

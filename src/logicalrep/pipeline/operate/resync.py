@@ -78,22 +78,22 @@ def resync(
         is_other = new_server and (identity.system_identifier, identity.database) != (system, database)
         if not is_other:
             identity.check(system_identifier=system, database=database)
-        found = find_slot(connection, identity.slot)
-        if found is not None and found.active_pid is not None and not new_slot:
+        current_slot = find_slot(connection, identity.slot)
+        if current_slot is not None and current_slot.active_pid is not None and not new_slot:
             request_resync(storage, list(tables or names.values()))
             return True
         is_useless = (
             is_other
             or new_slot
-            or found is None
-            or found.lost is not None
+            or current_slot is None
+            or current_slot.lost is not None
             # A slot that is behind does not prove that the server has what the tables have.
-            or found.confirmed.lsn != state.lsn
-            or why_not_within_wal(settings, found, state.position(system)) is not None
+            or current_slot.confirmed.lsn != state.lsn
+            or why_not_within_wal(settings, current_slot, state.position(system)) is not None
         )
         if not tables and is_useless:
             confirm_names(storage, identity, slot=slot, publication=publication)
-            if found is not None:
+            if current_slot is not None:
                 drop_slot(connection, identity.slot)
             # Nothing of the old slot counts any more.
             known = {name: replace(table, oid=None) for name, table in state.tables.items()}

@@ -7,7 +7,7 @@ import re
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -60,8 +60,11 @@ def typed(value: _Object) -> _Object:
 def check_times(*texts: Any) -> None:
     """Raise ValueError unless texts are times with a time zone, ISO 8601, or None."""
     for text in texts:
-        if text is not None and (not isinstance(text, str) or datetime.fromisoformat(text).tzinfo is None):
-            raise ValueError("a time of it is no text in ISO 8601 with a time zone")
+        if text is not None:
+            if not isinstance(text, str) or (time := datetime.fromisoformat(text)).tzinfo is None:
+                raise ValueError("a time of it is no text in ISO 8601 with a time zone")
+            # It has no time in UTC if it is before year 1 there.
+            time.astimezone(UTC)
 
 
 def to_json(content: Mapping[str, object]) -> bytes:

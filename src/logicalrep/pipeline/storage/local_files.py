@@ -99,8 +99,8 @@ class LocalFiles:
     def _inside(self, path: str) -> Path:
         """Return the path of a file or folder. Raises UnreadableError if a link leads out of the destination."""
         target = self._folder / path
-        found = os.path.realpath(target)
-        if os.path.commonpath([found, os.path.realpath(self._folder)]) != os.path.realpath(self._folder):
+        folder = os.path.realpath(self._folder)
+        if os.path.commonpath([os.path.realpath(target), folder]) != folder:
             raise UnreadableError("a link leads from it out of the destination")
         return target
 

@@ -48,10 +48,10 @@ class StoreFiles:
 
     def read(self, path: str, most_bytes: int | None = None) -> bytes | None:
         try:
-            found = obstore.get(self._store, path)
+            answer = obstore.get(self._store, path)
             if most_bytes is not None:
-                refuse_large(found.meta["size"], most_bytes)
-            return found.bytes().to_bytes()
+                refuse_large(answer.meta["size"], most_bytes)
+            return answer.bytes().to_bytes()
         except FileNotFoundError:
             return None
 

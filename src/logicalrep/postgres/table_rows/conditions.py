@@ -7,7 +7,7 @@ operators and functions alone, so that whoever writes one cannot run code on the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -233,7 +233,7 @@ class _ConditionParser:
     def _all_of(self, depth: int) -> Condition:
         return self._group("AND", depth, self._one)
 
-    def _group(self, word: str, depth: int, part: Any) -> Condition:
+    def _group(self, word: str, depth: int, part: Callable[[int], Condition]) -> Condition:
         conditions = [part(depth)]
         while self._is_next("word", word):
             self._next += 1
@@ -278,11 +278,11 @@ class _ConditionParser:
         return value
 
     def take(self, kind: str, value: str | None = None) -> str:
-        found_kind, found = self._peek()
-        if found_kind != kind or (value and found != value):
-            raise _refused(self._text, found)
+        next_kind, next_value = self._peek()
+        if next_kind != kind or (value and next_value != value):
+            raise _refused(self._text, next_value)
         self._next += 1
-        return found
+        return next_value
 
     def _refused_before(self) -> ConditionError:
         return _refused(self._text, self._tokens[self._next - 1][1])
