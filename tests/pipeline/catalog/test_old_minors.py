@@ -12,8 +12,10 @@ import pytest
 from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.postgres.preflight.findings import PreflightError
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.preflight.findings import Needs, PreflightError
 from logicalrep.postgres.server_faults import sends_defaults_as_null, sends_unlisted_columns
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
@@ -66,6 +68,16 @@ def test_a_table_without_a_key_is_stopped_before_a_wrong_row_is_deleted(old: Dat
     old.execute(*ADDED, DELETED)
     with pytest.raises(TablesStoppedError, match="OLD_ROWS_INCOMPLETE"):
         replicate(old, tmp_path)
+
+
+def test_a_stream_warns_of_old_rows_without_defaults(old: Database) -> None:
+    create_table(old, "id int PRIMARY KEY, v text")
+    slot = f"stream_{old.name}"
+    create_slot(old.connection, slot)
+    assert not any("NULL in old rows" in text for text in check(old.connection, Needs(slot=slot, publications=("p",))))
+    old.execute("INSERT INTO t VALUES (1, 'x')", "ALTER TABLE t ADD w int DEFAULT 7")
+    warnings = check(old.connection, Needs(slot=slot, publications=("p",)))
+    assert any("NULL in old rows in place of the default that ADD COLUMN gave public.t.w" in text for text in warnings)
 
 
 def test_partitions_are_refused_by_their_own_replica_identity(old: Database, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from psycopg.rows import TupleRow
 from logicalrep.postgres.preflight.findings import Findings, Needs
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.server import Connection, server_major
-from logicalrep.postgres.server_faults import sends_unlisted_columns, version_text
+from logicalrep.postgres.server_faults import sends_defaults_as_null, sends_unlisted_columns, version_text
 
 # The tables of given OIDs, each with the tables that hold its rows (its partitions, or itself), and with the columns of
 # their replica identities, if a valid index or REPLICA IDENTITY FULL provides one.
@@ -61,6 +61,7 @@ def check_tables(connection: Connection, needs: Needs, findings: Findings) -> No
     _check_generated(connection, read, findings)
     if not needs.fills_defaults:
         _check_defaults(connection, needs.slot, read, findings)
+        _check_old_rows(connection, read, findings)
 
 
 def _refuse_column_lists(connection: Connection, needs: Needs, findings: Findings) -> None:
@@ -156,6 +157,24 @@ def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTab
         findings.warnings.append(
             f"{_some(added)} came with ADD COLUMN ... DEFAULT: earlier rows have the default on the server, which "
             "is not sent, and NULL in a copy. Set it in the copy, or UPDATE the rows on the server."
+        )
+
+
+def _check_old_rows(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
+    """Warn of columns whose default the server leaves out of old rows."""
+    if not sends_defaults_as_null(connection):
+        return
+    rows = _query_files(
+        connection,
+        tables,
+        "SELECT DISTINCT files.root, attribute.attname FROM files "
+        "JOIN pg_class AS class ON class.oid = files.oid AND class.relreplident = 'f' "
+        "JOIN pg_attribute AS attribute ON attribute.attrelid = files.oid AND attribute.atthasmissing ORDER BY 1, 2",
+    )
+    if lacking := _columns(tables, rows, _has):
+        findings.warnings.append(
+            f"{version_text(connection)} sends NULL in old rows in place of the default that ADD COLUMN gave "
+            f"{_some(lacking)}: upgrade to 15.6, 16.2 or later, or run VACUUM FULL, which stores it in each row."
         )
 
 
