@@ -288,7 +288,7 @@ def test_a_load_that_comes_too_often_waits_and_begins_when_it_is_due_or_asked_fo
         with_.loads.load(with_.table, "its columns changed")
         follow_copied(with_)
     begun = len(with_.loader.wanted)
-    for reason in ("its columns changed", "another reason"):
+    for reason in ("its columns changed", "another reason", "another reason"):
         # A load that waits already is counted once.
         with_.loads.load(with_.table, reason)
         with_.step()
@@ -296,6 +296,7 @@ def test_a_load_that_comes_too_often_waits_and_begins_when_it_is_due_or_asked_fo
         assert f"({reason}): to spare the server, the next load begins at 20" in str(with_.table.postponed)
         assert with_.warnings[-1] == f"public.t: {with_.table.postponed}"
         assert with_.table.state(Lsn(1), 1, None).error == with_.table.postponed
+    assert sum("next load begins" in warning for warning in with_.warnings) == 2
     # So it is after a restart.
     with_.loads.queue(with_.table, "its load was pending")
     assert len(with_.loader.wanted) == begun

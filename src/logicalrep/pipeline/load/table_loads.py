@@ -54,6 +54,7 @@ class TableLoads:
                 that are buffered from now on, or already.
         """
         begin = None if table.pending_load is None or not table.pending_load.pause else table.pending_load.begin
+        postponed = table.postponed
         # This ends what applies its buffered changes: the pending load has to name the copy that is being committed.
         table.move(Phase.QUEUED, reason)
         # A part that is asked for is loaded once the table follows.
@@ -73,7 +74,7 @@ class TableLoads:
         table.tries = Tries()
         if table.postponed is None:
             self.needed.setdefault(reason, []).append(table.name)
-        else:
+        elif table.postponed != postponed:
             self.context.observer.on_warning(f"{table.name}: {table.postponed}")
         self._begin(table)
 
