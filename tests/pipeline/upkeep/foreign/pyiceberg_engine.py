@@ -1,0 +1,203 @@
+"""pyiceberg: branches, tags, expiry, statistics, rewritten files, and rows of its own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import ClassVar
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+from pyiceberg.table.statistics import StatisticsFile
+from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
+
+from logicalrep.pipeline.spec.table_settings import FormatName
+from tests.pipeline.upkeep.foreign.engine import FOLDER, ForeignEngine
+from tests.pipeline.upkeep.foreign.folder_catalog import FolderCatalog
+
+
+class PyIceberg(ForeignEngine):
+    """pyiceberg, in folders and catalogs."""
+
+    format: ClassVar[FormatName] = "iceberg"
+    catalogs = ("", "sqlite", "rest")
+    lost_races = (CommitFailedException,)
+
+    def __init__(self, lake: Path, catalog: str | None, chance: random.Random) -> None:
+        super().__init__(lake, catalog, chance)
+        self._rows: dict[str, tuple[int, list[int]]] = {}
+        """The snapshot of each branch and tag, and the ids of its rows."""
+        self._made = 0
+
+    def steps(self) -> Mapping[str, Callable[[], object]]:
+        return {
+            "make a branch": self._make_branch,
+            "commit to a branch": self._commit_to_branch,
+            "delete from a branch": self._delete_from_branch,
+            "tag": self._tag,
+            "drop a reference": self._drop_reference,
+            "expire one snapshot": self._expire_one,
+            "expire all snapshots": self._expire_all,
+            "write statistics": self._write_statistics,
+            "set a property": self._set_property,
+            "rewrite the files": self._rewrite,
+            "append rows": self._append,
+            "roll back": self._roll_back,
+        }
+
+    def find_losses(self) -> list[str]:
+        losses, table = [], self._load()
+        for name, (snapshot, ids) in self._rows.items():
+            reference = table.metadata.refs.get(name)
+            if reference is None or reference.snapshot_id != snapshot:
+                losses.append(f"{name} is {reference} in place of {snapshot}")
+                continue
+            try:
+                rows = _ids(table, snapshot)
+            except OSError as error:
+                losses.append(f"{name}: {error}")
+                continue
+            if rows != ids:
+                losses.append(f"{name} has {rows} in place of {ids}")
+        statistics = [*table.metadata.statistics, *table.metadata.partition_statistics]
+        losses += [f"{each.statistics_path} is gone" for each in statistics if not Path(each.statistics_path).exists()]
+        return losses
+
+    def _load(self) -> Table:
+        if self.catalog is None:
+            return FolderCatalog(self.lake).load_table((FOLDER,))
+        catalog: Catalog
+        if self.catalog.startswith("http"):
+            catalog = RestCatalog("default", uri=self.catalog)
+        else:
+            catalog = SqlCatalog("default", uri=self.catalog)
+        return catalog.load_table("public.t")
+
+    def _any_snapshot(self, table: Table) -> Snapshot:
+        return self.chance.choice(table.metadata.snapshots)
+
+    def _make_branch(self) -> None:
+        table = self._load()
+        snapshot, name = self._any_snapshot(table).snapshot_id, f"branch{self._made}"
+        self._made += 1
+        least, age = self.chance.choice([None, 1, 3]), self.chance.choice([None, 1, 3_600_000])
+        ids = _ids(table, snapshot)
+        made = table.manage_snapshots().create_branch(
+            snapshot, name, min_snapshots_to_keep=least, max_snapshot_age_ms=age
+        )
+        made.commit()
+        self._rows[name] = snapshot, ids
+
+    def _tag(self) -> None:
+        table = self._load()
+        snapshot, name = self._any_snapshot(table).snapshot_id, f"tag{self._made}"
+        self._made += 1
+        ids = _ids(table, snapshot)
+        table.manage_snapshots().create_tag(snapshot, name).commit()
+        self._rows[name] = snapshot, ids
+
+    def _branch(self) -> str | None:
+        names = [name for name in self._rows if name.startswith("branch")]
+        return self.chance.choice(names) if names else None
+
+    def _commit_to_branch(self) -> None:
+        branch, table = self._branch(), self._load()
+        if branch is not None:
+            rows = table.scan(snapshot_id=self._rows[branch][0]).to_arrow()
+            table.append(rows.slice(0, 1) if rows.num_rows else table.scan().to_arrow().slice(0, 1), branch=branch)
+            self._note(branch)
+
+    def _delete_from_branch(self) -> None:
+        branch, table = self._branch(), self._load()
+        if branch is not None:
+            table.delete(f"id < {self.chance.randrange(1, 20)}", branch=branch)
+            self._note(branch)
+
+    def _note(self, branch: str) -> None:
+        table = self._load()
+        snapshot = table.metadata.refs[branch].snapshot_id
+        self._rows[branch] = snapshot, _ids(table, snapshot)
+
+    def _drop_reference(self) -> None:
+        if self._rows:
+            name = self.chance.choice(list(self._rows))
+            manage = self._load().manage_snapshots()
+            (manage.remove_branch(name) if name.startswith("branch") else manage.remove_tag(name)).commit()
+            del self._rows[name]
+
+    def _expire_one(self) -> None:
+        table = self._load()
+        heads = {reference.snapshot_id for reference in table.metadata.refs.values()}
+        old = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id not in heads]
+        if old:
+            table.maintenance.expire_snapshots().by_id(self.chance.choice(old)).commit()
+
+    def _expire_all(self) -> None:
+        table = self._load()
+        heads = {reference.snapshot_id for reference in table.metadata.refs.values()}
+        if any(each.snapshot_id not in heads for each in table.metadata.snapshots):
+            table.maintenance.expire_snapshots().older_than(datetime.now(UTC).replace(tzinfo=None)).commit()
+
+    def _write_statistics(self) -> None:
+        table = self._load()
+        snapshot = self._any_snapshot(table).snapshot_id
+        path = self.lake / FOLDER / f"metadata/{self._made}.stats"
+        self._made += 1
+        path.write_bytes(b"stats")
+        values = {"snapshot-id": snapshot, "statistics-path": str(path), "file-size-in-bytes": 5}
+        values |= {"file-footer-size-in-bytes": 1, "blob-metadata": []}
+        with table.update_statistics() as update:
+            update.set_statistics(StatisticsFile.model_validate(values))
+
+    def _set_property(self) -> None:
+        self._load().transaction().set_properties(owner=str(self.chance.random())).commit_transaction()
+
+    def _rewrite(self) -> None:
+        table = self._load()
+        table.catalog = _SameRows(table.catalog)
+        table.overwrite(table.scan().to_arrow())
+
+    def _append(self) -> None:
+        table = self._load()
+        table.append(table.scan().to_arrow().slice(0, 1))
+
+    def _roll_back(self) -> None:
+        table = self._load()
+        line = [entry.snapshot_id for entry in table.history()]
+        there = [each for each in line[:-1] if table.snapshot_by_id(each) is not None]
+        if there:
+            table.manage_snapshots().set_current_snapshot(snapshot_id=self.chance.choice(there)).commit()
+
+
+class _SameRows(NoopCatalog):
+    """A catalog that commits each snapshot as one with the same rows, as programs do that merge files."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__(catalog.name)
+        self._catalog = catalog
+
+    def load_table(self, identifier: str | tuple[str, ...]) -> Table:
+        return self._catalog.load_table(identifier)
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        return self._catalog.commit_table(table, requirements, tuple(map(_with_same_rows, updates)))
+
+
+def _with_same_rows(update: TableUpdate) -> TableUpdate:
+    if not isinstance(update, AddSnapshotUpdate) or update.snapshot.summary is None:
+        return update
+    summary = Summary(Operation.REPLACE, **update.snapshot.summary.additional_properties)
+    return update.model_copy(update={"snapshot": update.snapshot.model_copy(update={"summary": summary})})
+
+
+def _ids(table: Table, snapshot: int) -> list[int]:
+    return sorted(table.scan(snapshot_id=snapshot).to_arrow()["id"].to_pylist())
