@@ -17,41 +17,11 @@ from psycopg.pq import Conninfo, PGconn, Ping
 from psycopg.pq.abc import PGresult
 from psycopg.rows import TupleRow
 
+from logicalrep.postgres.session_settings import PIN_WHERE_THERE, session_options
 from logicalrep.postgres.silence import PATIENCE, PATIENCE_OF_SECOND, Backend, WatchedConnection
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.visible import without_secrets
 
-# Values come in the form that the types' parsers expect, whatever the server's settings; no timeout ends a statement.
-# Nobody's code runs with the rights of the session: a user's function in a schema of the search path must not shadow
-# one of the server's, a policy makes a query fail, and CHECK constraints are not evaluated to exclude partitions.
-_SESSION_SETTINGS = {
-    "search_path": "",
-    "row_security": "off",
-    "constraint_exclusion": "off",
-    "quote_all_identifiers": "off",
-    "client_encoding": "UTF8",
-    "DateStyle": "ISO",
-    "IntervalStyle": "postgres",
-    "TimeZone": "UTC",
-    "extra_float_digits": "3",
-    "bytea_output": "hex",
-    "statement_timeout": "0",
-    "lock_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
-}
-# The settings that only newer servers have. The last one refuses a view, or a foreign table, that takes a table's name:
-# its functions would run with the rights of the session (CVE-2024-7348).
-_NEWER_SETTINGS = """
-SELECT pg_catalog.set_config(setting.name, wanted.value, false)
-FROM pg_catalog.pg_settings AS setting JOIN (VALUES
-    ('idle_session_timeout', '0'),
-    ('transaction_timeout', '0'),
-    ('restrict_nonsystem_relation_kind', 'view, foreign-table')
-) AS wanted(name, value) ON wanted.name = setting.name
-"""
-# The server finds out that this side is gone, and lets go of what the session holds. It has no tcp_user_timeout, which
-# would end a session that does not read for a minute.
-_KEEPALIVES = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 # A host that is gone sends nothing. The connection is given up within a minute, which is as long as a server waits.
 _TCP = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 
@@ -215,10 +185,7 @@ class ConnectionSettings:
             SilentServerError: the server has stopped answering.
         """
         parameters = dict(self._parameters)
-        settings = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
-        own = parameters.get("options", os.environ.get("PGOPTIONS", ""))
-        # The last setting of a name applies.
-        parameters["options"] = f"{_KEEPALIVES} {own} {settings}"
+        parameters["options"] = session_options(parameters.get("options", os.environ.get("PGOPTIONS", "")))
         if replication:
             parameters["replication"] = "database"
         if self.password_command is not None:
@@ -234,7 +201,7 @@ class ConnectionSettings:
         if not is_second:
             connection.second = _connect_second
         try:
-            connection.execute(_NEWER_SETTINGS)
+            connection.execute(PIN_WHERE_THERE)
             connection.backend = Backend.query(connection)
         except BaseException:
             connection.close()
