@@ -61,7 +61,9 @@ class RemovedFiles:
         return time.monotonic() - self._recalled < _SEARCH_AGAIN
 
     def add(self, file: RemovedFile) -> None:
-        """Add a file that was removed now."""
+        """Add a file that was removed now, unless it has been added already."""
+        if file.path in self._paths:
+            return
         self._files.append(file)
         self._paths.add(file.path)
         self._size += file.size

@@ -262,6 +262,18 @@ def test_versions_whose_files_went_for_want_of_room_are_forgotten(
     assert stored.version - versions.KEPT_VERSIONS - versions.SAVE_EVERY > 40
 
 
+def test_a_file_that_is_noted_twice_is_deleted_once(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    storage.write("public/t/a", b"x")
+    removed = removed_files.RemovedFiles(storage, "public/t")
+    # A load that commits again follows what others have committed a second time.
+    for _ in range(2):
+        removed.note({"a": 1}, {})
+    removed.delete_surplus(0, -1)
+    assert (len(removed), storage.list("public/t")) == (0, [])
+    assert not removed.has_surplus(0, -1)
+
+
 def snapshots_of(path: Path) -> list[int]:
     found = StaticTable.from_metadata(newest_metadata(str(path / "public/t"))).metadata
     return [each.snapshot_id for each in found.snapshots]
