@@ -54,6 +54,8 @@ class TableVersion:
     """The version of the stored table."""
     lsn: Lsn
     """It has all commits up to this LSN, and none after it."""
+    commit: str | None = None
+    """What tells its commit from others of the same version, as `Head.commit`; None if that is not known."""
     columns: tuple[str, ...] | None = None
     """The columns that are read; None for all."""
     where: tuple[Condition, ...] = ()
@@ -159,6 +161,8 @@ class TableVersion:
             raise self._gone(error.description) from None
         if stored is None:
             raise self._gone("its log does not have it")
+        if None not in (self.commit, stored.head.commit) and self.commit != stored.head.commit:
+            raise self._gone("the table was restored to an earlier state, and another commit has its number now")
         return stored
 
     def _batches(self) -> Iterator[pa.RecordBatch]:

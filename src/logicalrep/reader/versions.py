@@ -191,13 +191,14 @@ _at = at
 
 def _versions(tables: TableFormat, name: str, table: TableState) -> dict[str, TableVersion]:
     """Return the versions of a table and of its companion tables; none before its first load."""
-    if table.version is None:
-        return {}
-    return {name: TableVersion(tables, name, table.folder, table.version, table.lsn)} | {
-        f"{name}~{companion}": TableVersion(
-            tables, f"{name}~{companion}", companion_folder(table.folder, companion), version, table.lsn
-        )
-        for companion, version in table.companions.items()
+    heads = {name: (table.folder, table.head())} | {
+        f"{name}~{companion}": (companion_folder(table.folder, companion), table.head(companion))
+        for companion in table.companions
+    }
+    return {
+        text: TableVersion(tables, text, folder, head.version, table.lsn, head.commit)
+        for text, (folder, head) in heads.items()
+        if head is not None
     }
 
 

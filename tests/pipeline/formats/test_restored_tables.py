@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+import logicalrep
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
+from logicalrep.reader import ReadError
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.formats.delta.test_other_programs import Loads, load_of
 from tests.pipeline.test_replicate import replicate_once, settings
@@ -78,8 +80,14 @@ def test_a_folder_that_was_restored_is_loaded_again(db18: Database, tmp_path: Pa
     copy = Copy(lake)
     db18.execute("UPDATE t SET v = 'c' WHERE id < 20", "INSERT INTO t VALUES (100, 'd')")
     assert reasons(db18, lake, **options) == []
+    catalog = {"catalog": options["catalog"]} if "catalog" in options else {}
+    opened_later = logicalrep.read(lake, "t", **catalog)
     copy.restore("public/t")
     (reason,) = reasons(db18, lake, **options)
+    # The load has the version that the table had before.
+    assert opened_later.version == logicalrep.read(lake, "t", **catalog).version
+    with pytest.raises(ReadError, match=r"\[VERSION_GONE\].* another commit has its number now"):
+        opened_later.arrow()
     assert "before version" in reason
     assert "was restored to an earlier state" in reason
     assert find_differences(db18.dsn, str(lake), ["public.t"]) == {}
