@@ -90,7 +90,7 @@ def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path, mo
     assert found[0][1].relations == (sent,)
     assert found[1][1].num_rows == 3
     kept.forget("public/t", Lsn(5000))
-    assert [path.name for path in folder.iterdir()] == [f"{7000:016X}.parquet"]
+    assert [path.name for path in folder.iterdir()] == [f"{7000:016X}-{0:016X}.parquet"]
     kept.forget_all("public/t")
     assert list(folder.iterdir()) == []
     kept.keep("public/t", changes, Lsn(5000))

@@ -154,6 +154,7 @@ class Loop:
         self._checkpoints.save(
             lsn, states, history=self._receiver.history_before(lsn), caught_up=caught_up, committed=committed
         )
+        self._tables.buffers.delete_finished()
 
     def _acknowledge(self) -> None:
         """Let the server forget what the last checkpoint has; nothing else moves the slot."""

@@ -20,7 +20,7 @@ from logicalrep.pipeline.load.load_counts import LoadedTooOftenError
 from logicalrep.pipeline.load.tries import Tries
 from logicalrep.pipeline.spec.table_facts import Skipped
 from logicalrep.pipeline.state.requests import RequestedPart
-from logicalrep.pipeline.state.table_state import TABLE, TableState
+from logicalrep.pipeline.state.table_state import TABLE, Buffered, TableState
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -72,6 +72,8 @@ class Table:
     """
     server_files: frozenset[int] = frozenset()
     """The OIDs of the tables that had its rows at the last catalog refresh: itself, or its partitions."""
+    buffered: Lsn = field(default=_NONE)
+    """The end of the last file of its change buffer; 0 if it never had one."""
     least: Lsn = field(default=_NONE)
     """The least LSN of a copy: some changes before it were not kept, so that the copy has to have them."""
 
@@ -189,11 +191,16 @@ class Table:
             commit_timestamp=self.committed,
             progress=progress,
             refused=self.pending_load.refused if self.phase is Phase.HELD and self.pending_load is not None else None,
+            buffered=None if self.pending_load is None else self._buffered,
             commits={name: head.commit for name, head in heads.items()},
             skipped=self._skipped,
             unfit=dict(self.unfit),
             phase=self.phase,
         )
+
+    @property
+    def _buffered(self) -> Buffered:
+        return Buffered(self.buffered, self.load if self.is_whole else None)
 
     @property
     def _skipped(self) -> list[dict[str, object]]:

@@ -38,6 +38,7 @@ from logicalrep.pipeline.history.companion import (
     add_marked_files,
     apply_companion,
     compare_companion,
+    damaged,
     opened_companions,
     replaced_companion,
     wanted,
@@ -102,8 +103,7 @@ class TableWriter:
         for name, companion in table.companions.items():
             known = None if before is None else before.head(name)
             since = self._patience.run(partial(compare_companion, companion, known))
-            if table.since_checkpoint.restored is None:
-                table.since_checkpoint = replace(table.since_checkpoint, restored=since.restored)
+            table.since_checkpoint = table.since_checkpoint.with_companion(since)
         for each in table.stored_tables:
             self._patience.run(partial(each.keep_for, self._keep_hours))
         return companions is not None
@@ -287,9 +287,10 @@ class TableWriter:
         def on_last_version() -> _Result:
             try:
                 return action()
-            except (DamagedError, CompanionDamagedError):
+            except (DamagedError, CompanionDamagedError) as error:
                 stored.refuse_others()
-                raise
+                # No load brings back the files of a companion table.
+                raise damaged(stored.folder, error) if stored.table.companion is not None else error from None
 
         return self._patience.run(on_last_version)
 

@@ -55,14 +55,14 @@ class TableManager:
         self._catalog = catalog
         self._loader = loader
         self._writer = TableWriter(context, catalog)
-        self._buffers = TableBuffers(context, catalog, self._writer, states.check)
+        self.buffers = TableBuffers(context, catalog, self._writer, states.check)
         self._guard = guard
         self._patience, self._pool = context.patience, pool
-        self._stops = TableStops(context, self._writer, self._buffers)
-        self._loads = TableLoads(context, loader, self._buffers, guard, self._stops, pool)
+        self._stops = TableStops(context, self._writer, self.buffers)
+        self._loads = TableLoads(context, loader, self.buffers, guard, self._stops, pool)
         self._failures = TableFailures(context, self._loads, self._stops, catalog)
         self._openings = Openings(
-            context, self._before, guard, self._writer, self._buffers, self._loads, self._buffers.pending_loads()
+            context, self._before, guard, self._writer, self.buffers, self._loads, self.buffers.pending_loads()
         )
         self._differences = Differences(context, catalog, self._writer, self._loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
@@ -130,7 +130,7 @@ class TableManager:
         table.move(Phase.LEFT, "it is not published any more")
         self._left.add(table.name)
         if table.pending_load is not None:
-            self._buffers.remove(table)
+            self.buffers.remove(table)
 
     def _learn_numbers(self, found: Mapping[TableName, ServerTable]) -> None:
         """Store which columns are the masked and left-out ones: another one may have such a name later."""
@@ -251,10 +251,10 @@ class TableManager:
                 self._writer.apply(table, changes, end, ready.now, has_all=ready.has_all)
             except (RefusedCommit, MissingRows):
                 # They are buffered before the slot moves on.
-                self._buffers.keep(table, changes, end)
+                self.buffers.keep(table, changes, end)
                 raise
         else:
-            self._buffers.keep(table, changes, end)
+            self.buffers.keep(table, changes, end)
         return changes.num_rows
 
     def _masking(self, table: Table) -> Masking:
@@ -365,7 +365,7 @@ class TableManager:
             return True
         if table.phase is Phase.CATCHING_UP:
             return False
-        skipped = self._failures.run(table, partial(self._buffers.skip, table, lsn))
+        skipped = self._failures.run(table, partial(self.buffers.skip, table, lsn))
         if skipped is None and table.pending_load is pending_load:
             self._observer.on_warning(
                 f"the commit {lsn} of {name} is not skipped, as a companion table of it has it already: run logicalrep "
@@ -377,8 +377,8 @@ class TableManager:
             f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on: the commit was "
             "skipped, as somebody asked for it"
         )
-        self._buffers.hold_no_more(table)
-        self._loads.catch_up(table, partial(self._buffers.apply, table), f"the commit {lsn} is skipped")
+        self.buffers.hold_no_more(table)
+        self._loads.catch_up(table, partial(self.buffers.apply, table), f"the commit {lsn} is skipped")
         return True
 
     @property

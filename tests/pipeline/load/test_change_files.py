@@ -77,7 +77,7 @@ def test_relation_messages_alone_are_stored(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_later_version_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "_logicalrep/kept/public/t/0000000000000010.parquet"
+    path = tmp_path / "_logicalrep/kept/public/t/0000000000000010-0000000000000000.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({"logicalrep.format": "4"}), path)
     with pytest.raises(MalformedFileError, match="its format 4 is of a later version"):
@@ -99,7 +99,7 @@ def test_rows_of_the_change_feed_are_read(tmp_path: Path) -> None:
         feed_row("truncate", 4),
         feed_row("unreadable", 5, unchanged=["w"]),
     ]
-    path = tmp_path / "_logicalrep/kept/public/t/0000000000000010.parquet"
+    path = tmp_path / "_logicalrep/kept/public/t/0000000000000010-0000000000000000.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows, FEED_SCHEMA), path)
     ((_, changes),) = ChangeBuffer(Storage(str(tmp_path))).changes("public/t")

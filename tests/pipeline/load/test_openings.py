@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.load.openings import Openings
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
-from logicalrep.pipeline.state.table_state import TableState
+from logicalrep.pipeline.state.table_state import Buffered, TableState
 from logicalrep.pipeline.table import Table
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -45,6 +45,7 @@ class Writer:
     """A destination with one table, or without any."""
 
     has_companions: bool
+    has_buffer: bool
     cleared: list[str] = field(default_factory=list)
 
     def open_companions(self, table: Table, before: object) -> bool:
@@ -57,11 +58,21 @@ class Writer:
     def clear(self, table: Table) -> None:
         self.cleared.append("buffer")
 
+    def open(self, table: Table) -> None: ...
+
+    def has_all(self, table: Table, end: Lsn) -> bool:
+        assert end == Lsn(9)
+        return self.has_buffer
+
     def apply(self, table: Table) -> None: ...
 
 
 def state(word: str = "following") -> TableState:
     return TableState(FOLDER, 1, Lsn(5), "load 1", 1, state=word, error="why" if word == "stopped" else None, oid=1)
+
+
+def buffering(load: str | None) -> TableState:
+    return replace(state("loading"), buffered=Buffered(Lsn(9), load))
 
 
 def go_on(
@@ -73,12 +84,13 @@ def go_on(
     settings: TableSettings = NOW,
     changed_by_others: str | None = None,
     restored: str | None = None,
+    has_buffer: bool = True,
     has_companions: bool = True,
     has_other_masks: bool = False,
     was_left: bool = False,
 ) -> tuple[Phase, list[str], list[str]]:
     """Return the phase of a table after it was opened, the reasons of loads, and what was removed."""
-    loads, writer = Loads(), Writer(has_companions)
+    loads, writer = Loads(), Writer(has_companions, has_buffer)
     openings = Openings(
         cast(Any, SimpleNamespace(settings=SimpleNamespace(of=lambda name: NOW), proven_before=None)),
         State(tables={} if before is None else {str(T): before}),
@@ -97,6 +109,9 @@ def go_on(
     return table.phase, loads.reasons, writer.cleared
 
 
+GONE = "it was loading at the last checkpoint, and its pending load is not there any more"
+LOST = "changes before 0/9 that were buffered are not there any more"
+OLD = "its pending load was restored to an earlier state, and its buffered changes may be others"
 NOT_WHOLE = PendingLoad(FOLDER, "load 1", "its columns changed")
 WHOLE = PendingLoad(FOLDER, "load 0", "its columns changed")
 REFUSED = PendingLoad(FOLDER, None, "a commit was refused", refused="0/9", since=1.0)
@@ -115,6 +130,15 @@ ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
         ({"was_left": True}, Phase.QUEUED, ["published again"]),
         ({"relation": 2}, Phase.QUEUED, ["another table of this name"]),
         ({"changed_by_others": "rows"}, Phase.QUEUED, ["rows"]),
+        ({"before": state("loading")}, Phase.QUEUED, [GONE]),
+        ({"before": buffering("load 1"), "pending": WHOLE}, Phase.CATCHING_UP, []),
+        ({"before": buffering("load 1"), "pending": WHOLE, "has_buffer": False}, Phase.QUEUED, [LOST]),
+        ({"before": buffering("load 1"), "pending": REFUSED, "has_buffer": False}, Phase.QUEUED, [LOST]),
+        ({"before": buffering(None), "pending": WHOLE}, Phase.QUEUED, [OLD]),
+        # Its copied rows were committed after the checkpoint.
+        ({"before": replace(buffering(None), load="load 0"), "pending": WHOLE}, Phase.CATCHING_UP, []),
+        ({"before": buffering(None), "pending": NOT_WHOLE, "has_buffer": False}, Phase.QUEUED, ["its columns changed"]),
+        ({"changed_by_others": "rows", "pending": WHOLE}, Phase.QUEUED, ["rows"]),
         ({"restored": "old"}, Phase.QUEUED, ["old"]),
         ({"restored": "old", "pending": WHOLE}, Phase.QUEUED, ["old"]),
         ({"restored": "old", "pending": REFUSED}, Phase.QUEUED, ["old"]),

@@ -53,7 +53,7 @@ def one_of(names: Iterable[str]) -> re.Pattern[str]:
 
 def test_each_file_is_on_the_page_and_each_on_the_page_is_written() -> None:
     written = [*FILES, "_logicalrep/state.json", "_logicalrep/kept/public/t/0000000000000010-RANDOM.part"]
-    written += ["_logicalrep/shared/RANDOM"]
+    written += ["_logicalrep/shared/RANDOM", "_logicalrep/kept/public/t/0000000000000010.parquet"]
     for name in files():
         assert any(one_of([name]).fullmatch(path) for path in written), name
     assert [path for path in written if not one_of(files()).fullmatch(path)] == []
@@ -111,9 +111,9 @@ def test_a_large_transaction_is_buffered_in_the_files_of_the_page(tmp_path: Path
     inserts = [{"op": "insert", "after": {"v": "x" * (40 << 20)}}] * 2
     changes = TableChanges(batches=[change_batch(relation(("v",)), inserts)])
     ChangeBuffer(Storage(str(tmp_path))).keep("public/t", changes, Lsn(16))
-    part, last = sorted(tmp_path.rglob("*.par*"))
+    (part,), (last,) = (list(tmp_path.rglob(pattern)) for pattern in ("*.part", "*.parquet"))
     paths = [path.relative_to(tmp_path).as_posix() for path in (part, last)]
-    names = ["_logicalrep/kept/<folder>/<LSN>-<random>.part", "_logicalrep/kept/<folder>/<LSN>.parquet"]
+    names = ["_logicalrep/kept/<folder>/<LSN>-<random>.part", "_logicalrep/kept/<folder>/<LSN>-<LSN>.parquet"]
     assert [bool(one_of([name]).fullmatch(path)) for name, path in zip(names, paths, strict=True)] == [True, True]
     properties = pq.read_schema(last).metadata
     assert {key.decode() for key in properties} == keys_of(f"`{names[1]}`", "property")

@@ -44,7 +44,7 @@ from logicalrep.pipeline.state.requests import (
 )
 from logicalrep.pipeline.state.state import Identity, State, StateError, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
-from logicalrep.pipeline.state.table_state import TableState
+from logicalrep.pipeline.state.table_state import Buffered, TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.postgres.sessions.commit_log import CommitId, History
@@ -64,6 +64,7 @@ SKIPPED = {"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folde
 TABLE_STATE = TableState(
     "public/t", 3, Lsn(16), "load", 1, "stopped", "why", 7, {"history": 4}, 5, "2026-01-01T00:00:00+00:00",
     LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED], {"price": 2}, {"table": "ab", "history": None},
+    Buffered(Lsn(16), "load"),
 )  # fmt: skip
 HISTORY = History(CommitId(Lsn(24), 740, 5), "1.5", "none")
 STORED_HISTORY = '{"lsn": "0/18", "xid": 740, "timestamp": 5, "server_started": "1.5", "origin": "none"}'
@@ -72,7 +73,8 @@ STORED_TABLE_STATE = """{
   "oid": 7, "beside": {"history": 4}, "rows": 5, "commit_timestamp": "2026-01-01T00:00:00+00:00",
   "progress": {"rows": 8, "estimate": 9, "snapshot_since": "2026-01-01T00:00:00+00:00"}, "refused": "0/6",
   "skipped": [{"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}],
-  "unrepresentable": {"price": 2}, "commits": {"table": "ab", "history": null}
+  "unrepresentable": {"price": 2}, "commits": {"table": "ab", "history": null},
+  "buffered": {"end": "0/10", "load": "load"}
 }"""
 SETTINGS = TableSettings(
     unrepresentable="text", deletes="soft", history=True, append=False, key=("id",), masked={"a": "nulled"},
@@ -151,7 +153,7 @@ FILES = {
       "folder": "public/v", "replaces": null, "reason": "attached", "partitions": [7, 8], "begin": 2.5
     }""",
     "_logicalrep/loads/public/t/counts.json": '{"loads": [[1.5, "new table", 1]]}',
-    "_logicalrep/kept/public/t/0000000000000010.parquet": "null",
+    "_logicalrep/kept/public/t/0000000000000010-0000000000000000.parquet": "null",
     "_logicalrep/paused.json": '{"since": "2026-01-01T00:00:00+00:00"}',
     "_logicalrep/requests/RANDOM.json": '{"skip": ["public", "t", "0/6"]}',
     "public/t/_removed.json": '{"version": 4, "removed": [[1.5, "part-1.parquet", 100]]}',

@@ -5,7 +5,7 @@ A table is committed before the checkpoint that names the commit: it may be ahea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from logicalrep.pipeline.formats.stored_table import Head, StoredTable
 
@@ -18,6 +18,10 @@ class SinceCheckpoint:
     """The reason why the table lacks a commit that it had; None if it has that commit."""
     changed_by_others: str | None = None
     """A description of what another program changed; None if the rows and the columns are the same."""
+
+    def with_companion(self, companion: SinceCheckpoint) -> SinceCheckpoint:
+        """Return the differences of a table and of a companion table of it, which other programs have not changed."""
+        return replace(self, restored=self.restored or companion.restored)
 
 
 def compare(stored: StoredTable, known: Head | None) -> SinceCheckpoint:

@@ -156,8 +156,10 @@ def position_of(loaded: LoadedTable) -> Positions:
     return Positions(*(np.array([each], np.int64) for each in (int(loaded.position), -1, taken)))
 
 
-def damaged(folder: str, error: DamagedError) -> CompanionDamagedError:
+def damaged(folder: str, error: DamagedError | CompanionDamagedError) -> CompanionDamagedError:
     """Return the error of a companion table that is damaged, with its remedy."""
+    if isinstance(error, CompanionDamagedError):
+        return error
     return CompanionDamagedError(
         f"{error.description}: restore it, or remove the folder {folder}, which then begins anew, with the next load"
     )

@@ -28,6 +28,7 @@ _BUFFERS = f"{FOLDER}/kept"
 _LOAD_FILE = "load.json"
 _LAST, _OTHER = ".parquet", ".part"
 """The ends of the names of files: of the last one of an LSN, and of others."""
+_NONE = Lsn(0)
 BYTES_AT_ONCE = 64 << 20
 """About the bytes of changes that are applied at once: to rewrite files for each batch could take ever longer."""
 ASKED_FOR = "asked for"
@@ -75,6 +76,17 @@ class PendingLoad:
 _KEYS = StoredKeys("folder replaces reason refused since partitions begin")
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class BufferedFile:
+    """A file of a change buffer, the last one of a batch."""
+
+    end: Lsn
+    """It has the changes of the commits before this LSN."""
+    previous: Lsn
+    """The end of the file before it, also of one whose changes are applied; 0 for the first file of a buffer."""
+    path: str
+
+
 class ChangeBuffer:
     """The pending loads of tables, and their buffered changes."""
 
@@ -97,13 +109,20 @@ class ChangeBuffer:
         """Save that a table is to be loaded: from now on its changes are buffered."""
         self._storage.write(f"{_LOADS}/{pending_load.folder}/{_LOAD_FILE}", json.dumps(pending_load.to_json()).encode())
 
-    def keep(self, folder: str, changes: TableChanges, end: Lsn) -> None:
-        """Store a table's changes, all those of the commits before `end` that are not stored yet."""
-        ends = self._ends(folder)
-        if ends:
-            changes = changes.between(first=int(ends[-1]))
+    def delete_pending_load(self, folder: str) -> None:
+        """Delete the pending load of a table that follows."""
+        self._storage.delete(f"{_LOADS}/{folder}/{_LOAD_FILE}")
+
+    def keep(self, folder: str, changes: TableChanges, end: Lsn, previous: Lsn = _NONE) -> Lsn:
+        """Store a table's changes, all those of the commits before `end` that are not stored yet.
+
+        `previous` is the end of the file before, 0 for the first file. Returns the end of the last file.
+        """
+        files = self.files(folder)
+        if files:
+            changes = changes.between(first=int(files[-1].end))
         if changes.first_lsn is None:
-            return
+            return previous
         *others, (rows, properties) = contents(changes, BYTES_AT_ONCE)
         # One file cannot have a large transaction. The last one tells the others, and makes all of them whole.
         paths = [self._part(folder, end, secrets.token_hex(8)) for _ in others]
@@ -112,27 +131,28 @@ class ChangeBuffer:
             forget_read_pages()
         if paths:
             properties[PARTS] = json.dumps([path.rpartition("/")[2] for path in paths]).encode()
-        self._storage.write(self._path(folder, end), parquet(rows, properties))
+        path = f"{_BUFFERS}/{folder}/{int(end):016X}-{int(previous):016X}{_LAST}"
+        self._storage.write(path, parquet(rows, properties))
+        return end
 
     def changes(self, folder: str) -> Iterator[tuple[Lsn, TableChanges]]:
         """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
         buffer, before = RowBuffer(), Lsn(0)
-        ends = self._ends(folder)
+        files = self.files(folder)
         try:
-            for number, end in enumerate(ends, 1):
-                for changes in self._stored(folder, end):
+            for number, file in enumerate(files, 1):
+                for changes in self._stored(folder, file.path):
                     # Two processes may have stored some at the same time.
                     buffer.add(changes.between(first=int(before)), in_memory=buffer.size < BYTES_AT_ONCE)
-                before = end
-                if number == len(ends) or buffer.size >= BYTES_AT_ONCE:
-                    yield end, together(buffer.parts)
+                before = file.end
+                if number == len(files) or buffer.size >= BYTES_AT_ONCE:
+                    yield file.end, together(buffer.parts)
                     buffer = RowBuffer()
         finally:
             buffer.close()
 
-    def _stored(self, folder: str, end: Lsn) -> Iterator[TableChanges]:
-        """Yield the changes in the files that end at an LSN."""
-        last = self._path(folder, end)
+    def _stored(self, folder: str, last: str) -> Iterator[TableChanges]:
+        """Yield the changes in the last file of a batch and in those that it names."""
         data = self._read(last)
         with self._storage.parsing(last):
             names = json.loads(properties_of(data).get(PARTS, b"[]"))
@@ -173,18 +193,22 @@ class ChangeBuffer:
     def remove(self, folder: str) -> None:
         """Remove a table's changes and then its pending load: all of them are applied."""
         self.forget_all(folder)
-        self._storage.delete(f"{_LOADS}/{folder}/{_LOAD_FILE}")
+        self.delete_pending_load(folder)
 
-    def _ends(self, folder: str) -> list[Lsn]:
-        return sorted(self._end(path) for path in self._storage.list(f"{_BUFFERS}/{folder}") if path.endswith(_LAST))
+    def files(self, folder: str) -> list[BufferedFile]:
+        """Return the files of a table's change buffer in order."""
+        paths = (path for path in self._storage.list(f"{_BUFFERS}/{folder}") if path.endswith(_LAST))
+        return sorted(BufferedFile(*self._ends(path), path) for path in paths)
+
+    def _ends(self, path: str) -> tuple[Lsn, Lsn]:
+        """Return the ends of a file and of the file before; earlier versions do not name the latter."""
+        with self._storage.parsing(path):
+            end, _, previous = path.rpartition("/")[2].removesuffix(_LAST).partition("-")
+            return Lsn(int(end, 16)), Lsn(int(previous or "0", 16))
 
     def _end(self, path: str) -> Lsn:
         with self._storage.parsing(path):
             return Lsn(int(re.split("[.-]", path.rpartition("/")[2])[0], 16))
-
-    @staticmethod
-    def _path(folder: str, end: Lsn) -> str:
-        return f"{_BUFFERS}/{folder}/{int(end):016X}{_LAST}"
 
     @staticmethod
     def _part(folder: str, end: Lsn, token: str) -> str:

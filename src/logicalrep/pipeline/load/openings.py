@@ -57,6 +57,8 @@ class Openings:
         if table.is_asked_for:
             self.buffers.forget_loads(table)
         has_companions = table.stored is not None and self.writer.open_companions(table, before)
+        if pending_load is not None:
+            self.buffers.open(table)
         was_stopped = (
             before is not None
             and before.state == "stopped"
@@ -99,8 +101,10 @@ class Openings:
         if was_stopped:
             # Other settings may let it load.
             return OTHER_SETTINGS if has_other_settings else None
-        if table.since_checkpoint.restored is not None:
-            return table.since_checkpoint.restored
+        since = table.since_checkpoint
+        difference = since.restored or since.changed_by_others or self._lost_changes(table)
+        if difference is not None:
+            return difference
         if self._is_beyond_proof(table):
             return "the server was restarted, and may not have the table's last commits, which no checkpoint covers"
         has_own_reason = table.is_refused or table.lacks_partitions
@@ -108,8 +112,6 @@ class Openings:
             # What came after its buffered changes was not taken if it was left out. Else they are applied first; then
             # it follows, and is compared with the server.
             return "published again" if was_left else None
-        if table.since_checkpoint.changed_by_others is not None:
-            return table.since_checkpoint.changed_by_others
         if table.stored.table.relation.relation_id != table.oid:
             return "another table of this name"
         if was_left:
@@ -127,3 +129,19 @@ class Openings:
             return False
         applied = stored.applied(table.application)
         return (applied is not None and applied >= proven) or self.buffers.are_after(table, proven)
+
+    def _lost_changes(self, table: Table) -> str | None:
+        """Return why changes are missing that were buffered at the last checkpoint; None if none are."""
+        before, pending_load = self.before.tables.get(str(table.name)), table.pending_load
+        if before is None or before.state == "following":
+            return None
+        if pending_load is None:
+            return "it was loading at the last checkpoint, and its pending load is not there any more"
+        buffered = before.buffered
+        if buffered is None:
+            return None
+        if buffered.load is None and table.load == before.load:
+            return "its pending load was restored to an earlier state, and its buffered changes may be others"
+        if not self.buffers.has_all(table, buffered.end):
+            return f"changes before {buffered.end} that were buffered are not there any more"
+        return None

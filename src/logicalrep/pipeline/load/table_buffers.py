@@ -45,6 +45,8 @@ class TableBuffers:
         self._storage = context.storage
         self._buffer = ChangeBuffer(context.storage, check)
         self._load_counts = LoadCounts(context.storage)
+        # The folders of the tables that follow, of which the last checkpoint does not know it yet.
+        self._finished: set[str] = set()
 
     # Pending loads
 
@@ -55,7 +57,18 @@ class TableBuffers:
     def save_pending_load(self, table: Table, pending_load: PendingLoad) -> None:
         """Save that a table is to be loaded: from now on its changes are buffered."""
         self._patience.run(lambda: self._buffer.save_pending_load(pending_load))
+        self._finished.discard(table.folder)
         table.pending_load = pending_load
+
+    def delete_finished(self) -> None:
+        """Delete the pending loads of tables that follow, once a checkpoint says so.
+
+        So a table that loads at the last checkpoint has a pending load, or its files were restored.
+        """
+        while self._finished:
+            folder = next(iter(self._finished))
+            self._patience.run(partial(self._buffer.delete_pending_load, folder))
+            self._finished.discard(folder)
 
     def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> float | None:
         """Count a load; return the time at which it may begin, as `LoadCounts.add`."""
@@ -73,11 +86,28 @@ class TableBuffers:
 
     def keep(self, table: Table, changes: TableChanges, end: Lsn) -> None:
         """Keep the changes of a table that loads, all those of commits before `end`."""
-        self._patience.run(lambda: self._buffer.keep(table.folder, changes, end))
+        table.buffered = self._patience.run(lambda: self._buffer.keep(table.folder, changes, end, table.buffered))
+
+    def open(self, table: Table) -> None:
+        """Learn how far the change buffer of a table goes."""
+        files = self._patience.run(lambda: self._buffer.files(table.folder))
+        table.buffered = files[-1].end if files else Lsn(0)
+
+    def has_all(self, table: Table, end: Lsn) -> bool:
+        """Return whether a table and its change buffer have all changes before the end of a file of the buffer."""
+        assert table.stored is not None
+        applied = None if table.application is None else table.stored.applied(table.application)
+        covered = 0 if applied is None else int(applied) + 1
+        for file in self._patience.run(lambda: self._buffer.files(table.folder)):
+            if file.previous > covered:
+                return False
+            covered = max(covered, int(file.end))
+        return covered >= end
 
     def clear(self, table: Table) -> None:
         """Remove the change buffer of a table whose load is to begin."""
         self._patience.run(lambda: self._buffer.forget_all(table.folder))
+        table.buffered = Lsn(0)
 
     def remove(self, table: Table) -> None:
         """Remove the change buffer and the pending load of a table that needs neither any more."""
@@ -110,7 +140,9 @@ class TableBuffers:
         for end, changes in self._buffer.changes(table.folder):
             if not self._apply(table, changes, end):
                 return False
-        self.remove(table)
+        self.clear(table)
+        table.pending_load = None
+        self._finished.add(table.folder)
         return True
 
     def _apply_in_time(self, table: Table, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:

@@ -18,6 +18,16 @@ TABLE = "table"
 
 
 @dataclass(frozen=True, slots=True)
+class Buffered:
+    """The change buffer of a table."""
+
+    end: Lsn
+    """The end of its last file; 0 if it never had one."""
+    load: str | None
+    """The load whose rows the changes apply to; None while rows are to be copied."""
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """The progress of a table."""
 
@@ -52,6 +62,8 @@ class TableState:
     """The number of values since its load that their column's type cannot hold, by the names of columns."""
     commits: Mapping[str, str | None] = field(default_factory=dict)
     """The commits of the versions, `Head.commit`, by `table` and the names of the companion tables."""
+    buffered: Buffered | None = None
+    """The change buffer of a table that loads or is held; None for one that follows."""
     phase: str | None = field(default=None, compare=False)
     """Its phase, as docs/explanation/lifecycle.md has them; it is not stored, and so None for a state that was read."""
 
@@ -78,11 +90,12 @@ class TableState:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the state that `to_json` returned, also one of an earlier version."""
-        progress = content.get("progress")
+        progress, buffered = content.get("progress"), content.get("buffered")
         read = {
             "folder": below(content["folder"]),
             "lsn": Lsn(content["lsn"]),
             "progress": None if progress is None else typed(LoadProgress(**_PROGRESS.arguments(progress))),
+            "buffered": None if buffered is None else typed(Buffered(Lsn(buffered["end"]), buffered["load"])),
         }
         state = typed(cls(**_TABLE_STATE.arguments({**content, **read})))
         Lsn(state.refused or "0/0")
@@ -96,7 +109,8 @@ class TableState:
     def to_json(self) -> dict[str, Any]:
         """Return the state as plain values."""
         progress = None if self.progress is None else _PROGRESS.content(self.progress)
-        content = _TABLE_STATE.content(self) | {"lsn": str(self.lsn), "progress": progress}
+        buffered = self.buffered and {"end": str(self.buffered.end), "load": self.buffered.load}
+        content = _TABLE_STATE.content(self) | {"lsn": str(self.lsn), "progress": progress, "buffered": buffered}
         if not self.unfit:
             # Earlier versions read it as long as there are none.
             del content[_UNFIT]
@@ -106,6 +120,6 @@ class TableState:
 _PROGRESS = StoredKeys("rows estimate snapshot_since")
 _UNFIT = "unrepresentable"
 _TABLE_STATE = StoredKeys(
-    "folder version lsn load timeline state error oid beside=companions commits rows commit_timestamp progress refused "
-    f"skipped {_UNFIT}=unfit"
+    "folder version lsn load timeline state error oid beside=companions commits buffered rows commit_timestamp "
+    f"progress refused skipped {_UNFIT}=unfit"
 )
