@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import random
+import shutil
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,15 +15,17 @@ from pathlib import Path
 import pytest
 
 from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.state.checkpoints import Checkpoints
 from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.server import Connection
+from logicalrep.postgres.server import Connection, query_wal_head
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import delta_rows, find_differences
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
-from tests.postgres.restores import crash, put_back, snapshot_volume, write_wal_past
+from tests.postgres.restores import crash, put_back, restart, snapshot_volume, write_wal_past
 from tests.postgres.servers import Database, back_up, connect_writer, installation
 from tests.waiting import eventually
 
@@ -29,9 +36,9 @@ COPIES = [back_up, snapshot_volume]
 
 
 @contextmanager
-def replicated(major: int, lake: Path) -> Iterator[Database]:
+def replicated(major: int, lake: Path, **settings: str) -> Iterator[Database]:
     """Yield the database of a server of its own, with a table that is replicated."""
-    with LocalServer(installation(major), fsync="off") as server:
+    with LocalServer(installation(major), fsync="off", **settings) as server:
         database = Database(server, "postgres", major, connect_writer(server.dsn))
         database.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
         replicate_once(database, lake)
@@ -192,3 +199,192 @@ def test_commits_that_no_checkpoint_covers_are_proven_by_a_server_that_was_not_r
         replicate_once(db, lake)
         assert find_differences(db.dsn, str(lake), ["public.t"]) == {}
         assert loads(lake) == known
+
+
+LAST_COMMITS = {
+    "streamed": "INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(100, 4000) AS i",
+    "streamed, and partly rolled back": """
+        DO $$ BEGIN
+            INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(5000, 9000) AS i;
+            BEGIN
+                UPDATE t SET v = 'rolled back';
+                RAISE EXCEPTION 'rolled back';
+            EXCEPTION WHEN raise_exception THEN
+            END;
+        END $$""",
+    "streamed, and rolled back but for nothing": """
+        DO $$ BEGIN
+            PERFORM pg_current_xact_id();
+            BEGIN
+                UPDATE t SET v = 'rolled back';
+                RAISE EXCEPTION 'rolled back';
+            EXCEPTION WHEN raise_exception THEN
+            END;
+        END $$""",
+    "prepared": "BEGIN; INSERT INTO t VALUES (-1, 'p'); PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'",
+    "a table that is not replicated": "INSERT INTO unpublished VALUES (1)",
+    "truncated": "TRUNCATE t",
+    "an unlogged table": "INSERT INTO unlogged VALUES (1)",
+    "a new column": "ALTER TABLE t ADD COLUMN w int DEFAULT 5",
+    "a row of another origin": """
+        SELECT pg_replication_origin_session_setup('o');
+        INSERT INTO t VALUES (-2, 'o');
+        SELECT pg_replication_origin_session_reset()""",
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("major", [15, 16, 18])
+def test_a_crash_after_a_commit_of_each_kind_is_not_refused(tmp_path: Path, major: int) -> None:
+    """The session that checks a commit gets it whole, whatever way it came."""
+    lake = tmp_path / "lake"
+    with replicated(major, lake, logical_decoding_work_mem="64kB", max_prepared_transactions="5") as db:
+        db.execute(
+            "CREATE TABLE unpublished (id int)",
+            "CREATE UNLOGGED TABLE unlogged (id int PRIMARY KEY)",
+            "SELECT pg_replication_origin_create('o')",
+        )
+        known, tables = loads(lake), ["public.t"]
+        for kind, statements in LAST_COMMITS.items():
+            with contextlib.closing(db.writer()) as writer:
+                writer.execute("BEGIN")
+                writer.execute("CREATE TEMPORARY TABLE held ()")
+                db.execute("CHECKPOINT")
+                for statement in [statements] if "$$" in statements else statements.split(";"):
+                    db.execute(statement)
+                replicate_once(db, lake)
+                assert find_differences(db.dsn, str(lake), tables) == {}, kind
+                move_position(db, lake)
+                with_server_away(db, crash)
+                assert confirmed(db) < state(lake).lsn
+                replicate_once(db, lake)
+                assert find_differences(db.dsn, str(lake), tables) == {}, kind
+                assert loads(lake)["public.t"] == known["public.t"], kind
+
+
+@pytest.mark.thorough
+def test_an_earlier_slot_of_the_same_name_is_refused(tmp_path: Path) -> None:
+    """The new slot has sent no commit that the server of then would lack, but the tables have one by their load."""
+    lake = tmp_path / "lake"
+    with replicated(18, lake) as db:
+        with_server_away(db, lambda server: back_up(server, tmp_path / "copy"))
+        db.execute("INSERT INTO t VALUES (4, 'lost')")
+        assert not resync(db.settings, Storage(str(lake)), [], new_slot=True)
+        replicate_once(db, lake)
+        with_server_away(db, lambda server: put_back(server, tmp_path / "copy", past=state(lake).lsn))
+        with pytest.raises(SlotError, match=r"\[WAL_DIVERGED\].*another slot of that name.*resync --all"):
+            replicate_once(db, lake)
+        assert not resync(db.settings, Storage(str(lake)), [])
+        replicate_once(db, lake)
+        assert find_differences(db.dsn, str(lake), ["public.t"]) == {}
+
+
+SLOTS = "SELECT confirmed_flush_lsn::text, restart_lsn::text FROM pg_replication_slots"
+
+
+class Killed(BaseException):
+    """Ends a run like a kill."""
+
+
+class Search:
+    """A server, and a destination that must be right or refuse it, whatever happens to both."""
+
+    def __init__(self, db: Database, folder: Path, chance: random.Random) -> None:
+        self.db, self.lake, self.copy, self.chance = db, folder / "lake", folder / "copy", chance
+        self.was_put_back = False
+        self.refused = self.put_back_times = 0
+        self.steps: list[str] = []
+
+    def write(self) -> None:
+        row, number = self.chance.randrange(20), self.chance.randrange(10**6)
+        self.db.execute(
+            self.chance.choice(
+                (
+                    f"INSERT INTO t VALUES ({row}, '{number}') ON CONFLICT (id) DO UPDATE SET v = '{number}'",
+                    f"DELETE FROM t WHERE id = {row}",
+                    f"UPDATE t SET v = '{number}' WHERE id < {row}",
+                )
+            )
+        )
+
+    def write_other_wal(self) -> None:
+        end = query_wal_head(self.db.connection) + self.chance.choice((10, 2_000, 20_000))
+        write_wal_past(self.db.connection, Lsn(end))
+
+    def checkpoint(self) -> None:
+        self.db.execute("CHECKPOINT")
+
+    def crash(self) -> None:
+        with_server_away(self.db, crash)
+
+    def restart(self) -> None:
+        with_server_away(self.db, restart)
+
+    def take_copy(self) -> None:
+        shutil.rmtree(self.copy, ignore_errors=True)
+        with_server_away(self.db, lambda server: self.chance.choice(COPIES)(server, self.copy))
+
+    def put_back(self) -> None:
+        if not self.copy.exists():
+            return
+        spare = self.copy.with_name("spare")
+        subprocess.run(["cp", "-a", self.copy, spare], check=True)
+        with_server_away(self.db, lambda server: put_back(server, spare))
+        self.was_put_back = True
+        self.put_back_times += 1
+        if self.chance.random() < 0.8:
+            for action in self.chance.choices((self.write, self.write_other_wal), k=3):
+                action()
+            write_wal_past(self.db.connection, state(self.lake).lsn)
+
+    def replicate(self) -> None:
+        """Replicate; perhaps the process is killed before a checkpoint, or before it acknowledges one."""
+        killed = self.chance.choice((None, None, (Checkpoints, "save"), (ChangeReceiver, "acknowledge")))
+        self.steps.append(f"from {state(self.lake).lsn} with the slots {self.db.rows(SLOTS)}")
+        storage = Storage(str(self.lake))
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                if killed is not None:
+                    patch.setattr(killed[0], killed[1], _kill)
+                replicate_once(self.db, self.lake)
+        except Killed:
+            self.steps.append(f"killed in {killed}")
+            return
+        except SlotError as error:
+            if not self.was_put_back or error.code not in ("WAL_DIVERGED", "POSITION_PASSED", "SLOT_LOST"):
+                raise
+            self.steps.append(f"refused: {error}")
+            self.refused += 1
+            assert not resync(self.db.settings, storage, [])
+            # The next run loads all tables, and may be killed meanwhile.
+            self.was_put_back = False
+            return
+        self.was_put_back = False
+        assert find_differences(self.db.dsn, str(self.lake), ["public.t"]) == {}
+
+    def run(self, seconds: float) -> None:
+        actions = [self.write] * 5 + [self.write_other_wal] * 2 + [self.replicate] * 6
+        actions += [self.checkpoint, self.crash, self.restart, self.take_copy, self.put_back, self.put_back]
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            action = self.chance.choice(actions)
+            self.steps.append(action.__name__)
+            action()
+
+
+def _kill(*_: object, **__: object) -> None:
+    raise Killed
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("major", [15, 16, 18])
+def test_crashes_kills_and_servers_that_are_put_back_at_random(tmp_path: Path, major: int) -> None:
+    seed = int(os.environ.get("SEED", random.randrange(10**6)))
+    with replicated(major, tmp_path / "lake") as db:
+        search = Search(db, tmp_path, random.Random(seed))
+        try:
+            search.run(60 * float(os.environ.get("SEARCH", "0.5")))
+        except BaseException:
+            print("seed", seed, search.steps)
+            raise
+        print("put back", search.put_back_times, "refused", search.refused, "steps", len(search.steps))

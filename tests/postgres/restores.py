@@ -28,6 +28,12 @@ def crash(server: LocalServer) -> None:
     server.start()
 
 
+def restart(server: LocalServer) -> None:
+    """Stop a server cleanly, and start it again."""
+    server.stop()
+    server.start()
+
+
 def put_back(
     server: LocalServer,
     folder: Path,

@@ -97,6 +97,7 @@ class ChangeReceiver(SlotReceiver):
                 traffic=traffic,
                 acknowledged=state.lsn,
                 history=state.history,
+                is_new_slot=not state.lsn,
                 gathering=gathering,
             ),
         )

@@ -225,7 +225,7 @@ def proven_before(state: State, server_started: str) -> Lsn | None:
     The receiver of the slot has proven the state's position.
     """
     history = state.history
-    return None if history is None or history.server_started == server_started else state.lsn
+    return None if history is not None and history.server_started == server_started else state.lsn
 
 
 @contextmanager

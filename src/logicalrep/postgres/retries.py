@@ -51,9 +51,15 @@ class Waiting:
         self._lock = threading.Lock()
         self._said_at = -math.inf
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for the server any more."""
+        return self._stop.is_set() or self._is_over
+
     def pause(self, seconds: float) -> bool:
         """Wait for some seconds; return False as soon as the waiting is to end."""
-        return not (self._stop.wait(seconds) or self._is_over)
+        self._stop.wait(seconds)
+        return not self.is_over
 
     def end(self) -> None:
         """End the waiting: nobody waits for the server any more."""

@@ -66,8 +66,10 @@ TABLE_STATE = TableState(
     LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED], {"price": 2}, {"table": "ab", "history": None},
     Buffered(Lsn(16), "load"),
 )  # fmt: skip
-HISTORY = History(CommitId(Lsn(24), 740, 5), "1.5", "none")
-STORED_HISTORY = '{"lsn": "0/18", "xid": 740, "timestamp": 5, "server_started": "1.5", "origin": "none"}'
+HISTORY = History(CommitId(Lsn(24), 740, 5), Lsn(8), "1.5", "none")
+STORED_HISTORY = (
+    '{"lsn": "0/18", "xid": 740, "timestamp": 5, "slot_began": "0/8", "server_started": "1.5", "origin": "none"}'
+)
 STORED_TABLE_STATE = """{
   "folder": "public/t", "version": 3, "lsn": "0/10", "load": "load", "timeline": 1, "state": "stopped", "error": "why",
   "oid": 7, "beside": {"history": 4}, "rows": 5, "commit_timestamp": "2026-01-01T00:00:00+00:00",

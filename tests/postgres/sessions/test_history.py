@@ -7,12 +7,20 @@ from collections.abc import Sequence
 
 import pytest
 
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.server import query_wal_head
 from logicalrep.postgres.sessions.commit_log import CommitId, CommitLog, History
 from logicalrep.postgres.sessions.history_check import SentAgain
+from logicalrep.postgres.sessions.replication import Replication
+from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.errors import LostPositionError
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.resume_token import ResumeToken
 from logicalrep.transactions.transaction import CommitColumns
 from logicalrep_protocol import v1
 from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, Oid, TimestampTz, TransactionId
+from tests.postgres.servers import Database
 
 LAST = CommitId(Lsn(200), 7, UNIX_EPOCH + 70)
 NONE = CommitId.none_since(Lsn(200))
@@ -104,6 +112,24 @@ def test_the_last_commit_before_a_position() -> None:
 
 
 def test_the_evidence_is_stored() -> None:
-    history = History(LAST, "1795828488.408739", None)
+    history = History(LAST, Lsn(8), "1795828488.408739", None)
     assert History.from_json(json.loads(json.dumps(history.to_json()))) == history
     assert History.from_json(None) is None
+
+
+def test_commits_before_the_position_of_another_process_are_not_judged(db18: Database) -> None:
+    """The slot is behind that position, which an earlier process has stored."""
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db18.connection, "s")
+    db18.execute("INSERT INTO t VALUES (1)")
+    stored = query_wal_head(db18.connection)
+    options = PluginOptions(publication_names=("p",), proto_version=1)
+    with Assembler(after=ResumeToken(delivered=stored)) as assembler:
+        replication = Replication(db18.settings, "s", options, Intake(assembler))
+        for events in replication.rounds(lambda: replication.received >= stored):
+            assert list(events) == []
+        history = replication.history_before(stored)
+        replication.close()
+    assert history is not None
+    assert history.last == CommitId.none_since(stored)
+    assert (history.slot_began, history.origin) == (Lsn(0), None)

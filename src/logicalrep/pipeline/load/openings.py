@@ -9,7 +9,7 @@ from logicalrep.pipeline.formats.since_checkpoint import compare
 from logicalrep.pipeline.lifecycle import Phase
 from logicalrep.pipeline.load.change_buffer import ASKED_FOR, PendingLoad
 from logicalrep.pipeline.load.table_buffers import TableBuffers
-from logicalrep.pipeline.load.table_loads import NEW, OTHER_SETTINGS, TableLoads
+from logicalrep.pipeline.load.table_loads import BEYOND_PROOF, NEW, OTHER_SETTINGS, TableLoads
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.state import State
@@ -106,7 +106,7 @@ class Openings:
         if difference is not None:
             return difference
         if self._is_beyond_proof(table):
-            return "the server was restarted, and may not have the table's last commits, which no checkpoint covers"
+            return BEYOND_PROOF
         has_own_reason = table.is_refused or table.lacks_partitions
         if table.pending_load is not None and not has_own_reason:
             # What came after its buffered changes was not taken if it was left out. Else they are applied first; then

@@ -25,7 +25,8 @@ from logicalrep_runtime.scalars import Lsn
 LARGE = 1_000_000_000
 """The bytes of files above which a table is offered to have rows marked."""
 NEW, OTHER_SETTINGS = "new table", "its settings changed"
-"""The reasons of loads that are not counted, besides `ASKED_FOR`."""
+BEYOND_PROOF = "the server was restarted, and may not have the table's last commits, which no checkpoint covers"
+"""With these, the reasons of loads that are not counted, besides `ASKED_FOR`: no load brings another of them."""
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class TableLoads:
         if reason in (ASKED_FOR, OTHER_SETTINGS):
             begin = None
             self.buffers.forget_loads(table)
-        elif reason != NEW and begin is None:
+        elif reason not in (NEW, BEYOND_PROOF) and begin is None:
             # A load that waits already is one load, for whichever reasons.
             begin = self.buffers.count_load(table, reason, partitions)
         replaces = None if partitions else table.load

@@ -52,6 +52,8 @@ class History:
 
     last: CommitId
     """The last commit with changes before the position."""
+    slot_began: Lsn
+    """The position at which the slot was made, and before which it never is again; 0 if that is unknown."""
     server_started: str
     """The time at which the server had started that was read from last, in seconds since 1970."""
     origin: str | None
@@ -63,12 +65,13 @@ class History:
         if content is None:
             return None
         last = CommitId(Lsn(content["lsn"]), int(content["xid"]), int(content["timestamp"]))
-        return cls(last, str(content["server_started"]), content["origin"])
+        return cls(last, Lsn(content["slot_began"]), str(content["server_started"]), content["origin"])
 
     def to_json(self) -> dict[str, Any]:
         """Return the evidence as plain values."""
         last = {"lsn": str(self.last.lsn), "xid": self.last.xid, "timestamp": self.last.timestamp}
-        return {**last, "server_started": self.server_started, "origin": self.origin}
+        others = {"server_started": self.server_started, "origin": self.origin}
+        return {**last, "slot_began": str(self.slot_began), **others}
 
 
 class CommitLog:

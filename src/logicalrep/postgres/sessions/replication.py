@@ -19,7 +19,7 @@ from logicalrep.postgres.sessions.commit_log import CommitLog, History
 from logicalrep.postgres.sessions.history_check import HistoryCheck
 from logicalrep.postgres.sessions.walsender import Received, Walsender
 from logicalrep.postgres.silence import Backend, SilentServerError
-from logicalrep.postgres.slots.positions import check_within_wal
+from logicalrep.postgres.slots.positions import check_within_wal, diverged
 from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.transactions.intake import Intake
@@ -78,13 +78,14 @@ class Replication:
         traffic: Traffic | None = None,
         acknowledged: Lsn = _NONE,
         history: History | None = None,
+        is_new_slot: bool = False,
         gathering: float = 0.0,
     ) -> None:
         """Take the slot and its session's options. Nothing connects before `rounds`.
 
         The first session sends what commits at or after `acknowledged`, or after the slot's position if that is later.
         `history` is the evidence of `acknowledged`. Each session begins only once the server has proven that it has
-        the history of the reader's position.
+        the history of the reader's position. `is_new_slot`: the slot was made for this reader, and never moved.
 
         The intake gets `messages` of them at a time at most, `waiting` says how a server is waited for that is away, or
         just for how many seconds, and `traffic` has the counts of an earlier receiver, which are continued. Rounds with
@@ -102,6 +103,8 @@ class Replication:
         is_comparable = history is not None and history.origin == options.origin
         self._commits = CommitLog(history.last if history is not None and is_comparable else None)
         self._check: HistoryCheck | None = None
+        self._is_new_slot = is_new_slot
+        self._slot_began = Lsn(0) if history is None else history.slot_began
         self._server_started = "" if history is None else history.server_started
         # The server that has proven its history, for the session that begins next.
         self._proven_by = ""
@@ -157,7 +160,7 @@ class Replication:
     def history_before(self, lsn: Lsn) -> History | None:
         """Return the evidence of a position, which is not before the acknowledged one; None if there is none yet."""
         last = self._commits.last_before(lsn)
-        return None if last is None else History(last, self._server_started, self._options.origin)
+        return None if last is None else History(last, self._slot_began, self._server_started, self._options.origin)
 
     @property
     def _safe(self) -> Lsn:
@@ -275,7 +278,12 @@ class Replication:
                 # Such a session may have left out commits that another one sends, without any restart.
                 is_stale = has_stale_sessions(connection) and slot.server_started == self._server_started
             self._proven_by = slot.server_started
-            if last is None or slot.confirmed.lsn >= position or slot.two_phase:
+            if slot.confirmed.lsn < self._slot_began:
+                raise diverged(
+                    f"replication slot {self._slot!r} is at {slot.confirmed.lsn}, but was made at {self._slot_began}: "
+                    "the server was put back to an earlier state, which has another slot of that name"
+                )
+            if last is None or slot.confirmed.lsn >= position or slot.two_phase or self._options.two_phase:
                 return True
             check_within_wal(self._settings, slot, WalPosition(position, self.timeline))
             self._check = HistoryCheck(
@@ -289,6 +297,8 @@ class Replication:
                 left=self._left,
             )
             self._proven_by = self._check.session.slot.server_started
+        if isinstance(self._waiting, Waiting) and self._waiting.is_over:
+            raise psycopg.OperationalError("the server has not proven yet that it has what was read from it")
         if not self._check.step(_PAUSE):
             return False
         self.close()
@@ -321,7 +331,10 @@ class Replication:
             self._intake.connect(self._options.decoder(slot_two_phase=self.session.slot.two_phase))
             if self.started_at is None:
                 self.started_at = self.session.started_at
-                self._commits.begin(max(self.started_at, self._acknowledged))
+                if self._is_new_slot:
+                    self._slot_began = self.started_at
+                # The intake leaves out commits before its position.
+                self._commits.begin(max(self.position, self._acknowledged))
             else:
                 self.traffic.restarts += not self._is_meant
             self._is_meant = False
