@@ -11,6 +11,7 @@ from itertools import groupby
 
 from tests.pipeline.catalog.search.subjects import Columns, Now, Plain, Statement, Subject
 from tests.pipeline.catalog.search.subjects_keys import Keys
+from tests.pipeline.catalog.search.subjects_maintenance import Maintenance
 from tests.pipeline.catalog.search.subjects_masks import Masked
 from tests.pipeline.catalog.search.subjects_names import Entries, Swaps
 from tests.pipeline.catalog.search.subjects_parts import Parts
@@ -25,6 +26,7 @@ SUBJECTS: dict[type[Subject], int] = {
     Entries: 6,
     Keys: 4,
     Masked: 1,
+    Maintenance: 3,
 }
 """What histories are about, each with its weight."""
 

@@ -156,6 +156,7 @@ MUTATIONS: dict[str, Mutation] = {
         "_WRITTEN",
         ("columns.count, columns.sum, columns.max, defaults.count, defaults.sum, defaults.max", "1"),
     ),
+    "a table that was unlogged is not noticed": _in_text(definitions, "_LOGGED", ("|| reltoastrelid", "")),
     "a partition that goes is not noticed": _returns(proof, "_of_partitions", None),
     "a partition that goes and comes is not noticed": _in_text(definitions, "_PARTS", ("link.xmin::text", "'1'")),
     "a partition that comes and goes is not noticed": lambda patch: patch.setattr(
