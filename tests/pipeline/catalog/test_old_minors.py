@@ -118,6 +118,17 @@ def test_a_column_of_the_key_is_refused_and_others_are_followed(old: Database, t
         replicate(old, tmp_path)
 
 
+def test_a_key_that_is_sent_alone_has_the_default(old: Database, tmp_path: Path) -> None:
+    old.execute("CREATE TABLE t (id int, v text)", "INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, 'z')")
+    old.execute("ALTER TABLE t ADD w int NOT NULL DEFAULT 7", "ALTER TABLE t ADD PRIMARY KEY (id, w)")
+    old.execute("CREATE PUBLICATION p FOR TABLE t")
+    assert replicate(old, tmp_path) == {}
+    old.execute("UPDATE t SET id = 10 WHERE id = 1", "DELETE FROM t WHERE id = 2", "UPDATE t SET v = 'w' WHERE id = 3")
+    assert replicate(old, tmp_path) == {}
+    # No load made it right.
+    assert not (tmp_path / "_logicalrep" / "loads" / "public" / "t" / "counts.json").exists()
+
+
 def test_a_column_that_came_and_went_makes_nothing_wrong(old: Database, tmp_path: Path) -> None:
     create_table(old, "id int, v text")
     old.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
