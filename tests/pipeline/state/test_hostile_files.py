@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
 from logicalrep.pipeline.load.change_buffer import ChangeBuffer
 from logicalrep.pipeline.load.load_counts import LoadCounts, LoadedTooOftenError
 from logicalrep.pipeline.operate.status import stored_phases
@@ -155,6 +157,19 @@ def test_a_changed_file_of_buffered_changes_is_read_or_is_an_error(tmp_path: Pat
         assert error is None or isinstance(error, MalformedFileError), repr(error)
         refused += error is not None
     assert refused > 50
+
+
+def test_metadata_of_an_iceberg_table_that_is_none_is_an_error(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    contents = {
+        "v1.metadata.json": [b"{}", b"[1]", b'"\\ud800"', b'{"format-version": 2}', b"\xff", b""],
+        "00001-x.gz.metadata.json": [b"{}", gzip.compress(b"{}"), gzip.compress(b"{}" * 99)[:-9], b"\x1f\x8b\x08" * 9],
+    }
+    for name, texts in contents.items():
+        for data in texts:
+            (tmp_path / name).write_bytes(data)
+            with pytest.raises(MalformedFileError, match=f"{name} is damaged: ."):
+                read_metadata(storage, name)
 
 
 def test_a_pipe_and_a_large_file_are_refused(tmp_path: Path) -> None:
