@@ -213,7 +213,13 @@ CHANGED: dict[str, tuple[str, tuple[str | int, ...], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "keys", "value"), CHANGED.values(), ids=CHANGED)
+@pytest.mark.parametrize(
+    ("path", "keys", "value"),
+    [
+        pytest.param(*case, id=name, marks=() if name == "a folder" else pytest.mark.thorough)
+        for name, case in CHANGED.items()
+    ],
+)
 def test_no_command_obeys_a_changed_value(
     db18: Database, tmp_path: Path, path: str, keys: tuple[str | int, ...], value: Any
 ) -> None:
