@@ -32,7 +32,13 @@ from logicalrep.pipeline.catalog.proof import (
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync, NeedsTexts, NotProvenYetError, RefusedCommit
-from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, StoredTable, application_id
+from logicalrep.pipeline.formats.stored_table import (
+    ForeignTableError,
+    NewTable,
+    StoredTable,
+    application_id,
+    last_application,
+)
 from logicalrep.pipeline.history.companion import (
     Companion,
     add_marked_files,
@@ -91,7 +97,7 @@ class TableWriter:
         """
         stored = table.stored
         assert stored is not None
-        table.load, table.application = stored.load, self._last_application(stored)
+        table.load, table.application = stored.load, last_application(stored, self._system, self.timeline)
         if table.application is None and table.pending_load is None:
             raise ForeignTableError(
                 f"{self._storage.uri_of(stored.folder)} has no commit of the server {self._system}: it is the table of "
@@ -107,17 +113,6 @@ class TableWriter:
         for each in table.stored_tables:
             self._patience.run(partial(each.keep_for, self._keep_hours))
         return companions is not None
-
-    def _last_application(self, stored: StoredTable) -> str | None:
-        """Return the application id of the table's last commit, which may be of an earlier timeline.
-
-        It is None for the table of another server, which a load replaces.
-        """
-        for timeline in range(self.timeline, -1, -1):
-            application = application_id(self._system, timeline, stored.load)
-            if stored.applied(application) is not None:
-                return application
-        return None
 
     def adopt(self, table: Table, head: Lsn) -> None:
         """Go on under the server's present timeline, whose WAL ends at an LSN.
@@ -139,7 +134,7 @@ class TableWriter:
                 raise NeedsResync(reason or f"its rows are at {lsn}, and the server's WAL ends at {head}")
         if application != table.application:
             for stored in table.stored_tables:
-                before = self._last_application(stored)
+                before = last_application(stored, self._system, self.timeline)
                 assert before is not None
                 lsn = stored.applied(before)
                 assert lsn is not None

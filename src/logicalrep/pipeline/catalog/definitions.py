@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from logicalrep.pipeline.catalog.ancestors import query_published_under_others
 from logicalrep.pipeline.catalog.changing_texts import ChangingText, query_changing_texts
 from logicalrep.pipeline.catalog.old_rows import OldRowsError, query_incomplete_old_rows
+from logicalrep.pipeline.catalog.publication_entries import query_entries, query_published_under_others
 from logicalrep.pipeline.catalog.unique_indexes import key_columns, query_unique_indexes
 from logicalrep.pipeline.spec.file_partitions import PartitionRule
 from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
@@ -86,22 +86,6 @@ SELECT objoid::bigint, objsubid, description FROM pg_description
 WHERE classoid = 'pg_class'::regclass AND objoid = ANY(%s) ORDER BY 1, 2
 """
 _PUBLICATIONS = "SELECT 'p' || oid || ':' || xmin::text, {} FROM pg_publication WHERE pubname = ANY(%s) ORDER BY 1"
-# The publications' entries for a table: a filter that changes, or a table that leaves and joins, has another one.
-_ENTRIES = """
-SELECT prrelid, entry::text, 'r' || entry.oid || ':' || entry.xmin::text{} FROM pg_publication_rel AS entry
-JOIN pg_publication AS publication ON prpubid = publication.oid
-WHERE prrelid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
-"""
-# Of a table that leaves a published schema and comes back, only the row that says in which schema it is was written.
-_ENTRIES_OF_SCHEMAS = """
-UNION ALL
-SELECT class.oid, entry::text, concat_ws(':', 'n' || entry.oid, entry.xmin, stay.xmin), NULL
-FROM pg_publication_namespace AS entry
-JOIN pg_publication AS publication ON pnpubid = publication.oid JOIN pg_class AS class ON relnamespace = pnnspid
-LEFT JOIN pg_depend AS stay ON stay.classid = 'pg_class'::regclass AND stay.objid = class.oid AND stay.objsubid = 0
-    AND stay.refclassid = 'pg_namespace'::regclass
-WHERE class.oid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
-"""
 # The types of the columns and, within them, those of domains, arrays, ranges and composite types.
 _TYPE_PARTS = """
 WITH RECURSIVE used AS (
@@ -218,7 +202,7 @@ def query_catalog_tables(
     oids = list(tables)
     published = rows(_PUBLICATIONS.format("pubgencols = 's'" if major >= 18 else "false"), names)
     under_others = query_published_under_others(connection, oids, names)
-    entries, lists = _query_entries(connection, oids, names)
+    entries, lists = query_entries(connection, oids, names)
     columns: dict[int, list[tuple[int, str, int, int]]] = {oid: [] for oid in oids}
     dropped: dict[int, set[int]] = {oid: set() for oid in oids}
     generated = "attgenerated" if major >= 12 else "''"
@@ -320,22 +304,6 @@ def query_catalog_tables(
             old_rows.get(oid),
         )
     return found
-
-
-def _query_entries(
-    connection: Connection, oids: list[int], names: list[str]
-) -> tuple[dict[int, list[tuple[str, str]]], dict[int, set[int] | None]]:
-    """Return the publications' entries for tables, and the numbers of the columns that these list; None for all."""
-    major = server_major(connection)
-    of_tables = _ENTRIES.format(", prattrs::int2[]::int[]" if major >= 15 else ", NULL")
-    query = of_tables + (_ENTRIES_OF_SCHEMAS if major >= 15 else "")
-    entries: dict[int, list[tuple[str, str]]] = {oid: [] for oid in oids}
-    lists: dict[int, set[int] | None] = {}
-    for oid, text, row, numbers in connection.execute(query.encode(), {"oids": oids, "names": names}).fetchall():
-        entries[oid].append((text, row))
-        before = lists.get(oid, set())
-        lists[oid] = None if numbers is None or before is None else before | set(numbers)
-    return entries, lists
 
 
 def missing_columns(

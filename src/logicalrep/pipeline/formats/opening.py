@@ -45,6 +45,6 @@ def table_format(
         if catalog is None:
             return IcebergTables.in_folders(storage)
         return IcebergTables.in_catalog(storage, catalog, creates=creates)
-    from logicalrep.pipeline.formats.delta.delta_log import DeltaTables
+    from logicalrep.pipeline.formats.delta.delta_tables import DeltaTables
 
     return DeltaTables(storage)

@@ -167,6 +167,18 @@ class StoredTable(Protocol):
         """
 
 
+def last_application(stored: StoredTable, system_identifier: int, timeline: int) -> str | None:
+    """Return the application id of a server's last commit to a table, up to a timeline; None without one.
+
+    It is None for the table of another server, which a load replaces.
+    """
+    for number in range(timeline, -1, -1):
+        application = application_id(system_identifier, number, stored.load)
+        if stored.applied(application) is not None:
+            return application
+    return None
+
+
 class TableFormat(Protocol):
     """The tables of a destination in one format.
 

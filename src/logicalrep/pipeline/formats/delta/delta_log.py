@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, Self
 
 from deltalake import DeltaTable
@@ -41,7 +41,6 @@ from logicalrep.pipeline.formats.stored_table import (
     LogDamagedError,
     NewTable,
     StoredTable,
-    TableFormat,
     WriterError,
 )
 from logicalrep.pipeline.spec.table_facts import Skipped
@@ -376,22 +375,6 @@ class DeltaLog(StoredTable):
         elif self._reader.version() < self.version:
             self._reader.update_incremental()
         return self._reader
-
-
-@dataclass(frozen=True)
-class DeltaTables(TableFormat):
-    """The Delta tables of a destination."""
-
-    storage: Storage
-
-    def open(self, folder: str, version: int | None = None) -> StoredTable | None:
-        return DeltaLog.open(self.storage, folder, version)
-
-    def replace(self, folder: str, made: NewTable, before: StoredTable | None) -> StoredTable:
-        return DeltaLog.replace(self.storage, folder, made, before)
-
-    def find_folders(self) -> set[str]:
-        return {path.partition("/_delta_log/")[0] for path in self.storage.list("") if "/_delta_log/" in path}
 
 
 def _digest(commit: bytes) -> str:

@@ -40,10 +40,8 @@ from logicalrep.pipeline.formats.iceberg.removed_files import VersionsRemoved
 from logicalrep.pipeline.formats.iceberg.snapshots import (
     NeededFiles,
     ProtectedFiles,
-    abandoned,
+    expired_snapshots,
     expiry,
-    superseded,
-    surplus_snapshots,
 )
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import (
@@ -242,7 +240,8 @@ class IcebergTable(StoredTable):
         if self._versions.commits_snapshots and self._last is not None:
             # In a catalog a commit does not collide with branches, tags and settings that others have made meanwhile.
             self.refuse_others()
-        described, last, expired = table or self.table, self._last, self._expired(expired_until)
+        described, last = table or self.table, self._last
+        expired = set() if last is None else expired_snapshots(last.metadata, expired_until, self._keep_hours)
         before = new_metadata(self.storage, self.folder, described) if last is None else last.metadata
         updates: list[TableUpdate] = [*schema_updates(before, described), *spec_updates(before, described)]
         changed = update_table_metadata(before, tuple(updates)) if updates else before
@@ -276,23 +275,6 @@ class IcebergTable(StoredTable):
             self._is_unknown = False
             self._set(made, content)
             self.table, self._applied = described, applied
-
-    def _expired(self, until: float | None) -> set[int]:
-        """Return the snapshots that go with the next commit.
-
-        `until` is the time, in seconds since 1970, up to which snapshots go that another one followed; by default they
-        go once they are old, or too many.
-        """
-        if self._last is None:
-            return set()
-        metadata = self._last.metadata
-        if until is not None:
-            return superseded(metadata, until * 1000)
-        expired = surplus_snapshots(metadata)
-        if self._keep_hours is not None:
-            oldest = (time.time() - self._keep_hours * 3600) * 1000
-            expired |= superseded(metadata, oldest) | abandoned(metadata, oldest)
-        return expired
 
     def _set(self, version: MetadataVersion, content: Content) -> None:
         """Take what a later version has, and note which files are not needed for it any more."""
@@ -398,7 +380,7 @@ class IcebergTable(StoredTable):
 
         Return the files that the snapshots of others need.
         """
-        if self._expired(until):
-            self._write([], [], None, expired_until=until)
         assert self._last is not None
+        if expired_snapshots(self._last.metadata, until, self._keep_hours):
+            self._write([], [], None, expired_until=until)
         return self._protected.of(self._last.metadata)

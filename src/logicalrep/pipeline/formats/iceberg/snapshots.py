@@ -30,6 +30,24 @@ _LEAST, _AGE = "history.expire.min-snapshots-to-keep", "history.expire.max-snaps
 _DEFAULT_AGE = 5 * 24 * 3_600_000
 
 
+def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: float | None) -> set[int]:
+    """Return the snapshots that the next commit removes.
+
+    Args:
+        metadata: the metadata of the last version.
+        until: the time, in seconds since 1970, up to which snapshots go that another one followed; None for the
+            snapshots that are old, or too many.
+        keep_hours: the hours for which snapshots stay; None if that is not known yet.
+    """
+    if until is not None:
+        return superseded(metadata, until * 1000)
+    expired = surplus_snapshots(metadata)
+    if keep_hours is not None:
+        oldest = (time.time() - keep_hours * 3600) * 1000
+        expired |= superseded(metadata, oldest) | abandoned(metadata, oldest)
+    return expired
+
+
 def superseded(metadata: TableMetadata, before_ms: float) -> set[int]:
     """Return the snapshots of main that another one followed up to a time, in milliseconds since 1970."""
     line = pairwise(_line_of_main(metadata))
