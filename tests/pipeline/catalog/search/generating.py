@@ -26,9 +26,10 @@ SUBJECTS: dict[type[Subject], int] = {
     Entries: 6,
     Keys: 4,
     Masked: 1,
-    Maintenance: 3,
 }
 """What histories are about, each with its weight."""
+OF_SCHEMAS: dict[type[Subject], int] = {Maintenance: 4, Plain: 1}
+"""The same for a publication of schemas, which has no column lists."""
 
 
 # Rows that were there from the beginning have lower numbers.
@@ -76,10 +77,14 @@ class History:
         return "\n".join(lines).replace("{schema}", self.name)
 
 
-def history(name: str, seed: object, phases: int, *, with_entries: bool = True) -> History:
+def history(name: str, seed: object, phases: int, *, with_entries: bool = True, of_schemas: bool = False) -> History:
     """Return a history; `with_entries` tells whether it may write entries of the publication, which is the user's."""
     now = Now(random.Random(f"{seed}/{name}"))
-    weights = {kind: weight for kind, weight in SUBJECTS.items() if with_entries or not kind.needs_own_entries}
+    weights = {
+        kind: weight
+        for kind, weight in (OF_SCHEMAS if of_schemas else SUBJECTS).items()
+        if with_entries or not kind.needs_own_entries
+    }
     kinds = now.chance.choices([*weights], [*weights.values()], k=1 if now.chance.random() < 0.8 else 2)
     if Plain in kinds:
         # What others do in a transaction may be a reason to load.

@@ -86,6 +86,8 @@ class Schedule:
     """Whether the rows that change are found by indexes of the tables' keys."""
     is_ours: bool = False
     """Whether `replicate` makes the publication and keeps it complete; else it is the user's."""
+    has_schemas: bool = False
+    """Whether the publication has schemas, so that no column list can be in it."""
 
     version: int | str = 18
     """The server's major or minor version."""

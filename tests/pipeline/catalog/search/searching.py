@@ -32,7 +32,8 @@ class Found:
 def histories(schedule: Schedule, number: int = AT_ONCE) -> list[History]:
     """Return the histories of a schedule."""
     names, with_entries = (f"h{each}" for each in range(number)), not schedule.is_ours
-    return [history(name, schedule.seed, schedule.phases, with_entries=with_entries) for name in names]
+    of = {"with_entries": with_entries, "of_schemas": schedule.has_schemas}
+    return [history(name, schedule.seed, schedule.phases, **of) for name in names]
 
 
 def outcome(played: Sequence[History], schedule: Schedule) -> Outcome:

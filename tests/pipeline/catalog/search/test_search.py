@@ -43,6 +43,7 @@ def schedule(seed: int, phases: int = 3) -> Schedule:
         changes_publication=seed % 8 == 3,
         has_index=seed % 8 in (1, 2, 4, 7),
         is_ours=seed % 8 in (4, 5),
+        has_schemas=seed % 8 == 6,
         # A publication that leaves changes out ends the command.
         kinds=DOWN if seed % 8 == 3 else Schedule.kinds,
     )
@@ -65,7 +66,7 @@ def loads_of_plain_changes(played: list[History], result: Outcome) -> dict[str, 
     return {name: reasons for name, reasons in result.loads.items() if name in plain}
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (3, 4, 5))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (3, 4, 5, 6))])
 def test_tables_end_as_the_servers(seed: int) -> None:
     search(schedule(seed))
 
@@ -92,7 +93,7 @@ def test_tables_end_as_the_servers_for_minutes() -> None:
 def test_what_is_wrong_without_a_mend_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTATIONS[name](monkeypatch)
     for seed in range(1, 1 + _BATCHES):
-        wanted = Schedule(seed, phases=3, changes_publication=seed == 3, kinds=DOWN)
+        wanted = Schedule(seed, phases=3, changes_publication=seed == 3, has_schemas=seed == 6, kinds=DOWN)
         # A comparison has to tell it: an error that ends `replicate` may have another cause.
         if any(" after phase " in why for why in outcome(histories(wanted), wanted).wrong.values()):
             return
