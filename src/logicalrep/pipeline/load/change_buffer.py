@@ -171,7 +171,7 @@ class ChangeBuffer:
 
     def has_after(self, folder: str, lsn: Lsn) -> bool:
         """Return whether changes of a table are stored up to an end after an LSN."""
-        return any(end > lsn for end in self._ends(folder))
+        return any(file.end > lsn for file in self.files(folder))
 
     def forget_all(self, folder: str) -> None:
         """Remove all of a table's changes: a load that is to begin has them."""
