@@ -172,6 +172,7 @@ class TableBuffers:
             self._writer.apply(table, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows)
         except NotProvenYetError:
             return False
+        self._patience.run(partial(_store_end, table, end))
         self._buffer.forget(table.folder, end)
         return True
 
@@ -234,6 +235,17 @@ class TableBuffers:
         for stored in reversed(table.stored_tables):
             self._patience.run(partial(stored.skip, skipped, table.application))
         return skipped
+
+
+def _store_end(table: Table, end: Lsn) -> None:
+    """Store that a table has all changes before `end`, if none of them was a change of a row that it lacked.
+
+    Else the next start could not tell files that were applied from files that are lost.
+    """
+    assert table.stored is not None
+    assert table.application is not None
+    if (table.stored.applied(table.application) or 0) < end - 1:
+        table.stored.commit([], [], table.application, Lsn(end - 1))
 
 
 def _has_labels(table: Table) -> bool:
