@@ -129,6 +129,7 @@ ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
         ({"before": None}, Phase.QUEUED, ["published again"]),
         ({"was_left": True}, Phase.QUEUED, ["published again"]),
         ({"relation": 2}, Phase.QUEUED, ["another table of this name"]),
+        ({"relation": 2, "before": replace(state("stopped"), oid=2)}, Phase.QUEUED, ["another table of this name"]),
         ({"changed_by_others": "rows"}, Phase.QUEUED, ["rows"]),
         ({"before": state("loading")}, Phase.QUEUED, [GONE]),
         ({"before": buffering("load 1"), "pending": WHOLE}, Phase.CATCHING_UP, []),

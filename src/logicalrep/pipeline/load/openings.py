@@ -128,7 +128,8 @@ class Openings:
         if proven is None or stored is None or table.application is None:
             return False
         applied = stored.applied(table.application)
-        return (applied is not None and applied >= proven) or self.buffers.are_after(table, proven)
+        has_later = applied is not None and applied >= proven
+        return has_later or (table.pending_load is not None and self.buffers.are_after(table, proven))
 
     def _lost_changes(self, table: Table) -> str | None:
         """Return why changes are missing that were buffered at the last checkpoint; None if none are."""
@@ -136,6 +137,8 @@ class Openings:
         if before is None or before.state == "following":
             return None
         if pending_load is None:
+            if before.oid not in (None, table.oid):
+                return None
             return "it was loading at the last checkpoint, and its pending load is not there any more"
         buffered = before.buffered
         if buffered is None:
