@@ -51,21 +51,21 @@ def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: 
 def superseded(metadata: TableMetadata, before_ms: float) -> set[int]:
     """Return the snapshots of main that another one followed up to a time, in milliseconds since 1970."""
     line = pairwise(_line_of_main(metadata))
-    return {each.snapshot_id for each, later in line if later.timestamp_ms <= before_ms} - _needed(metadata)
+    return {snapshot.snapshot_id for snapshot, later in line if later.timestamp_ms <= before_ms} - _needed(metadata)
 
 
 def abandoned(metadata: TableMetadata, before_ms: float) -> set[int]:
     """Return the snapshots up to a time, in milliseconds since 1970, that are neither main's nor needed."""
-    line = {each.snapshot_id for each in _line_of_main(metadata)}
-    old = {each.snapshot_id for each in metadata.snapshots if each.timestamp_ms <= before_ms}
+    line = {snapshot.snapshot_id for snapshot in _line_of_main(metadata)}
+    old = {snapshot.snapshot_id for snapshot in metadata.snapshots if snapshot.timestamp_ms <= before_ms}
     return old - line - _needed(metadata)
 
 
 def surplus_snapshots(metadata: TableMetadata) -> set[int]:
     """Return the snapshots of main that go as there are too many."""
     line, needed = _line_of_main(metadata), _needed(metadata)
-    removable = [each.snapshot_id for each in line[: len(line) // 2] if each.snapshot_id not in needed]
-    return set(removable[1::2]) if len(line) >= MOST_SNAPSHOTS else set()
+    older = [snapshot.snapshot_id for snapshot in line[: len(line) // 2] if snapshot.snapshot_id not in needed]
+    return set(older[1::2]) if len(line) >= MOST_SNAPSHOTS else set()
 
 
 def expiry(metadata: TableMetadata, snapshot_ids: Collection[int]) -> list[TableUpdate]:
@@ -74,10 +74,10 @@ def expiry(metadata: TableMetadata, snapshot_ids: Collection[int]) -> list[Table
         return []
     if needed := _needed(metadata).intersection(snapshot_ids):
         raise ValueError(f"the snapshots {needed} are the last one, or needed by a branch or a tag")
-    partitions = [each.snapshot_id for each in metadata.partition_statistics if each.snapshot_id in snapshot_ids]
+    statistics = [file.snapshot_id for file in metadata.partition_statistics if file.snapshot_id in snapshot_ids]
     values: dict[str, Any] = {"snapshot-ids": sorted(snapshot_ids)}
     return [
-        *(RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": each}) for each in partitions),
+        *(RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": id_}) for id_ in statistics),
         RemoveSnapshotsUpdate(**values),
     ]
 
@@ -88,20 +88,20 @@ def _line_of_main(metadata: TableMetadata) -> list[Snapshot]:
     The removal of a snapshot ends the line of parents, and catalogs forget the log before it. So those that replicate
     wrote, which are all main's, belong to it too.
     """
-    line = {each.snapshot_id for each in _ancestors(metadata, metadata.current_snapshot_id)}
+    line = {snapshot.snapshot_id for snapshot in ancestors(metadata, metadata.current_snapshot_id)}
     line |= {entry.snapshot_id for entry in metadata.snapshot_log}
     line |= {
-        each.snapshot_id
-        for each in metadata.snapshots
-        if each.summary is not None and WRITER in each.summary.additional_properties
+        snapshot.snapshot_id
+        for snapshot in metadata.snapshots
+        if snapshot.summary is not None and WRITER in snapshot.summary.additional_properties
     }
     by_number = sorted(metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
-    return [each for each in by_number if each.snapshot_id in line]
+    return [snapshot for snapshot in by_number if snapshot.snapshot_id in line]
 
 
-def _ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
-    """Yield a snapshot and those before it, as far as they are there."""
-    by_id = {each.snapshot_id: each for each in metadata.snapshots}
+def ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
+    """Yield a snapshot and those before it, as far as they are there, each once: a file may have a circle of them."""
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     while snapshot_id is not None and (snapshot := by_id.pop(snapshot_id, None)) is not None:
         yield snapshot
         snapshot_id = snapshot.parent_snapshot_id
@@ -112,7 +112,7 @@ def _needed(metadata: TableMetadata) -> set[int]:
     needed = {metadata.current_snapshot_id} - {None}
     for name, reference in metadata.refs.items():
         needed |= set(_needed_by(metadata, reference, is_main=name == MAIN_BRANCH))
-    return {each for each in needed if each is not None}
+    return {snapshot_id for snapshot_id in needed if snapshot_id is not None}
 
 
 def _needed_by(metadata: TableMetadata, reference: SnapshotRef, *, is_main: bool) -> Iterator[int]:
@@ -123,7 +123,7 @@ def _needed_by(metadata: TableMetadata, reference: SnapshotRef, *, is_main: bool
     # What is kept of main by its age is for the caller to say.
     age = reference.max_snapshot_age_ms or (0 if is_main else _number(metadata, _AGE, _DEFAULT_AGE))
     oldest = time.time() * 1000 - age
-    for count, snapshot in enumerate(_ancestors(metadata, reference.snapshot_id)):
+    for count, snapshot in enumerate(ancestors(metadata, reference.snapshot_id)):
         if count >= max(least, 1) and snapshot.timestamp_ms < oldest:
             return
         yield snapshot.snapshot_id
@@ -165,19 +165,19 @@ class ProtectedFiles:
         return self._last[1]
 
     def _read(self, metadata: TableMetadata) -> NeededFiles:
-        line = {each.snapshot_id for each in _line_of_main(metadata)} - _needed(metadata)
+        line = {snapshot.snapshot_id for snapshot in _line_of_main(metadata)} - _needed(metadata)
         line.add(metadata.current_snapshot_id or 0)
-        protected = [each for each in metadata.snapshots if each.snapshot_id not in line]
+        protected = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in line]
         read = self._by_snapshot
         try:
-            self._by_snapshot = {each.snapshot_id: self._files_of(each, read) for each in protected}
+            self._by_snapshot = {snapshot.snapshot_id: self._files_of(snapshot, read) for snapshot in protected}
         except StorageError:
             raise
         except Exception:
             # Nobody can read the snapshot as long as its manifests are damaged or elsewhere, but they may be restored.
             return NeededFiles(is_known=False)
         statistics = [*metadata.statistics, *metadata.partition_statistics]
-        paths = self._paths(each.statistics_path for each in statistics)
+        paths = self._paths(file.statistics_path for file in statistics)
         return NeededFiles(frozenset(paths).union(*self._by_snapshot.values()))
 
     def _files_of(self, snapshot: Snapshot, read: dict[int, frozenset[str]]) -> frozenset[str]:

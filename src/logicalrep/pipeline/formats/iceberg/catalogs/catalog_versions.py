@@ -48,6 +48,7 @@ from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, error_o
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE, VERSION, WRITER, iceberg_schema, read_metadata
 from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions
+from logicalrep.pipeline.formats.iceberg.snapshots import ancestors
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.spec.table_spec import TableSpec
@@ -278,11 +279,7 @@ def _making(start: TableMetadata) -> list[TableUpdate]:
 
 def _ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
     """Yield the last snapshot and those before it, as far as they are there."""
-    snapshot = metadata.current_snapshot()
-    while snapshot is not None:
-        yield snapshot
-        parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+    return ancestors(metadata, metadata.current_snapshot_id)
 
 
 def _writer_of(snapshot: Snapshot) -> str | None:
