@@ -169,8 +169,9 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "The text quotes the reason. Once it is gone, the work goes on by itself.",
     ),
     "TABLES_STOPPED": (
-        "Some tables are stopped; the others are up to date.",
-        "The text has the reason for each, and the command that loads the table again once the reason is gone.",
+        "Some tables are stopped, or their next load waits for a later time; the others are up to date.",
+        "The text has the reason for each, and the command that loads the table again once the reason is gone. A load "
+        "that waits needs none: a later run begins it.",
     ),
     "TABLE_DAMAGED": (
         "A data file of a replicated table is missing or damaged, or another program has changed rows.",
