@@ -203,11 +203,15 @@ class Loop:
         if self._checkpoints.lsn < target or not self._tables.are_up_to_date:
             return False
         # Things that the stream does not report may have changed since the last refresh.
-        if not self._refresh_catalog() or not self._tables.are_up_to_date:
+        if not self._refresh_catalog():
+            return False
+        # A load whose time comes during the upkeep is not begun any more.
+        behind = self._tables.behind
+        if not self._tables.are_up_to_date:
             return False
         self._tables.finish()
         self._save_checkpoint(self._checkpoints.lsn)
-        if behind := self._tables.behind:
+        if behind := behind | self._tables.behind:
             raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in behind.items()))
         if self._tables.refused_parts:
             raise PartError("; ".join(self._tables.refused_parts))
