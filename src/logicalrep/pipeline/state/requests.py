@@ -163,8 +163,8 @@ def _requested(path: str, content: Any) -> Request:
 
 
 def _part(path: str, content: dict[str, Any]) -> RequestedPart:
-    if not {"table"} < content.keys() <= {"table", "condition", "partition"}:
-        raise ValueError("its part needs the key table, and one of condition and partition or both")
+    if not {"table"} <= content.keys() <= {"table", "condition", "partition"}:
+        raise ValueError("its part has another key than table, condition and partition, or no table")
     condition = condition_of(content["condition"]) if "condition" in content else None
     partition = _partition(content["partition"]) if "partition" in content else None
     return RequestedPart(_name(content["table"]), condition, partition, path)
