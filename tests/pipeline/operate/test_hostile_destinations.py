@@ -92,7 +92,7 @@ def test_names_that_are_given_or_moved_are_named_again(db18: Database, tmp_path:
     lake, moved, names = tmp_path / "lake", tmp_path / "moved", {"slot": f"mine_{db18.name}", "publication": "mine"}
     replicate_once(db18, lake, **names)
     replicate_once(db18, lake, **names)
-    with pytest.raises(UnconfirmedNameError, match=f"add --slot mine_{db18.name}"):
+    with pytest.raises(UnconfirmedNameError, match=f"add --slot mine_{db18.name} --publication mine$"):
         replicate_once(db18, lake)
     options = [word for name, value in names.items() for word in (f"--{name}", value)]
     assert main(["resync", "--all", "--dsn", db18.dsn, "--to", str(lake), *options]) == 0

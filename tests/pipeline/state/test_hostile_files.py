@@ -224,12 +224,17 @@ def test_the_default_name_is_of_one_location_alone(tmp_path: Path) -> None:
     assert len(default_name(Storage(str(tmp_path / ("x" * 200))))) <= 63
     confirm_names(lake, Identity(name, name, 1, "d"), slot=None, publication=None)
     (tmp_path / "a" / "lake").mkdir(parents=True)
-    (tmp_path / "link").symlink_to(tmp_path / "a", target_is_directory=True)
+    (tmp_path / "link").symlink_to(tmp_path / "a" / "lake", target_is_directory=True)
+    spellings = (f"{lake.uri}/", f"{lake.uri}/../lake", f"file://{lake.uri}", str(tmp_path / "link"))
+    for spelling in (*spellings, os.path.relpath(lake.uri)):
+        confirm_names(Storage(spelling), Identity(name, name, 1, "d"), slot=None, publication=None)
     for slot, publication in ((foreign, name), (name, foreign), ("mine", name), (name, ""), (name[:-1], name)):
         identity = Identity(slot, publication, 1, "d")
         with pytest.raises(UnconfirmedNameError, match=r"add --(slot|publication) "):
             confirm_names(lake, identity, slot=None, publication=None)
         confirm_names(lake, identity, slot=slot, publication=publication)
+    with pytest.raises(UnconfirmedNameError, match=r"add --slot 'x; echo \$HOME' --publication mine$"):
+        confirm_names(lake, Identity("x; echo $HOME", "mine", 1, "d"), slot=None, publication=None)
     s3 = default_name(Storage("s3://bucket/lake", {"aws_region": "x"}))
     confirm_names(
         Storage("s3a://bucket/lake", {"aws_region": "x"}), Identity(s3, s3, 1, "d"), slot=None, publication=None

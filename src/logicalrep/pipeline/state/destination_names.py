@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import secrets
+import shlex
 from typing import Protocol
 
 from logicalrep.pipeline.storage.storage import Storage
@@ -53,17 +54,24 @@ def confirm_names(storage: Storage, names: DestinationNames, *, slot: str | None
         slot: the slot that the caller names; None without one.
         publication: the publication that the caller names; None without one.
     """
-    for what, name, wanted in (("slot", names.slot, slot), ("publication", names.publication, publication)):
-        if name != wanted and not is_default_name(name, storage):
-            raise UnconfirmedNameError(
-                f"{storage.uri} names the {what} {name!r}, which was not made for a destination at this location: if "
-                f"it belongs to this destination, as it was given before or the destination was moved, add "
-                f"--{what} {name}"
-            )
+    unconfirmed = [
+        (option, name)
+        for option, name, wanted in (("slot", names.slot, slot), ("publication", names.publication, publication))
+        if name != wanted and not is_default_name(name, storage)
+    ]
+    if unconfirmed:
+        # The text is pasted into a shell, and others may have written the names.
+        options = " ".join(f"--{option} {shlex.quote(name)}" for option, name in unconfirmed)
+        raise UnconfirmedNameError(
+            f"{storage.uri} names {' and '.join(f'the {option} {name!r}' for option, name in unconfirmed)}, which "
+            f"{'was' if len(unconfirmed) == 1 else 'were'} not made for a destination at this location. If you gave "
+            "the name to replicate before, or the destination was moved or is mounted at another path, and no other "
+            f"destination uses it, add {options}"
+        )
 
 
 def _name(storage: Storage, random: str) -> str:
     location = os.path.realpath(storage.uri) if storage.is_local else re.sub("^(s3|abfs)[as]:", r"\1:", storage.uri)
-    last = storage.uri.rstrip("/").rpartition("/")[2].lower()
+    last = location.rstrip("/").rpartition("/")[2].lower()
     digest = hashlib.sha256(f"{random} {location}".encode("utf-8", "surrogateescape")).hexdigest()
     return f"logicalrep_{re.sub('[^a-z0-9]+', '_', last).strip('_')[:32]}_{random}{digest[:_DIGITS]}"
