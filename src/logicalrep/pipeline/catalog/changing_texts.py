@@ -72,5 +72,5 @@ def refuse_names(table: object, texts: Collection[ChangingText]) -> None:
             raise ColumnOfNamesError(
                 f"{table}.{column} has the type {type_}, whose values are names of other objects: when an object is "
                 "renamed, PostgreSQL sends no change. Leave the column out or mask it as nulled in the settings by "
-                f"table, or change its type to text or oid with ALTER TABLE {table} ALTER COLUMN"
+                "table, or change its type to text or oid"
             )
