@@ -182,9 +182,11 @@ def _resync(options: argparse.Namespace) -> int:
         resync,
         resync_part,
     )
+    from logicalrep.pipeline.operate.status import read_identity
     from logicalrep.pipeline.run import replicate_with
     from logicalrep.pipeline.settings import ReplicateSettings, shared_options
     from logicalrep.pipeline.spec.table_settings import TableSettings
+    from logicalrep.pipeline.state.destination_names import confirm_names
     from logicalrep.pipeline.state.state import State
     from logicalrep.postgres.publications import PublicationError
     from logicalrep.postgres.slots.errors import UndecodableError
@@ -204,10 +206,17 @@ def _resync(options: argparse.Namespace) -> int:
     known = [table_name(text) for text in State.read(storage).tables]
     is_part = options.where is not None or (len(names) == 1 and names[0] not in known)
     own_names = {"slot": options.slot, "publication": options.publication}
+
+    def refuse() -> None:
+        """Refuse what this command would refuse as the process that loads, before anything is changed."""
+        confirm_names(storage, read_identity(storage), **own_names)
+        if options.config is None:
+            refuse_unknown_masks(storage, CatalogSettings.of(catalog, catalog_options))
+
     if is_part:
-        is_asked = resync_part(connection, storage, names[0], condition)
+        is_asked = resync_part(connection, storage, names[0], condition, refuse=refuse)
     else:
-        is_asked = resync(connection, storage, names, new_server=options.new_server, **own_names)
+        is_asked = resync(connection, storage, names, new_server=options.new_server, refuse=refuse, **own_names)
     if is_asked:
         what = "a part of it" if is_part else "it" if names else "all tables"
         say(f"asked the running replicate to load {what} again", sys.stderr)
@@ -216,7 +225,6 @@ def _resync(options: argparse.Namespace) -> int:
     stored = read_known_settings(storage)
     shared = shared_options(stored.others)
     if options.config is None:
-        refuse_unknown_masks(storage, CatalogSettings.of(catalog, catalog_options))
         config = Config.of(stored.tables)
     else:
         config = read_config(options.config, TableSettings(**shared)).optional

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -46,6 +46,7 @@ def resync(
     new_slot: bool = False,
     slot: str | None = None,
     publication: str | None = None,
+    refuse: Callable[[], object] = lambda: None,
 ) -> bool:
     """Have tables loaded again; readers have the old rows until the new ones are whole.
 
@@ -58,6 +59,8 @@ def resync(
         new_slot: whether a new slot is made for all tables in any case; no process may be running.
         slot: the slot, if it has not the default name of the destination.
         publication: the publication, likewise.
+        refuse: called before anything changes if no process is running; it raises an error if the caller could not load
+            the tables.
 
     Returns whether a running process does it; otherwise the next one does.
 
@@ -82,6 +85,7 @@ def resync(
         if current_slot is not None and current_slot.active_pid is not None and not new_slot:
             request_resync(storage, list(tables or names.values()))
             return True
+        refuse()
         is_useless = (
             is_other
             or new_slot
@@ -110,7 +114,12 @@ def resync(
 
 
 def resync_part(
-    settings: ConnectionSettings, storage: Storage, name: TableName, condition: Condition | None = None
+    settings: ConnectionSettings,
+    storage: Storage,
+    name: TableName,
+    condition: Condition | None = None,
+    *,
+    refuse: Callable[[], object] = lambda: None,
 ) -> bool:
     """Have a part of a table loaded again: its rows are put in by key, and keys that the server does not have go.
 
@@ -119,6 +128,7 @@ def resync_part(
         storage: the destination.
         name: the table; or a partition of one, whose rows alone are meant.
         condition: the condition of the rows, on columns of the key alone; None for all rows of a partition.
+        refuse: as for `resync`.
 
     Returns whether a running process does it; otherwise the next one does.
 
@@ -149,9 +159,12 @@ def resync_part(
         if described is None:
             raise PartError(f"the server has no table {table} any more")
         check_condition(connection, described, publications, part)
-        request_part(storage, part)
         slot = find_slot(connection, identity.slot)
-    return slot is not None and slot.active_pid is not None
+        is_running = slot is not None and slot.active_pid is not None
+        if not is_running:
+            refuse()
+        request_part(storage, part)
+    return is_running
 
 
 # The tables above a partition.
