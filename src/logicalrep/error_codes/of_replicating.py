@@ -120,7 +120,7 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
     ),
     "NAME_UNCONFIRMED": (
         "A destination names a slot or a publication that was not made for its location: the name was given to "
-        "`replicate`, the destination was moved or copied, or somebody changed its files.",
+        "`replicate`; the destination was moved, copied or mounted at another path; or somebody changed its files.",
         "If the slot and the publication belong to this destination alone, add `--slot` and `--publication` with the "
         "names in the text.",
     ),
