@@ -164,6 +164,7 @@ def test_the_lines_of_status_are_safe(
         "rows": 1,
         "progress": None,
         "error": NAME,
+        "refused": NAME,
     }
     plain = dict.fromkeys(
         ("paused_since", "lag_seconds", "retained_bytes", "lag_bytes", "safe_wal_size", "load_snapshot")

@@ -57,6 +57,9 @@ _NOT_RUN = {
     "CONTRIBUTING.md": {"make setup": "these are the commands that run the tests"},
     "docs/explanation/architecture.md": {"```mermaid": "a diagram: tests/website holds its picture against it"},
     "docs/explanation/lifecycle.md": {"```mermaid": "a diagram, which is written from the phases"},
+    "docs/explanation/schema-changes.md": {
+        "CREATE PUBLICATION stay_logged": "an example; tests/pipeline/catalog/test_unlogged_tables.py has its effect"
+    },
     "docs/how-to/installation.md": {"error: deltalake is": "an error of an installation that lacks a package"},
     "docs/how-to/many-databases.md": {"```sh": "it follows servers until it is ended; tests/cli/databases has its own"},
     "docs/how-to/monitoring.md": {

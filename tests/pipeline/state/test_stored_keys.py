@@ -108,7 +108,17 @@ TABLE = TableSpec(
     type_parts=(TypePart(9, 10, "happy", 11),),
     protected=((2, "b"),),
     evidence=Evidence(
-        ((1, "id", 9, -1),), ((1, 12),), 3, ("p",), ((7, "w"),), ((13, 7, 14),), ((1, 9, 0),), ((15, 0),), (16,)
+        ((1, "id", 9, -1),),
+        ((1, 12),),
+        3,
+        ("p",),
+        ((7, "w"),),
+        ((13, 7, 14),),
+        ((1, 9, 0),),
+        ((15, 0),),
+        (16,),
+        ("t17",),
+        "C",
     ),
     skipped=(Skipped("0/5", 2, "2026-01-01T00:00:00+00:00"),),
     comments=((0, "all moods"), (1, "its name")),
@@ -125,7 +135,7 @@ STORED_TABLE = """{
   "evidence": {
     "columns": [[1, "id", 9, -1]], "columns_written": [[1, 12]], "numbers": 3, "published": ["p"],
     "written": [[7, "w"]], "links": [[13, 7, 14]], "labelled": [[1, 9, 0]],
-    "key_indexes": [[15, 0]], "filled": [16]
+    "key_indexes": [[15, 0]], "filled": [16], "logged": ["t17"], "lc_monetary": "C"
   },
   "skipped": [["0/5", 2, "2026-01-01T00:00:00+00:00"]], "comments": [[0, "all moods"], [1, "its name"]],
   "partitions": [["day", 1, 0]]
