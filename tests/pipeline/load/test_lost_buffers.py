@@ -11,8 +11,8 @@ import pytest
 
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.load.table_buffers import TableBuffers
-from logicalrep.pipeline.loop import Loop
 from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.receiving import ChangeReceiver, Changes
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.table_writer import TableWriter
 from logicalrep.transactions.table_names import TableName
@@ -59,11 +59,11 @@ def test_buffered_changes_that_the_copy_has_are_not_missed(
     destination.change_rows()
     destination.replicate()
     targets = list[Lsn]()
-    receive, take_table, replace_rows = Loop._receive, TableBuffers.take_table, TableWriter.replace
+    take, take_table, replace_rows = ChangeReceiver.take, TableBuffers.take_table, TableWriter.replace
 
-    def receive_later(loop: Loop, *, at_once: bool) -> object:
-        is_received = bool(targets) and loop._receiver._position >= targets[0]
-        return receive(loop, at_once=at_once) if is_received else None
+    def take_later(receiver: ChangeReceiver) -> Changes:
+        is_received = bool(targets) and not receiver.is_behind(targets[0])
+        return take(receiver) if is_received else Changes((), Lsn(0))
 
     def ends_after(position: Lsn) -> bool:
         buffered = State.read(destination.storage).tables["public.t"].buffered
@@ -83,7 +83,7 @@ def test_buffered_changes_that_the_copy_has_are_not_missed(
     db18.execute("UPDATE t SET v = 'before the snapshot'")
     resync(db18.settings, destination.storage, [TableName("public", "t")])
     with monkeypatch.context() as patch:
-        patch.setattr(Loop, "_receive", receive_later)
+        patch.setattr(ChangeReceiver, "take", take_later)
         patch.setattr(TableWriter, "replace", replace_later)
         patch.setattr(TableBuffers, "take_table", take_and_end)
         patch.setattr("logicalrep.pipeline.state.checkpoints.SAVE_AGAIN", 0.1)

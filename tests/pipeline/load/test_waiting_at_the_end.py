@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+import random
+import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.loop import Loop, TablesStoppedError
-from logicalrep_runtime.scalars import Lsn
+from logicalrep.pipeline.load.change_buffer import ChangeBuffer
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.tables import TableManager
+from logicalrep.transactions.table_names import TableName
+from tests.pipeline.state.restoring import SETUP, Destination
+from tests.postgres.servers import Database
 
 
-def test_a_load_whose_time_comes_during_the_upkeep_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = SimpleNamespace(behind={"public.t": "its load waits"}, are_up_to_date=True, refused_parts=[])
-    loop = Loop.__new__(Loop)
-    loop._checkpoints, loop._tables = cast(Any, SimpleNamespace(lsn=Lsn(2))), cast(Any, tables)
-    monkeypatch.setattr(loop, "_refresh_catalog", lambda: True)
-    monkeypatch.setattr(loop, "_save_checkpoint", lambda lsn: None)
-    tables.finish = lambda: setattr(tables, "behind", {})
-    with pytest.raises(TablesStoppedError, match=r"public\.t: its load waits"):
-        loop._finish(Lsn(1))
+def test_a_load_whose_time_comes_during_the_upkeep_is_an_error(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db18.execute(*SETUP)
+    destination = Destination(db18, tmp_path, random.Random(1), {"format": "delta"})
+    assert destination.replicate() is None
+    resync(db18.settings, destination.storage, [TableName("public", "t")])
+    buffer = ChangeBuffer(destination.storage)
+    pending_load = buffer.pending_loads()["public/t"]
+    buffer.save_pending_load(replace(pending_load, begin=time.time() + 1800))
+    finish = TableManager.finish
+
+    def finish_late(tables: TableManager) -> None:
+        finish(tables)
+        monkeypatch.setattr("logicalrep.pipeline.load.change_buffer.pause_until", lambda begin: 0.0)
+
+    monkeypatch.setattr(TableManager, "finish", finish_late)
+    assert destination.replicate() == "TABLES_STOPPED"
+    assert destination.replicate() is None
