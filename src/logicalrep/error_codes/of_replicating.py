@@ -187,8 +187,10 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Mend what the text quotes; a traceback is in the log (`-v`). Then run `logicalrep resync` for the table.",
     ),
     "TABLE_LOG_DAMAGED": (
-        "The log of a Delta table is damaged: a file of `_delta_log` that is needed is gone or cannot be read.",
-        "Restore it, or remove the table's folder. Then run `logicalrep resync` for the table.",
+        "The log of a Delta table or the metadata of an Iceberg table is damaged: a file of `_delta_log` or `metadata` "
+        "that is needed is missing or cannot be read.",
+        "Restore it, or remove the table's folder, and its entry in the catalog. Then run `logicalrep resync` for the "
+        "table.",
     ),
     "TABLE_NOT_CURRENT": (
         "At the time that is asked for, a table was being loaded or was stopped; or it has no rows yet.",

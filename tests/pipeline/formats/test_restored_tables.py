@@ -14,9 +14,12 @@ from deltalake import DeltaTable
 import logicalrep
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.loop import TablesStoppedError
+from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run import replicate_with
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep.reader import ReadError
+from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.formats.delta.test_other_programs import Loads, load_of
 from tests.pipeline.test_replicate import replicate_once, settings
@@ -108,6 +111,29 @@ def test_a_companion_table_that_was_restored_has_its_table_loaded_again(
     assert f"public/t~{companion} is at version" in reason
     assert find_differences(db18.dsn, str(lake), ["public.t"]) == {}
     assert reasons(db18, lake, **HISTORY, **options) == []
+
+
+@pytest.mark.parametrize("name", ["snap-*.avro", "*-m.avro"])
+@pytest.mark.parametrize("folder", ["public/t", "public/t~changes"])
+def test_an_iceberg_table_without_a_file_of_its_metadata_stops_until_it_is_removed(
+    db18: Database, tmp_path: Path, options: dict[str, Any], folder: str, name: str
+) -> None:
+    if options["format"] == "delta":
+        pytest.skip("delta-rs reads the log")
+    lake = tmp_path / "lake"
+    prepare(db18, lake, **HISTORY, **options)
+    max((lake / folder / "metadata").glob(name), key=lambda path: path.stat().st_mtime_ns).unlink()
+    db18.execute("UPDATE t SET v = 'c' WHERE id < 20")
+    # A load would have to read the metadata too.
+    with pytest.raises(TablesStoppedError, match=r"public\.t: \[TABLE_LOG_DAMAGED\].* is not there; restore it, or"):
+        reasons(db18, lake, **HISTORY, **options)
+    shutil.rmtree(lake / folder)
+    if "catalog" in options:
+        with sqlite3.connect(tmp_path / "catalog.db") as catalog:
+            catalog.execute("DELETE FROM iceberg_tables WHERE table_name = ?", (folder[7:].replace("~", "_"),))
+    resync(db18.settings, Storage(str(lake)), [TableName("public", "t")])
+    replicate_once(db18, lake, **HISTORY, **options)
+    assert find_differences(db18.dsn, str(lake), ["public.t"]) == {}
 
 
 def compact(folder: Path) -> None:

@@ -94,8 +94,12 @@ class IcebergTable(StoredTable):
             if found is None:
                 return None
             table._take(found)
-        except MalformedFileError as error:
-            raise LogDamagedError(f"{error.description}; restore it, or remove the folder") from None
+        except (MalformedFileError, DamagedError) as error:
+            if version is not None and isinstance(error, DamagedError):
+                # Upkeep has deleted files of an old version.
+                raise
+            entry = " and its entry in the catalog" if metadata_versions.commits_snapshots else ""
+            raise LogDamagedError(f"{error.description}; restore it, or remove the folder{entry}") from None
         return table
 
     def _take(self, version: MetadataVersion) -> None:
