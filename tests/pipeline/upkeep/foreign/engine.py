@@ -24,6 +24,8 @@ class ForeignEngine(ABC):
     def __init__(self, lake: Path, catalog: str | None, chance: random.Random) -> None:
         """Take the destination, the URI of its catalog, and the chances by which steps differ."""
         self.lake, self.catalog, self.chance = lake, catalog, chance
+        self.row_changes = 0
+        """The number of steps so far that changed rows, or hid what changed: `replicate` may reload the table."""
 
     @abstractmethod
     def steps(self) -> Mapping[str, Callable[[], object]]:

@@ -22,9 +22,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from logicalrep.pipeline.spec.table_settings import TableSettings
 from tests.pipeline.formats.iceberg.catalogs.rest_server import RestServer
+from tests.pipeline.upkeep.foreign.delta_rs_engine import DeltaRs
 from tests.pipeline.upkeep.foreign.engine import ForeignEngine
 from tests.pipeline.upkeep.foreign.playing import Play
 from tests.pipeline.upkeep.foreign.pyiceberg_engine import PyIceberg
+from tests.pipeline.upkeep.foreign.spark_engines import SparkOnDelta, SparkOnIceberg
+from tests.pipeline.upkeep.foreign.spark_server import SparkNotInstalledError
 from tests.postgres.servers import create_database
 
 pytestmark = [
@@ -34,7 +37,7 @@ pytestmark = [
 ]
 
 MINUTES, SEED = float(os.environ.get("ENGINE_SEARCH", "0")), int(os.environ.get("SEED", "1"))
-ENGINES: list[type[ForeignEngine]] = [PyIceberg]
+ENGINES: list[type[ForeignEngine]] = [PyIceberg, DeltaRs, SparkOnIceberg, SparkOnDelta]
 KINDS = [pytest.param(engine, kind, id=f"{engine.__name__}-{kind}") for engine in ENGINES for kind in engine.catalogs]
 
 
@@ -54,10 +57,16 @@ def search(engine: type[ForeignEngine], kind: str, seed: int, folder: Path, step
     """Play the steps of a seed; fail with what is wrong, and what led to it."""
     folder.mkdir()
     chance = random.Random(f"{engine.__name__}/{kind}/{seed}")
-    settings = TableSettings(write_mode=chance.choice(["copy-on-write", "merge-on-read"]))
+    settings = TableSettings(
+        write_mode=chance.choice(["copy-on-write", "merge-on-read"]), partition_by=chance.choice([(), ("city",)])
+    )
     with create_database(18) as db, catalog_uri(kind, folder) as uri:
         lake = folder / "lake"
-        played = Play(db, lake, engine(lake, uri, chance), chance, settings).run(steps)
+        try:
+            started = engine(lake, uri, chance)
+        except SparkNotInstalledError as error:
+            pytest.skip(str(error))
+        played = Play(db, lake, started, chance, settings).run(steps)
     assert not played.wrong, f"seed {seed}: {played.wrong} after {played.steps}"
 
 

@@ -91,7 +91,8 @@ class RestServer:
             return _error(503, RuntimeError("busy"))
         if fault == "409 before":
             return _error(409, RuntimeError("busy"))
-        request = CommitTableRequest.model_validate(body)
+        identifier = {"namespace": [parts[1]], "name": parts[3]}
+        request = CommitTableRequest.model_validate({"identifier": identifier, **body})
         table = Table((parts[1], parts[3]), None, "", None, self.catalog)  # type: ignore[arg-type]
         made = self.catalog.commit_table(table, request.requirements, request.updates)
         if fault == "500 after":
