@@ -28,7 +28,7 @@ class PyIceberg(ForeignEngine):
 
     format: ClassVar[FormatName] = "iceberg"
     catalogs = ("", "sqlite", "rest")
-    lost_races = (CommitFailedException,)
+    lost_races: tuple[type[Exception], ...] = (CommitFailedException,)
 
     def __init__(self, lake: Path, catalog: str | None, chance: random.Random) -> None:
         super().__init__(lake, catalog, chance)
