@@ -109,9 +109,11 @@ class DeltaLog(StoredTable):
         with self.storage.parsing(f"{self.folder}/_delta_log"):
             table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
             files = {file.path: file for file in read_files(reader, table, self.storage, self.folder)}
+        # The last read that may fail: rows of one version beside the number of another would be applied twice.
+        commit = self.read_commit(reader.version())
         self.table, self.load, self.files = table, load, files
         self._reader = reader
-        self._set_head(reader.version(), self.read_commit(reader.version()))
+        self._set_head(reader.version(), commit)
         self._applied.clear()
 
     @property

@@ -110,8 +110,8 @@ class IcebergTable(StoredTable):
                 f"{uri} is an Iceberg table of another program: replicate to another destination, or remove it"
             )
         with self.storage.parsing(version.name):
-            self.table, self.load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
-            is_known = metadata.format_version == 2 and has_spec_of(metadata, self.table)
+            table, load = TableSpec.from_json(properties[TABLE]), properties[LOAD]
+            is_known = metadata.format_version == 2 and has_spec_of(metadata, table)
         if not is_known:
             raise LogDamagedError(
                 f"{uri} was changed by another program to the format version {metadata.format_version}, or to other "
@@ -124,9 +124,11 @@ class IcebergTable(StoredTable):
                 f"{uri} has no snapshot: another program has removed its rows; restore it, or remove the folder"
             )
         with self.storage.parsing(version.name):
-            self._applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
+            applied = {application: int(lsn) for application, lsn in json.loads(properties[APPLIED]).items()}
             listed = path_of(self.storage, snapshot.manifest_list)
-            content = Content.read(self.storage, self.folder, listed, self.table)
+            content = Content.read(self.storage, self.folder, listed, table)
+        # Nothing changes before all is read, as a read may fail and be tried again.
+        self.table, self.load, self._applied = table, load, applied
         self._set(version, content)
 
     def _take_old(self, version: int) -> bool:
