@@ -51,13 +51,13 @@ regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m codegen reference --picture Update docs/update.svg
 	$(BIN)/python -m logicalrep.values.docs docs/reference/types.md
 	$(BIN)/python -m logicalrep.error_codes.page docs/reference/errors.md
-	$(BIN)/python -m logicalrep.pipeline.lifecycle docs/explanation/lifecycle.md
+	$(BIN)/python -m logicalrep.pipeline.tables.lifecycle docs/explanation/lifecycle.md
 
 docs/reference/spark-options.md: src/logicalrep/spark/options.py $(SPARK_READY) ## Write the page of the Spark source's options
 	$(BIN)/python -c 'import pathlib; from logicalrep.spark.options import page; pathlib.Path("$@").write_text(page())'
 
-docs/reference/replicate-options.md: src/logicalrep/pipeline/options.py $(SPARK_READY) ## Write the page of the options of replicate
-	$(BIN)/python -c 'import pathlib; from logicalrep.pipeline.options import page; pathlib.Path("$@").write_text(page())'
+docs/reference/replicate-options.md: src/logicalrep/pipeline/config/options.py $(SPARK_READY) ## Write the page of the options of replicate
+	$(BIN)/python -c 'import pathlib; from logicalrep.pipeline.config.options import page; pathlib.Path("$@").write_text(page())'
 
 docs/reference/metrics.md: src/logicalrep/observe/metrics.py $(SPARK_READY) ## Write the page of the metrics
 	$(BIN)/python -c 'import pathlib; from logicalrep.observe.metrics import page; pathlib.Path("$@").write_text(page())'

@@ -18,9 +18,9 @@ from typing import Any
 
 from bench.writer import connect_writer
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings, shared_options
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings

@@ -23,8 +23,8 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
 from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
-from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings, WriteMode
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings, WriteMode
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep.merging import merge_next

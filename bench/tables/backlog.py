@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.tables.setting import Setting, bytes_written
-from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
@@ -127,7 +127,7 @@ def _spark_seconds() -> float:
     program = (
         "import threading\n"
         "from logicalrep.observe.observer import Observer\n"
-        "from logicalrep.pipeline.settings import ReplicateSettings\n"
+        "from logicalrep.pipeline.config.settings import ReplicateSettings\n"
         "from logicalrep.pipeline.storage.storage import Storage\n"
         "from logicalrep.pipeline.engines.spark.start import start_spark\n"
         "settings = ReplicateSettings('dbname=x', '/tmp')\n"

@@ -21,12 +21,12 @@ from pyspark.sql import SparkSession
 
 from bench.tables.measured_tasks import MeasuredEngine
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.run.run import replicate_with
 
 UPDATE = "UPDATE public.accounts SET abalance = abalance + 1 WHERE aid % 3 = 0"
 

@@ -20,7 +20,7 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.spec.table_settings import FormatName, WriteMode
+from logicalrep.pipeline.schema.table_settings import FormatName, WriteMode
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn

@@ -15,7 +15,7 @@ from logicalrep_runtime.errors import DecodeError, EncodeError, LogicalRepError
 from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 if TYPE_CHECKING:
-    from logicalrep.pipeline.run import replicate
+    from logicalrep.pipeline.run.run import replicate
     from logicalrep.postgres import stream
     from logicalrep.reader import at, read
 
@@ -48,7 +48,7 @@ def __getattr__(name: str) -> object:
 
         return stream
     if name == "replicate":
-        from logicalrep.pipeline.run import replicate
+        from logicalrep.pipeline.run.run import replicate
 
         return replicate
     if name in ("at", "read"):

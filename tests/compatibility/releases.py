@@ -16,11 +16,11 @@ from typing import Any
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.config import Config, Entry
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.requests import pause, request_resync
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.spark import session

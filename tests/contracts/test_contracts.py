@@ -177,6 +177,37 @@ def test_no_sub_packages_import_each_other_in_a_circle() -> None:
     assert _circle(folders) == []
 
 
+PIPELINE_FLOORS = [
+    {"errors", "schema"},
+    {"storage"},
+    {"formats", "index"},
+    {"config", "state"},
+    {"buffer", "catalog", "engines", "masks"},
+    {"apply", "requirements", "run_context", "table_errors", "upkeep"},
+    {"load"},
+    {"history", "verify"},
+    {"tables"},
+    {"operate"},
+    {"run"},
+]
+"""The rooms of the pipeline, from the lowest floor up: a room imports rooms on lower floors alone."""
+
+
+def test_no_import_within_the_pipeline_runs_upwards() -> None:
+    floors = {room: number for number, rooms in enumerate(PIPELINE_FLOORS) for room in rooms}
+    prefix = "logicalrep.pipeline."
+    upwards = {
+        (module, imported)
+        for module, imports in _imported().items()
+        for imported in imports & MODULES.keys()
+        if module.startswith(prefix) and imported.startswith(prefix)
+        if (room := module.split(".")[2]) != (imported_room := imported.split(".")[2])
+        and floors[room] <= floors[imported_room]
+    }
+    assert upwards == set()
+    assert floors.keys() == {module.split(".")[2] for module in MODULES if module.startswith(prefix)}
+
+
 def test_a_circle_is_found() -> None:
     assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
 

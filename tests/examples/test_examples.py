@@ -39,7 +39,7 @@ def shop(db18: Database) -> Database:
 @pytest.fixture
 def run(shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Run an example on the shop, and write into the test's folder; replicate's tasks run here, without Spark."""
-    replicating = importlib.import_module("logicalrep.pipeline.run")
+    replicating = importlib.import_module("logicalrep.pipeline.run.run")
     monkeypatch.setattr(replicating, "start_engine", lambda *_: nullcontext(SequentialEngine()))
     monkeypatch.setattr(sys, "argv", ["example", shop.dsn, str(tmp_path / "out")])
 

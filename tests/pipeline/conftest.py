@@ -13,7 +13,7 @@ if any(importlib.util.find_spec(name) is None for name in ("deltalake", "psycopg
 @pytest.fixture
 def loads_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tables be loaded as often as a test changes them."""
-    from logicalrep.pipeline.load import load_counts
+    from logicalrep.pipeline.tables import load_counts
 
     monkeypatch.setattr(load_counts, "MOST_LOADS", 1_000_000)
 

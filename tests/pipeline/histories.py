@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
-from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1

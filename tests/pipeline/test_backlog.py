@@ -8,7 +8,7 @@ import pytest
 
 from logicalrep.pipeline.apply import applying
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import replicate_once

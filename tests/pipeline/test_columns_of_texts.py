@@ -12,7 +12,6 @@ import polars
 import pyarrow.compute as pc
 import pytest
 
-from logicalrep.pipeline import table_writer
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.reshaping import reshape
 from logicalrep.pipeline.catalog.evolution import evolution_of_texts
@@ -21,11 +20,12 @@ from logicalrep.pipeline.errors import NeedsTexts
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load import loading
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables import writer as table_writer
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName

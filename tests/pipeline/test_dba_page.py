@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.setup import query_unmet
+from logicalrep.pipeline.run.setup import query_unmet
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from tests.documents import examples

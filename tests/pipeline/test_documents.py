@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.pipeline.config.reading import read_config
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.documents import examples
 from tests.pipeline.test_replicate import SHOP, replicate_once
 from tests.postgres.servers import Database

@@ -13,12 +13,12 @@ from deltalake import write_deltalake
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.load.tries import MOST_TRIES, Tries
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.pipeline.table_errors import is_of_one_table
+from logicalrep.pipeline.tables.tries import MOST_TRIES, Tries
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences

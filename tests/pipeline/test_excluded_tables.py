@@ -9,10 +9,10 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.load.table_buffers import TableBuffers
-from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables.buffers import TableBuffers
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import TABLES, replicate_once, settings, shop
 from tests.postgres.servers import Database

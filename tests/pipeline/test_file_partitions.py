@@ -20,8 +20,8 @@ from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.loop import TablesStoppedError
-from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep import policy
@@ -311,7 +311,7 @@ def test_schema_changes_leave_the_partitions_and_a_dropped_column_stops_the_tabl
         replicated(db18, tmp_path, **options("area", "day(at)"))
     with pytest.MonkeyPatch.context() as patch:
         # As in a process that runs when it happens.
-        patch.setattr("logicalrep.pipeline.setup.refuse", lambda mistakes: None)
+        patch.setattr("logicalrep.pipeline.run.setup.refuse", lambda mistakes: None)
         assert "[PARTITION_COLUMN] public.orders" in stopped(db18, tmp_path, **options("area", "day(at)"))
     assert replicated(db18, tmp_path, **options("area")) == []
     assert differences(db18, tmp_path) == {}

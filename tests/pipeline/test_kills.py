@@ -24,7 +24,7 @@ import psycopg
 import pyarrow.compute as pc
 import pytest
 
-from logicalrep.pipeline.spec.table_settings import FormatName
+from logicalrep.pipeline.schema.table_settings import FormatName
 from tests.pipeline.apply.test_applying import WriteMode
 from tests.pipeline.catalog.test_random_schema_changes import SETUP, Application
 from tests.pipeline.catalog.test_random_schema_changes import TABLES as ALTERED
@@ -55,7 +55,7 @@ import sys
 from logicalrep.cli.main import main
 from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.index import key_index, key_indexes
-from logicalrep.pipeline.load import load_counts
+from logicalrep.pipeline.tables import load_counts
 
 load_counts.MOST_LOADS = 1_000_000
 # Rows are marked in small files too.

@@ -19,12 +19,12 @@ from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.arrow.slices import sliced
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.applying import ApplyTask
+from logicalrep.pipeline.buffer import change_buffer as buffered
 from logicalrep.pipeline.engines.spark import engine as spark_module
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
-from logicalrep.pipeline.load import change_buffer as buffered
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage

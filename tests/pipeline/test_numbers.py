@@ -11,9 +11,9 @@ import pytest
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.load import copying
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verdicts import Verdict

@@ -35,7 +35,7 @@ from logicalrep.observe.serving import serve
 from logicalrep.options.listen_address import ListenError
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.engines.timed import TimedEngine
-from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.postgres.slots.slot import Slot
 from logicalrep.transactions.table_names import TableName

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.postgres.publications import query_foreign_rows, query_listed_tables
 from logicalrep.postgres.slots.errors import SlotError
 from tests.pipeline.comparison import find_differences

@@ -16,14 +16,14 @@ import pytest
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.receiving import ChangeReceiver, Changes
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings, shared_options
-from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.state import checkpoints
+from logicalrep.pipeline.run import checkpoints
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.run.receiving import ChangeReceiver, Changes
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.sessions import walsender

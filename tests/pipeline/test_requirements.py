@@ -11,7 +11,7 @@ import pytest
 from logicalrep.cli.main import main
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.requirements.requirements import UnmetError
-from logicalrep.pipeline.setup import query_unmet
+from logicalrep.pipeline.run.setup import query_unmet
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from tests.pipeline.comparison import find_differences

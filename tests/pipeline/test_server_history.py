@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.receiving import ChangeReceiver
-from logicalrep.pipeline.state.checkpoints import Checkpoints
+from logicalrep.pipeline.run.checkpoints import Checkpoints
+from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.local_server import LocalServer

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.requirements.requirements import UnmetError
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.requests import pause, resume
 from logicalrep.pipeline.state.state import State, StateError, States
 from logicalrep.pipeline.storage.storage import Storage

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings

@@ -12,7 +12,7 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.requests import pause
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.local_server import LocalServer

@@ -28,9 +28,9 @@ __all__ = ["shop"]
 PROGRAM = """
 import sys, threading
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 
 settings = ReplicateSettings(dsn=ConnectionSettings(sys.argv[1]), to=sys.argv[2], every=0.0)

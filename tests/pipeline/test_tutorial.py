@@ -53,7 +53,7 @@ def test_the_first_tables_of_the_readme(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # The tasks run in this process in place of others.
-    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
+    monkeypatch.setattr("logicalrep.pipeline.run.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     db18.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "INSERT INTO orders VALUES (1, 'a book')")
     of_page = "postgresql://replicator@db/shop"
     install, *commands = example("README.md", "logicalrep replicate").splitlines()

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from logicalrep.pipeline import receiving
-from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.run import receiving
+from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import start_copy
 from logicalrep.postgres.local_server import LocalServer

@@ -22,7 +22,7 @@ from logicalrep.pipeline.catalog.evolution import Evolution
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files

@@ -23,7 +23,7 @@ def test_the_table_has_the_types_of_iceberg_tables() -> None:
     from pyiceberg.io.pyarrow import pyarrow_to_schema
     from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
-    from logicalrep.pipeline.spec.field_ids import file_schema, with_ids
+    from logicalrep.pipeline.schema.field_ids import file_schema, with_ids
     from logicalrep.values import docs
     from logicalrep.values.numbers import with_number_type
     from logicalrep.values.table import EXTENSIONS, TABLE

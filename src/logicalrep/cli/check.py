@@ -40,7 +40,7 @@ def _check(options: argparse.Namespace) -> int:
         raise ArgumentsError("a script is for one database: name it by --database")
     settings = settings_of(options)
     # Loaded late: the other commands need none of it.
-    from logicalrep.pipeline.setup import query_unmet
+    from logicalrep.pipeline.run.setup import query_unmet
 
     unmet = query_unmet(settings)
     if not options.print_sql:

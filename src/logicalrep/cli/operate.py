@@ -174,6 +174,7 @@ def _resync(options: argparse.Namespace) -> int:
     from logicalrep.observe.terminal import show_progress
     from logicalrep.pipeline.config.config import Config
     from logicalrep.pipeline.config.reading import read_config
+    from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
     from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
     from logicalrep.pipeline.operate.resync import (
         query_known_tables,
@@ -183,9 +184,8 @@ def _resync(options: argparse.Namespace) -> int:
         resync_part,
     )
     from logicalrep.pipeline.operate.status import read_identity
-    from logicalrep.pipeline.run import replicate_with
-    from logicalrep.pipeline.settings import ReplicateSettings, shared_options
-    from logicalrep.pipeline.spec.table_settings import TableSettings
+    from logicalrep.pipeline.run.run import replicate_with
+    from logicalrep.pipeline.schema.table_settings import TableSettings
     from logicalrep.pipeline.state.destination_names import confirm_names
     from logicalrep.pipeline.state.state import State
     from logicalrep.postgres.publications import PublicationError

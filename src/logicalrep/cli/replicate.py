@@ -70,9 +70,9 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.observe.observer import Observers
     from logicalrep.observe.terminal import show_progress
     from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError
-    from logicalrep.pipeline.loop import TablesStoppedError
     from logicalrep.pipeline.requirements.requirements import UnmetError
-    from logicalrep.pipeline.run import replicate_with
+    from logicalrep.pipeline.run.loop import TablesStoppedError
+    from logicalrep.pipeline.run.run import replicate_with
     from logicalrep.pipeline.state.requests import PausedError
 
     parent = None

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from logicalrep.cli.server_options import catalog_of, server_and_storage
 from logicalrep.options import kinds
-from logicalrep.pipeline.options import OPTIONS, ReplicateOptions, flag_of
+from logicalrep.pipeline.config.options import OPTIONS, ReplicateOptions, flag_of
 
 if TYPE_CHECKING:
-    from logicalrep.pipeline.settings import ReplicateSettings
+    from logicalrep.pipeline.config.settings import ReplicateSettings
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def settings_of(options: argparse.Namespace) -> ReplicateSettings:
     connection, storage = server_and_storage(options)
     arguments["catalog"], arguments["catalog_options"] = catalog_of(options)
     # Loaded late: the other commands need none of it.
-    from logicalrep.pipeline.settings import ReplicateSettings
+    from logicalrep.pipeline.config.settings import ReplicateSettings
 
     return ReplicateSettings(connection, storage.uri, storage_options=storage.storage_options, **arguments)
 

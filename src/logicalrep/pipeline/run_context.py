@@ -6,10 +6,10 @@ import threading
 from dataclasses import dataclass
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
-from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage

@@ -9,12 +9,12 @@ from __future__ import annotations
 import psycopg
 
 from logicalrep.arrow.feed.texts import TextError
+from logicalrep.pipeline.config.mask_key import MaskKeyError
 from logicalrep.pipeline.engines.engine import EngineError
 from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.errors import Ended, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import WriterError
-from logicalrep.pipeline.masks.mask_key import MaskKeyError
-from logicalrep.pipeline.spec.file_partitions import PartitionValueError
+from logicalrep.pipeline.schema.file_partitions import PartitionValueError
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.postgres.connection import ConnectError

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.spec.field_ids import field_id, names_in_file
+from logicalrep.pipeline.schema.field_ids import field_id, names_in_file
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, below
 from logicalrep.spark.frames.data_files import read_data_files

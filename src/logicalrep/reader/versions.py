@@ -14,7 +14,7 @@ from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.operate.status import read_identity
-from logicalrep.pipeline.spec.names import companion_folder
+from logicalrep.pipeline.schema.names import companion_folder
 from logicalrep.pipeline.state.past_states import first_time, read_state
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.state.table_state import TableState

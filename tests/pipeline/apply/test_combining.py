@@ -14,7 +14,7 @@ from logicalrep.pipeline.apply.combining import combined
 from logicalrep.pipeline.apply.events import events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from tests.pipeline.apply.test_applying import KEYS
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.histories import NAMES, OID, History, table

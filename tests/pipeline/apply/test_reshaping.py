@@ -15,9 +15,9 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
-from logicalrep.pipeline.spec.forms import ReservedColumnError
-from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import ReservedColumnError
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_protocol import v1
 from logicalrep_runtime.scalars import Lsn, Oid

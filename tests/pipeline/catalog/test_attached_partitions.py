@@ -12,23 +12,23 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.proof import with_partitions_of
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.load.change_buffer import ChangeBuffer
 from logicalrep.pipeline.operate.status import query_status
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences, load_of
 from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
-from tests.pipeline.catalog.test_unproven_changes import Needed
 from tests.pipeline.reading import read_table
+from tests.pipeline.tables.test_unproven_changes import Needed
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 

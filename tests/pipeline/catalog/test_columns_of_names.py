@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from logicalrep.pipeline.config.reading import read_config
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
-from tests.pipeline.catalog.test_unproven_changes import run
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
+from tests.pipeline.tables.test_unproven_changes import run
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from logicalrep.pipeline.catalog.definitions import one_state, query_catalog_tables, query_description
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 

@@ -13,11 +13,11 @@ import pytest
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.postgres.retries import LOCKED, Waiting
 from tests.pipeline.catalog.test_schema_changes import kept_differences
-from tests.pipeline.catalog.test_unproven_changes import Loaded, create_two_tables, rows_of
 from tests.pipeline.reading import read_table
+from tests.pipeline.tables.test_unproven_changes import Loaded, create_two_tables, rows_of
 from tests.pipeline.test_replicate import replicate_meanwhile, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.loop import TablesStoppedError
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.catalog.test_schema_changes import kept_differences

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError

@@ -13,9 +13,9 @@ from logicalrep.pipeline.catalog.labels import unknown_labels
 from logicalrep.pipeline.catalog.partitions import unproven_partitions
 from logicalrep.pipeline.catalog.proof import proven, reading, reason_to_load
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
-from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_facts import Evidence, TypePart
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.visibility import Visibility
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import TypeCatalog

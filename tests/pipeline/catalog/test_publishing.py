@@ -10,7 +10,7 @@ import pytest
 
 from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.table_errors import may_pass
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_tables

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database

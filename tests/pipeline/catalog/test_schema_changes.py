@@ -12,8 +12,8 @@ import pytest
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import delta_rows, find_differences
 from tests.pipeline.reading import read_properties, read_table

@@ -12,8 +12,8 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify

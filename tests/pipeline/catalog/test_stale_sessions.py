@@ -12,7 +12,7 @@ import pytest
 
 from logicalrep.arrow.changes.change_batch import NEW
 from logicalrep.pipeline.load import renewal
-from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.plugin_options import PluginOptions

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines import by_size, start
 from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
@@ -21,7 +22,6 @@ from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.start import start_engine
 from logicalrep.pipeline.errors import Ended
-from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.engines.test_engines import check_that_tables_follow

@@ -32,7 +32,7 @@ from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.spark.connect import ConnectJobs
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
-from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep_runtime.scalars import Lsn

@@ -17,11 +17,11 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import Engine, SequentialEngine
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.reaching import UnreachedError, check_destination
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.local_files import LocalFiles
 from logicalrep.pipeline.storage.storage import Storage, StorageError

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline import run as replicating
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import EngineEndedError, Shared
 from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.run import run as replicating
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.postgres.connection import ConnectionSettings
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import EngineError
 from logicalrep.pipeline.engines.spark.checks import host_in_clear, warn_of_plain_text, warn_of_scheduling
 from logicalrep.pipeline.engines.spark.start import start_spark
 from logicalrep.pipeline.engines.start import start_engine
 from logicalrep.pipeline.errors import Ended
-from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.spark import executors, java
 from logicalrep.spark.executors import NEEDED, ExecutorError, check_executors, installed_version

@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 import logicalrep
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep.reader import ReadError
 from logicalrep.transactions.table_names import TableName

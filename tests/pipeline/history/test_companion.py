@@ -17,7 +17,7 @@ from logicalrep.pipeline.formats.stored_table import NewTable
 from logicalrep.pipeline.history import companion
 from logicalrep.pipeline.history.companion import replaced_companion
 from logicalrep.pipeline.load.loading import LoadedTable
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz

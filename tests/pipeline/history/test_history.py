@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from logicalrep.pipeline import table_writer
 from logicalrep.pipeline.history import matching
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import read_known_settings, resync
-from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables import writer as table_writer
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName

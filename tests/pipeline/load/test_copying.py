@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.load import copying, loading
 from logicalrep.pipeline.load.copying import typed, typed_without_loops
-from logicalrep.pipeline.masks.mask_key import MaskKey
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.values import ColumnValueError
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import TABLES, settings, shop

@@ -16,14 +16,14 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.load.copying import limit_rate
 from logicalrep.pipeline.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
-from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.run_context import RunContext
-from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import Identity, State
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage

@@ -15,16 +15,16 @@ import pytest
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.cli.main import main
+from logicalrep.pipeline.buffer.row_buffer import RowBuffer
 from logicalrep.pipeline.config.config import Config
+from logicalrep.pipeline.config.mask_key import MaskKey, MaskKeyError
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.load.row_buffer import RowBuffer
-from logicalrep.pipeline.loop import TablesStoppedError
-from logicalrep.pipeline.masks.mask_key import MaskKey, MaskKeyError
 from logicalrep.pipeline.masks.masked_rows import Masking
 from logicalrep.pipeline.operate.resync import read_known_settings, resync
-from logicalrep.pipeline.spec.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage

@@ -17,7 +17,7 @@ pytest.importorskip("moto")
 import logicalrep
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify

@@ -17,13 +17,13 @@ from logicalrep.arrow.changes.change_batch import NEW, OLD
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.cli.main import main
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.load.table_buffers import TableBuffers
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.state.destination_names import UnconfirmedNameError
 from logicalrep.pipeline.state.requests import RequestedPart, request_part, request_resync, request_skip
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.table import Table
+from logicalrep.pipeline.tables.buffers import TableBuffers
+from logicalrep.pipeline.tables.table import Table
 from logicalrep.postgres.table_rows.conditions import parse_condition
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -40,7 +40,7 @@ SLOTS = "SELECT slot_name, confirmed_flush_lsn FROM pg_replication_slots WHERE d
 
 @pytest.fixture(autouse=True)
 def _engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
+    monkeypatch.setattr("logicalrep.pipeline.run.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
 
 
 @contextmanager

@@ -18,12 +18,12 @@ from logicalrep.cli.main import main
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.operate.status import query_status
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.setup import query_unmet
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.run.setup import query_unmet
 from logicalrep.pipeline.state.requests import pause, read_paused_since, resume
 from logicalrep.pipeline.state.state import Identity, State, StateError, States
 from logicalrep.pipeline.storage.storage import Storage
@@ -75,7 +75,7 @@ def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path)
 def test_no_other_table_comes_to_those_that_are_loaded_again(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
+    monkeypatch.setattr("logicalrep.pipeline.run.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     replicate_once(shop, tmp_path, tables=(ORDERS,))
     assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
     assert list(State.read(Storage(str(tmp_path))).tables) == ["public.orders"]
@@ -188,7 +188,7 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
 def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
+    monkeypatch.setattr("logicalrep.pipeline.run.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     replicate_once(db, tmp_path)
     identity = Identity.read(Storage(str(tmp_path)))
@@ -245,7 +245,7 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     assert not query_status(shop.settings, storage).is_running
     assert query_status(shop.settings, storage).tables["public.orders"]["progress"] is None
     # While the server is idle the time goes on.
-    monkeypatch.setattr("logicalrep.pipeline.state.checkpoints.WRITE_AGAIN", 0.0)
+    monkeypatch.setattr("logicalrep.pipeline.run.checkpoints.WRITE_AGAIN", 0.0)
     with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         first = State.read(storage)

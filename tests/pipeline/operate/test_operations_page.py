@@ -24,7 +24,7 @@ def test_the_commands_of_the_pages(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # The tasks run in this process in place of Spark.
-    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
+    monkeypatch.setattr("logicalrep.pipeline.run.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     lines = [
         shlex.split(line, comments=True)
         for page in ("operations", "server-changes", "slots")

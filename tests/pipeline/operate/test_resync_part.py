@@ -23,16 +23,16 @@ from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import application_id
-from logicalrep.pipeline.load.table_buffers import TableBuffers
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync, resync_part
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.requests import PartError, RequestedPart, request_part, request_resync, request_skip
 from logicalrep.pipeline.state.state import Identity, State, States
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.table_writer import TableWriter
+from logicalrep.pipeline.tables.buffers import TableBuffers
+from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep.postgres.table_rows.conditions import ColumnComparison, ConditionError, parse_condition
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -334,7 +334,7 @@ PARTITIONS = {
 def test_a_partition_of_a_table_is_mended_alone(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, partitions: str
 ) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
+    monkeypatch.setattr("logicalrep.pipeline.run.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     db18.execute(*PARTITIONED.format(by=by, partitions=partitions).strip().split(";\n"))
     replicate_once(db18, tmp_path, publication="p")
     # A third of the rows are damaged, and each has a stale one beside it.

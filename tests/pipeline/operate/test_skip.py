@@ -11,12 +11,12 @@ import pytest
 
 from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.operate.skip import SkipError, skip
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName

@@ -17,13 +17,13 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.run import replicate_with
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.requests import request_skip
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.table_writer import TableWriter
+from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -142,7 +142,7 @@ class Destination:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TableWriter, "replace", replace_and_end)
-            patch.setattr("logicalrep.pipeline.state.checkpoints.SAVE_AGAIN", 0.1)
+            patch.setattr("logicalrep.pipeline.run.checkpoints.SAVE_AGAIN", 0.1)
             try:
                 self.replicate()
             except Killed:

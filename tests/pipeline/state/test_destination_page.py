@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.table_changes import TableChanges
-from logicalrep.pipeline.load.change_buffer import ChangeBuffer
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
-from logicalrep.pipeline.load.change_buffer import ChangeBuffer
-from logicalrep.pipeline.load.load_counts import LoadCounts, LoadedTooOftenError
 from logicalrep.pipeline.operate.status import stored_phases
 from logicalrep.pipeline.state.destination_names import UnconfirmedNameError, confirm_names, default_name
 from logicalrep.pipeline.state.past_states import first_time, read_state
@@ -25,6 +24,7 @@ from logicalrep.pipeline.state.requests import read_paused_since, take_requests
 from logicalrep.pipeline.state.state import Identity, State, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
+from logicalrep.pipeline.tables.load_counts import LoadCounts, LoadedTooOftenError
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation

@@ -21,17 +21,16 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.cli.verify import verdict_json
 from logicalrep.observe.figures import LoadProgress
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer, PendingLoad
 from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions, read_old_version
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.formats.stored_table import application_id
-from logicalrep.pipeline.load.change_buffer import ChangeBuffer, PendingLoad
-from logicalrep.pipeline.load.load_counts import LoadCounts
 from logicalrep.pipeline.operate.status import Status
-from logicalrep.pipeline.spec.file_partitions import PartitionRule
-from logicalrep.pipeline.spec.table_facts import Evidence, Skipped, TypePart
-from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.file_partitions import PartitionRule
+from logicalrep.pipeline.schema.table_facts import Evidence, Skipped, TypePart
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.past_states import keep_past, read_state
 from logicalrep.pipeline.state.requests import (
     RequestedPart,
@@ -46,6 +45,7 @@ from logicalrep.pipeline.state.state import Identity, State, StateError, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.state.table_state import Buffered, TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
+from logicalrep.pipeline.tables.load_counts import LoadCounts
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.postgres.sessions.commit_log import CommitId, History
 from logicalrep.postgres.table_rows.conditions import parse_condition

@@ -14,8 +14,8 @@ import pytest
 from deltalake import write_deltalake
 
 from logicalrep.cli.main import main
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.load.change_buffer import ChangeBuffer
 from logicalrep.pipeline.state.requests import Request, read_paused_since, request_resync, request_skip, take_requests
 from logicalrep.pipeline.state.state import Identity, State
 from logicalrep.pipeline.state.stored_settings import StoredSettings

@@ -24,8 +24,8 @@ from logicalrep.pipeline.formats.delta import delta_log, vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.formats.stored_table import WriterError
-from logicalrep.pipeline.spec.names import table_folder
-from logicalrep.pipeline.spec.table_settings import FormatName
+from logicalrep.pipeline.schema.names import table_folder
+from logicalrep.pipeline.schema.table_settings import FormatName
 from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.storage.storage import DamagedError, InvalidDestinationError, Storage, StorageError
 from logicalrep.pipeline.upkeep import policy
@@ -37,7 +37,7 @@ from tests.pipeline.apply.test_applying import APP, WriteMode, mark_in_small_fil
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History
 from tests.pipeline.reading import read_iceberg
-from tests.pipeline.spec.test_names import ODD
+from tests.pipeline.schema.test_names import ODD
 from tests.pipeline.storage.stores import Store, Trouble, start_object_store
 from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
 from tests.postgres.servers import Database

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from logicalrep.pipeline.apply.rewriting import SMALL_FILE
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import MOST_ROWS, DataFile
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.statistics import Statistics

@@ -13,9 +13,9 @@ from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.config.config import Config
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.loop import TablesStoppedError
 from logicalrep.pipeline.operate.resync import read_known_settings
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings

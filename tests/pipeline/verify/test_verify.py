@@ -16,10 +16,10 @@ import pytest
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings
-from logicalrep.pipeline.spec.table_settings import FormatName
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import FormatName
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.server import query_wal_head
 from logicalrep.postgres.sessions.slot_receiver import SlotReceiver

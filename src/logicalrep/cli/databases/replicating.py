@@ -15,11 +15,11 @@ from logicalrep.cli.replicate_settings import ending_by_signals, settings_of
 from logicalrep.observe.serving import serve
 from logicalrep.options import kinds
 from logicalrep.pipeline.config.databases import DatabaseSection
+from logicalrep.pipeline.config.options import OPTIONS, flag_of
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.spark.shared import ServedSpark
 from logicalrep.pipeline.engines.start import refuse_missing
-from logicalrep.pipeline.options import OPTIONS, flag_of
 from logicalrep.pipeline.requirements.apart import refuse_shared
-from logicalrep.pipeline.settings import ReplicateSettings
 
 _INTERRUPTED = 130
 

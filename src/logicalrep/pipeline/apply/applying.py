@@ -27,8 +27,8 @@ from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts, Oth
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.index.key_index import Rows
 from logicalrep.pipeline.index.key_indexes import TableIndex
-from logicalrep.pipeline.spec.forms import END, Form
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import END, Form
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
 from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW
 from logicalrep.pipeline.storage.parting import partitions_of

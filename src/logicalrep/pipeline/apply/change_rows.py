@@ -10,8 +10,8 @@ import pyarrow as pa
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, typed_batch
 from logicalrep.pipeline.apply.events import Positions, TypedChanges
-from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.spec.written_values import written_values
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.schema.written_values import written_values
 from logicalrep.transactions import tags
 
 _CHANGE_TYPES = np.full(256, -1)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from logicalrep.pipeline.apply.events import RowEvents
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
-from logicalrep.pipeline.spec.row_keys import row_keys
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.row_keys import row_keys
+from logicalrep.pipeline.schema.table_spec import TableSpec
 
 _Ints = NDArray[np.int64]
 

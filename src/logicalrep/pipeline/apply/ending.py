@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from logicalrep.pipeline.apply.events import Events, Positions
 from logicalrep.pipeline.apply.reduction import Reduced, by_count, chains_of, filled
-from logicalrep.pipeline.spec.forms import END, MORE, Form
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import END, MORE, Form
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file
 from logicalrep.pipeline.storage.storage import Storage
 

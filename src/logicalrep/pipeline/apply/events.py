@@ -15,10 +15,10 @@ from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
 from logicalrep.arrow.changes.typed_values import TextReader
 from logicalrep.arrow.table.columns import RowReader, Rows
 from logicalrep.arrow.table.rows import SchemaMismatchError
-from logicalrep.pipeline.spec.row_keys import row_keys
-from logicalrep.pipeline.spec.table_settings import KeyNotSentError
-from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.spec.written_values import unfit_counts, written_values
+from logicalrep.pipeline.schema.row_keys import row_keys
+from logicalrep.pipeline.schema.table_settings import KeyNotSentError
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.schema.written_values import unfit_counts, written_values
 from logicalrep.transactions.tags import TRUNCATE
 
 _Ints = NDArray[np.int64]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.spec.table_settings import WriteMode
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_settings import WriteMode
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage
 

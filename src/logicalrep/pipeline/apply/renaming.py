@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, TableFormat
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn

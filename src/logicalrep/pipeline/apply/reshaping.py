@@ -18,8 +18,8 @@ from logicalrep.pipeline.catalog.evolution import Evolution, fitted
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.spec.forms import END, MORE
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import END, MORE
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, in_columns, read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage
 

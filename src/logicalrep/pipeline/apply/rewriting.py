@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from logicalrep.pipeline.apply.ending import Ending, are_there, changed_files
 from logicalrep.pipeline.apply.reduction import Reduced
 from logicalrep.pipeline.engines.engine import Shared
-from logicalrep.pipeline.spec.forms import END
-from logicalrep.pipeline.spec.row_keys import row_keys
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import END
+from logicalrep.pipeline.schema.row_keys import row_keys
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, OpenedFile, open_data_file, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.parting import taken_out

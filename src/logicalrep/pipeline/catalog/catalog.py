@@ -16,9 +16,9 @@ from logicalrep.pipeline.catalog.definitions import CatalogTable, one_state, que
 from logicalrep.pipeline.catalog.emptied_partitions import EMPTIED, Run, WrittenRows
 from logicalrep.pipeline.catalog.partitions import query_empty_tables, query_unproven_partitions
 from logicalrep.pipeline.catalog.publishing import ensure_publication
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
-from logicalrep.pipeline.settings import ReplicateSettings
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
 from logicalrep.postgres.retries import LOCKED, Waiting
 from logicalrep.postgres.server import Connection, query_server_time, query_wal_head

@@ -17,10 +17,10 @@ from logicalrep.pipeline.catalog.changing_texts import ChangingText, query_chang
 from logicalrep.pipeline.catalog.old_rows import OldRowsError, query_incomplete_old_rows
 from logicalrep.pipeline.catalog.publication_entries import query_entries, query_published_under_others
 from logicalrep.pipeline.catalog.unique_indexes import key_columns, query_unique_indexes
-from logicalrep.pipeline.spec.file_partitions import PartitionRule
-from logicalrep.pipeline.spec.table_facts import Evidence, TypePart
-from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.file_partitions import PartitionRule
+from logicalrep.pipeline.schema.table_facts import Evidence, TypePart
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, query_types
 from logicalrep.postgres.server import Connection, query_scalar, server_major
 from logicalrep.transactions.relations import TableDescription

@@ -17,7 +17,7 @@ from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.partitions import query_readable
 from logicalrep.pipeline.catalog.proof import numbers_of_key
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.publications import query_row_filter
 from logicalrep.postgres.server import Connection
 from logicalrep.postgres.snapshots import SnapshotError

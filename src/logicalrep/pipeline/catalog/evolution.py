@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.spec.table_spec import TableSpec, WrittenColumn
+from logicalrep.pipeline.schema.table_spec import TableSpec, WrittenColumn
 from logicalrep.values import arrow_array_or_text
 
 _TEXTS = {25, 1043}

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.spec.table_facts import TypePart
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_facts import TypePart
+from logicalrep.pipeline.schema.table_spec import TableSpec
 
 _BOUNDS = re.compile(r"^(\[-?\d+:-?\d+\])+=")
 _DELIMITERS = re.compile(r"[{}()\[\],]+")

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from psycopg import sql
 
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.server import Connection, server_major
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError, locked_for_query

@@ -15,8 +15,8 @@ from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.catalog.labels import has_new_label_that_rows_hide
 from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
-from logicalrep.pipeline.spec.table_facts import TypePart
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_facts import TypePart
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity

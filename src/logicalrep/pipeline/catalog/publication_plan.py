@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from logicalrep.pipeline.catalog.publishable import Candidates, query_candidates, query_unknown
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.server import Connection, query_scalar, server_major
 from logicalrep.transactions.table_names import TableName, TableSelection, matches

@@ -18,7 +18,7 @@ from logicalrep.pipeline.catalog.publication_plan import (
     adding,
     query_plan,
 )
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.postgres.publications import PublishedTable, query_listed_tables
 from logicalrep.postgres.retries import LOCKED
 from logicalrep.postgres.server import Connection, server_major

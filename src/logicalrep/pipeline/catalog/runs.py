@@ -8,7 +8,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def runs(

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from logicalrep.pipeline.config.nodes import nearest
-from logicalrep.pipeline.spec.file_partitions import PartitionColumnError
-from logicalrep.pipeline.spec.table_settings import OwnKeyError, TableSettings
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.file_partitions import PartitionColumnError
+from logicalrep.pipeline.schema.table_settings import OwnKeyError, TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.transactions.table_names import TableName
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.config.nodes import Document, TablesOfDatabase, nearest
-from logicalrep.pipeline.options import OPTIONS, ReplicateOptions
+from logicalrep.pipeline.config.options import OPTIONS, ReplicateOptions
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _OF_ALL = ("once", "config", "listen")

@@ -11,11 +11,11 @@ import yaml
 
 from logicalrep.options.kinds import Choice, OptionError, names, number_type
 from logicalrep.pipeline.config.config import Config, Entry
+from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.config.nodes import Document, TablesOfDatabase
-from logicalrep.pipeline.masks.mask_key import MaskKey
-from logicalrep.pipeline.options import OF_TABLES
-from logicalrep.pipeline.spec.file_partitions import WantedPartition
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.config.options import OF_TABLES
+from logicalrep.pipeline.schema.file_partitions import WantedPartition
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName, TableNameError, table_name
 from logicalrep.values.numbers import check_number_type
 

@@ -9,13 +9,13 @@ from typing import Literal
 
 from logicalrep.observe.observer import Observer
 from logicalrep.options.extras import find_missing, installing
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.by_size import CALLS_AT_ONCE, LOCAL_CALLS_AT_ONCE, BySizeEngine
 from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.reaching import check_destination
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
 from logicalrep.pipeline.engines.spark.start import is_spark_there, start_spark
-from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import Storage
 
 EngineName = Literal["spark", "local"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.stored_table import TableFormat
-from logicalrep.pipeline.spec.table_settings import FormatName
+from logicalrep.pipeline.schema.table_settings import FormatName
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
 

@@ -15,7 +15,7 @@ from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.history.matching import Matching, are_carried, converted, matched
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage
 

@@ -21,10 +21,10 @@ from logicalrep.pipeline.formats.stored_table import Head, NewTable, StoredTable
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.load.loading import LoadedTable
-from logicalrep.pipeline.spec.forms import CompanionDamagedError
-from logicalrep.pipeline.spec.names import companion_folder
-from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import CompanionDamagedError
+from logicalrep.pipeline.schema.names import companion_folder
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep_runtime.scalars import Lsn
 

@@ -15,10 +15,10 @@ from logicalrep.pipeline.apply.ending import are_there
 from logicalrep.pipeline.apply.reshaping import renamed_in_changes
 from logicalrep.pipeline.apply.rewriting import hits_of
 from logicalrep.pipeline.engines.engine import Engine
-from logicalrep.pipeline.spec.forms import END, MORE
-from logicalrep.pipeline.spec.row_keys import row_keys
-from logicalrep.pipeline.spec.row_texts import row_texts
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import END, MORE
+from logicalrep.pipeline.schema.row_keys import row_keys
+from logicalrep.pipeline.schema.row_texts import row_texts
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage
 

@@ -23,7 +23,7 @@ from logicalrep.pipeline.history.after_loads import write_begun_files, write_clo
 from logicalrep.pipeline.history.companion import damaged, position_of
 from logicalrep.pipeline.history.matching import Matching, matched
 from logicalrep.pipeline.load.loading import LoadedTable
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep_runtime.scalars import Lsn

@@ -36,9 +36,9 @@ from logicalrep.pipeline.index.runs import (
     size_of,
     write_run,
 )
-from logicalrep.pipeline.spec.field_ids import field_id
-from logicalrep.pipeline.spec.row_keys import row_keys
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.field_ids import field_id
+from logicalrep.pipeline.schema.row_keys import row_keys
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import Storage, below
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from logicalrep.pipeline.index.key_index import IndexTooLargeError, KeyIndex, Rows
 from logicalrep.pipeline.index.runs import IndexDamagedError, size_of
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.columnar.own_folders import own_folder

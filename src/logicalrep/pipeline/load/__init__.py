@@ -1,1 +1,1 @@
-"""The copies of whole tables under snapshots, and the buffer of changes that arrive meanwhile."""
+"""Copies of whole tables under snapshots."""

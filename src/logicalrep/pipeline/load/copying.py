@@ -17,10 +17,10 @@ from logicalrep.arrow.message_batch import message_batches_of
 from logicalrep.arrow.synthetic_messages import preamble
 from logicalrep.arrow.table.columns import RowReader, Rows
 from logicalrep.arrow.table.table_decoder import TableDecoder
-from logicalrep.pipeline.masks.mask_key import MaskKey
-from logicalrep.pipeline.spec.forms import as_loaded
-from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.spec.written_values import unfit_counts, written_values
+from logicalrep.pipeline.config.mask_key import MaskKey
+from logicalrep.pipeline.schema.forms import as_loaded
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.schema.written_values import unfit_counts, written_values
 from logicalrep.pipeline.storage.data_files import DataFile, write_batches
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from logicalrep.pipeline.apply.ending import are_there
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.load.copying import PATIENCE, CopiedPart, limit_rate
-from logicalrep.pipeline.spec.forms import END
-from logicalrep.pipeline.spec.key_texts import key_texts
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import END
+from logicalrep.pipeline.schema.key_texts import key_texts
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.requests import RequestedPart, RequestedPartition
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage

@@ -32,14 +32,14 @@ from logicalrep.pipeline.load.copying import (
 )
 from logicalrep.pipeline.load.gone_keys import KeysTask, WantedPart, check_condition, find_gone_keys, tasks_of
 from logicalrep.pipeline.load.renewal import Renewal
+from logicalrep.pipeline.load.waiting import waiter
 from logicalrep.pipeline.run_context import RunContext
-from logicalrep.pipeline.spec.fitting import refuse_unfit, with_partitions_kept
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.fitting import refuse_unfit, with_partitions_kept
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.storage.data_files import DataFile, in_columns
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
-from logicalrep.pipeline.waiting import waiter
 from logicalrep.postgres.retries import LOCKED
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.keys import query_tree

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from logicalrep.pipeline.settings import ReplicateSettings
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.config.settings import ReplicateSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import Storage

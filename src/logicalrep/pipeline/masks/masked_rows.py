@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from logicalrep.arrow.changes.change_batch import NEW, OLD, ChangeBatch
 from logicalrep.arrow.changes.table_changes import with_small_joined
+from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.masks.mask_key import MaskKey
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 
 
 def refuse_other_masks(stored: TableSettings, settings: TableSettings) -> None:

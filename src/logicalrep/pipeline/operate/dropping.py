@@ -13,7 +13,7 @@ from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.history.companion import COMPANIONS
 from logicalrep.pipeline.operate.status import read_identity
-from logicalrep.pipeline.spec.names import companion_folder
+from logicalrep.pipeline.schema.names import companion_folder
 from logicalrep.pipeline.state.destination_names import confirm_names
 from logicalrep.pipeline.state.state import FOLDER, State
 from logicalrep.pipeline.state.table_state import TableState

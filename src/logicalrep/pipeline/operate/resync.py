@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from logicalrep.pipeline.buffer.change_buffer import ASKED_FOR, ChangeBuffer, PendingLoad
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publishable import exists
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.load.change_buffer import ASKED_FOR, ChangeBuffer, PendingLoad
 from logicalrep.pipeline.load.copying import PATIENCE
 from logicalrep.pipeline.load.gone_keys import check_condition
 from logicalrep.pipeline.masks.guard import masks_needed

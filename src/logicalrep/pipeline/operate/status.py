@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from logicalrep.observe.lag import lag_seconds
-from logicalrep.pipeline.lifecycle import Phase
-from logicalrep.pipeline.load.change_buffer import ChangeBuffer
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.state.requests import read_paused_since
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables.lifecycle import Phase
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.server import query_oldest_load, query_oldest_writer
 from logicalrep.postgres.slots.slot import Slot, find_slot

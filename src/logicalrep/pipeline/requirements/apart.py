@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from logicalrep.pipeline.config.nodes import refuse
-from logicalrep.pipeline.settings import ReplicateSettings
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.storage.storage import Storage
 
 

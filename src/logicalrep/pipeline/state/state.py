@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
-from logicalrep.pipeline.spec.stored_keys import StoredKeys, check_times, to_json, typed
-from logicalrep.pipeline.spec.table_settings import FormatName
+from logicalrep.pipeline.schema.stored_keys import StoredKeys, check_times, to_json, typed
+from logicalrep.pipeline.schema.table_settings import FormatName
 from logicalrep.pipeline.state.destination_names import confirm_names, default_name
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from logicalrep.pipeline.spec.stored_keys import to_json, typed
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.stored_keys import to_json, typed
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import FOLDER, FORMAT, read_file
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName, table_name

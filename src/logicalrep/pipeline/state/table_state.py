@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep.pipeline.formats.stored_table import Head
-from logicalrep.pipeline.spec.stored_keys import StoredKeys, check_times, typed
+from logicalrep.pipeline.schema.stored_keys import StoredKeys, check_times, typed
 from logicalrep.pipeline.storage.storage import below
 from logicalrep_runtime.scalars import Lsn
 

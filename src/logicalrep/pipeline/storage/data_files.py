@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from logicalrep.arrow.slices import sliced
-from logicalrep.pipeline.spec.field_ids import file_schema, names_in_file
-from logicalrep.pipeline.spec.file_partitions import FilePartition, PartitionValue
+from logicalrep.pipeline.schema.field_ids import file_schema, names_in_file
+from logicalrep.pipeline.schema.file_partitions import FilePartition, PartitionValue
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW, PagedSource, Pages
 from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_of_content

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep.pipeline.spec.file_partitions import FilePartition, PartitionColumnError, PartitionValue
+from logicalrep.pipeline.schema.file_partitions import FilePartition, PartitionColumnError, PartitionValue
 
 MOST_PARTITIONS = 10_000
 """The most partitions of rows that are written at once: each gets a file of its own."""

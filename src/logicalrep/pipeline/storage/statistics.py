@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.pipeline.spec.forms import END
+from logicalrep.pipeline.schema.forms import END
 
 _MOST_COLUMNS = 32
 _LONGEST_TEXT = 32

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector

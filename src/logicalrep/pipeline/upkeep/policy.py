@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from logicalrep.pipeline.spec.forms import END
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import END
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 
 STEP = 8

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.pipeline.spec.key_texts import key_texts
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.key_texts import key_texts
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.verify.destination_rows import DestinationRows
 from logicalrep.pipeline.verify.digests import (
     BUCKETS,

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from logicalrep.pipeline.apply.ending import are_there
 from logicalrep.pipeline.formats.stored_table import StoredTable, TableFormat
-from logicalrep.pipeline.spec.forms import END
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.forms import END
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
 from logicalrep.pipeline.verify.passing import UnsettledError

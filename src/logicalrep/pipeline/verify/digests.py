@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.pipeline.spec.row_texts import row_texts
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.row_texts import row_texts
+from logicalrep.pipeline.schema.table_spec import TableSpec
 
 Hashes = NDArray[np.uint64]
 

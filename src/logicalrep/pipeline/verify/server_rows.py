@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from psycopg import sql
 
+from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.load.copying import typed
-from logicalrep.pipeline.masks.mask_key import MaskKey
-from logicalrep.pipeline.spec.key_texts import key_texts
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.key_texts import key_texts
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.verify.digests import Fingerprints, Hashes, digests_of
 from logicalrep.pipeline.verify.passing import end_of_wal
 from logicalrep.postgres.copy_stream import receive_rows, send

@@ -9,10 +9,10 @@ from contextlib import closing
 import psycopg
 
 from logicalrep.pipeline.catalog.definitions import query_description
+from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import TableFormat
-from logicalrep.pipeline.masks.mask_key import MaskKey
 from logicalrep.pipeline.state.state import Identity, State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.table_errors import is_of_one_table, reason_of

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.search.stored import Row, Stored, Version
 
 MASK_KEY = "a key of sixteen characters or more"

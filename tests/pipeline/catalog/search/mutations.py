@@ -11,15 +11,15 @@ import pytest
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.changes.sent_relation import SentRelation
-from logicalrep.pipeline import failures, table_writer
 from logicalrep.pipeline.catalog import catalog, definitions, evolution, partitions, proof, runs
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
-from logicalrep.pipeline.load import differences
-from logicalrep.pipeline.load.differences import Differences
-from logicalrep.pipeline.spec.table_spec import TableSpec
-from logicalrep.pipeline.table import Table
-from logicalrep.pipeline.table_writer import TableWriter
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.tables import differences, failures
+from logicalrep.pipeline.tables import writer as table_writer
+from logicalrep.pipeline.tables.differences import Differences
+from logicalrep.pipeline.tables.table import Table
+from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep.postgres.visibility import Visibility
 from logicalrep.transactions.tags import INSERT
 from logicalrep_protocol.v1 import ReplicaIdentity

@@ -24,13 +24,13 @@ from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import one_state
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
-from logicalrep.pipeline.load import load_counts
-from logicalrep.pipeline.loop import TablesStoppedError
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.spec.table_settings import TableSettings
-from logicalrep.pipeline.state import checkpoints
+from logicalrep.pipeline.run import checkpoints
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables import load_counts
 from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.search.comparing import MASK_KEY, Expected, difference, in_clear, masked

@@ -16,7 +16,7 @@ from itertools import count
 
 import pytest
 
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.search.generating import History
 from tests.pipeline.catalog.search.mutations import MUTATIONS
 from tests.pipeline.catalog.search.playing import DOWN, Outcome, Schedule

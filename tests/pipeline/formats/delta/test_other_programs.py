@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import LogDamagedError
-from logicalrep.pipeline.loop import TablesStoppedError
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.loop import TablesStoppedError
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName

@@ -18,7 +18,7 @@ from logicalrep.pipeline.formats import removed_files
 from logicalrep.pipeline.formats.delta import delta_log
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import NewTable
-from logicalrep.pipeline.receiving import ChangeReceiver
+from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage

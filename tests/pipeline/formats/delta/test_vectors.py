@@ -23,7 +23,7 @@ from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descriptor
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError

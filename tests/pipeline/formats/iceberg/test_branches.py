@@ -25,7 +25,7 @@ from pyiceberg.table.update import (
 from logicalrep.pipeline.formats.iceberg import snapshots, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable, StoredTable
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.apply.test_applying import APP

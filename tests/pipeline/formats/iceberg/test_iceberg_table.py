@@ -23,7 +23,7 @@ from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, WriterError
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.apply.test_applying import APP, KEYS, MODES, PicklingTasks, WriteMode, mark_in_small_files, texts_of

@@ -25,14 +25,14 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta import delta_log
 from logicalrep.pipeline.formats.iceberg import snapshots, versions
-from logicalrep.pipeline.load import load_counts
-from logicalrep.pipeline.run import replicate_with
-from logicalrep.pipeline.settings import ReplicateSettings, shared_options
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables import load_counts
 from logicalrep_runtime.errors import LogicalRepError
 from tests.conftest import ROOT
 from tests.pipeline.apply.test_applying import mark_in_small_files

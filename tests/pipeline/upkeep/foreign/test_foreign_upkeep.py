@@ -20,7 +20,7 @@ pytest.importorskip("pyiceberg")
 
 from pyiceberg.catalog.sql import SqlCatalog
 
-from logicalrep.pipeline.spec.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.formats.iceberg.catalogs.rest_server import RestServer
 from tests.pipeline.upkeep.foreign.delta_rs_engine import DeltaRs
 from tests.pipeline.upkeep.foreign.engine import ForeignEngine

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import Engine, EngineEndedError, EngineError
 from logicalrep.pipeline.engines.reaching import check_destination
 from logicalrep.pipeline.engines.spark.checks import warn_of_plain_text, warn_of_scheduling
@@ -22,7 +23,6 @@ from logicalrep.pipeline.engines.spark.local import LOCAL, SETTINGS, start_apart
 from logicalrep.pipeline.engines.spark.shared import SharedSpark, connect
 from logicalrep.pipeline.engines.spark.watching import call_watched
 from logicalrep.pipeline.errors import Ended
-from logicalrep.pipeline.settings import ReplicateSettings
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
 

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, Schema
 from logicalrep.pipeline.formats.delta.descriptors import descriptor
 from logicalrep.pipeline.formats.delta.logged_paths import stored_path
 from logicalrep.pipeline.formats.delta.vectors import read_vectors
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, count_rows, is_own_name
 from logicalrep.pipeline.storage.statistics import LAST, Statistics, statistics_columns
 from logicalrep.pipeline.storage.storage import Storage

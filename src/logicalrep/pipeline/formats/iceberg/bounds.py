@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from logicalrep.pipeline.spec.field_ids import field_id
+from logicalrep.pipeline.schema.field_ids import field_id
 from logicalrep.pipeline.storage.statistics import Statistics
 
 _INT, _LONG = struct.Struct("<i"), struct.Struct("<q")

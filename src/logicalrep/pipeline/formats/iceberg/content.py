@@ -17,7 +17,7 @@ from logicalrep.pipeline.formats.iceberg.manifests import (
 )
 from logicalrep.pipeline.formats.iceberg.memory_files import location, path_of
 from logicalrep.pipeline.formats.iceberg.position_deletes import read_deletes, write_deletes
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, is_own_name
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.storage import Storage

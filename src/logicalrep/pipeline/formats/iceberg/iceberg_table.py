@@ -52,8 +52,8 @@ from logicalrep.pipeline.formats.stored_table import (
     StoredTable,
     WriterError,
 )
-from logicalrep.pipeline.spec.table_facts import Skipped
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_facts import Skipped
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn

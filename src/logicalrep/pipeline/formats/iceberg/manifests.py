@@ -32,7 +32,7 @@ from pyiceberg.typedef import Record
 from logicalrep.pipeline.formats.iceberg.bounds import to_bounds
 from logicalrep.pipeline.formats.iceberg.memory_files import FileToMemory, StorageFiles, location
 from logicalrep.pipeline.formats.iceberg.metadata import next_sequence_number
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage, first_line
 from logicalrep_runtime.errors import LogicalRepError

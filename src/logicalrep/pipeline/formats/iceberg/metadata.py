@@ -24,8 +24,8 @@ from pyiceberg.table.update import (
 
 from logicalrep.pipeline.formats.iceberg.memory_files import ZIPPED, location, unzipped
 from logicalrep.pipeline.formats.iceberg.partitions import partition_spec
-from logicalrep.pipeline.spec.field_ids import file_schema
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.field_ids import file_schema
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn

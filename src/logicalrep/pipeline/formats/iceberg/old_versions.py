@@ -14,7 +14,7 @@ from typing import Any, Self
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage, below
 
 _FILE = "_versions.json"

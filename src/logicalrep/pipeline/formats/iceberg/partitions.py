@@ -18,9 +18,9 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AddPartitionSpecUpdate, SetDefaultSpecUpdate, TableUpdate
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, MonthTransform, Transform
 
-from logicalrep.pipeline.spec.field_ids import field_id
-from logicalrep.pipeline.spec.file_partitions import FilePartition, PartitionColumnError
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.field_ids import field_id
+from logicalrep.pipeline.schema.file_partitions import FilePartition, PartitionColumnError
+from logicalrep.pipeline.schema.table_spec import TableSpec
 
 
 def partition_spec(table: TableSpec, known: Sequence[PartitionSpec], spec_id: int) -> PartitionSpec:

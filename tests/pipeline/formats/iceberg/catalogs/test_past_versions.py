@@ -13,7 +13,7 @@ from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
 from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
 from logicalrep.pipeline.formats.stored_table import StoredTable, WriterError
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests

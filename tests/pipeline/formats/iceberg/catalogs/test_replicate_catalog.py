@@ -11,11 +11,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import logicalrep
 from logicalrep.options.kinds import OptionError
+from logicalrep.pipeline.config.options import ReplicateOptions
 from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.options import ReplicateOptions
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep import policy

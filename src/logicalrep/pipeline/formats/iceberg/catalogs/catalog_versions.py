@@ -51,7 +51,7 @@ from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions
 from logicalrep.pipeline.formats.iceberg.snapshots import ancestors
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
-from logicalrep.pipeline.spec.table_spec import TableSpec
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage, first_line
 from logicalrep_runtime.errors import LogicalRepError
 

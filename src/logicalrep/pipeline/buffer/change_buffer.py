@@ -1,0 +1,209 @@
+"""The changes of tables that are being loaded, buffered at the destination until the copy is whole.
+
+The slot goes on while a table loads: its changes are stored before they are acknowledged, and
+applied once the copied rows are there, from the position of the copy on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from logicalrep.arrow.changes.table_changes import TableChanges, together
+from logicalrep.arrow.mapped_files import forget_read_pages
+from logicalrep.pipeline.buffer.change_files import PARTS, changes_in, contents, parquet, properties_of
+from logicalrep.pipeline.buffer.row_buffer import RowBuffer
+from logicalrep.pipeline.schema.stored_keys import StoredKeys, typed
+from logicalrep.pipeline.state.state import FOLDER
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
+from logicalrep_runtime.scalars import Lsn
+
+_LOADS = f"{FOLDER}/loads"
+_BUFFERS = f"{FOLDER}/kept"
+_LOAD_FILE = "load.json"
+_LAST, _OTHER = ".parquet", ".part"
+"""The ends of the names of files: of the last one of an LSN, and of others."""
+_NONE = Lsn(0)
+BYTES_AT_ONCE = 64 << 20
+"""About the bytes of changes that are applied at once: to rewrite files for each batch could take ever longer."""
+ASKED_FOR = "asked for"
+"""The reason of a load that somebody asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingLoad:
+    """A table that is to be loaded, or whose buffered changes are not all applied."""
+
+    folder: str
+    replaces: str | None
+    """The load whose rows the table had before; None for a new table. Once it has others, the copy is whole."""
+    reason: str
+    """The reason in a few words, such as `new table`."""
+    refused: str | None = None
+    """The LSN of the first commit whose changes the table does not take, since which all are kept; None without one."""
+    since: float | None = None
+    """The time at which that commit was refused, in seconds since 1970."""
+    partitions: tuple[int, ...] = ()
+    """The OIDs of partitions whose rows alone are to be loaded, and put in by key; without any it is the table."""
+    begin: float | None = None
+    """The time before which the load does not begin, in seconds since 1970; None for a load that begins at once."""
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the load that `to_json` returned."""
+        known = {**content, "folder": below(content["folder"]), "partitions": tuple(content.get("partitions", ()))}
+        pending_load = typed(cls(**_KEYS.arguments(known)))
+        if pending_load.refused is not None:
+            Lsn(pending_load.refused)
+        return pending_load
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        content = _KEYS.content(self).items()
+        return {key: value for key, value in content if key == "replaces" or value not in (None, ())}
+
+
+_KEYS = StoredKeys("folder replaces reason refused since partitions begin")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BufferedFile:
+    """A file of a change buffer, the last one of a batch."""
+
+    end: Lsn
+    """It has the changes of the commits before this LSN."""
+    previous: Lsn
+    """The end of the file before it, also of one whose changes are applied; 0 for the first file of a buffer."""
+    path: str
+
+
+class ChangeBuffer:
+    """The pending loads of tables, and their buffered changes."""
+
+    def __init__(self, storage: Storage, check: Callable[[], object] = lambda: None) -> None:
+        """Take the destination, and what raises an error, before files are removed, if another process writes there."""
+        self._storage = storage
+        self._check = check
+
+    def pending_loads(self) -> dict[str, PendingLoad]:
+        """Return the pending loads by their tables' folders."""
+        found = {}
+        for path in self._storage.list(_LOADS):
+            if path.endswith(f"/{_LOAD_FILE}"):
+                pending_load = self._storage.parse(path, PendingLoad.from_json)
+                if pending_load is not None:
+                    found[pending_load.folder] = pending_load
+        return found
+
+    def save_pending_load(self, pending_load: PendingLoad) -> None:
+        """Save that a table is to be loaded: from now on its changes are buffered."""
+        self._storage.write(f"{_LOADS}/{pending_load.folder}/{_LOAD_FILE}", json.dumps(pending_load.to_json()).encode())
+
+    def delete_pending_load(self, folder: str) -> None:
+        """Delete the pending load of a table that follows."""
+        self._storage.delete(f"{_LOADS}/{folder}/{_LOAD_FILE}")
+
+    def keep(self, folder: str, changes: TableChanges, end: Lsn, previous: Lsn = _NONE) -> Lsn:
+        """Store a table's changes, all those of the commits before `end` that are not stored yet.
+
+        `previous` is the end of the file before, 0 for the first file. Returns the end of the last file.
+        """
+        files = self.files(folder)
+        if files:
+            changes = changes.between(first=int(files[-1].end))
+        if changes.first_lsn is None:
+            return previous
+        *others, (rows, properties) = contents(changes, BYTES_AT_ONCE)
+        # One file cannot have a large transaction. The last one tells the others, and makes all of them whole.
+        paths = [self._part(folder, end, secrets.token_hex(8)) for _ in others]
+        for path, part in zip(paths, others, strict=True):
+            self._storage.write(path, parquet(*part))
+            forget_read_pages()
+        if paths:
+            properties[PARTS] = json.dumps([path.rpartition("/")[2] for path in paths]).encode()
+        path = f"{_BUFFERS}/{folder}/{int(end):016X}-{int(previous):016X}{_LAST}"
+        self._storage.write(path, parquet(rows, properties))
+        return end
+
+    def changes(self, folder: str) -> Iterator[tuple[Lsn, TableChanges]]:
+        """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
+        buffer, before = RowBuffer(), Lsn(0)
+        files = self.files(folder)
+        try:
+            for number, file in enumerate(files, 1):
+                for changes in self._stored(folder, file.path):
+                    # Two processes may have stored some at the same time.
+                    buffer.add(changes.between(first=int(before)), in_memory=buffer.size < BYTES_AT_ONCE)
+                before = file.end
+                if number == len(files) or buffer.size >= BYTES_AT_ONCE:
+                    yield file.end, together(buffer.parts)
+                    buffer = RowBuffer()
+        finally:
+            buffer.close()
+
+    def _stored(self, folder: str, last: str) -> Iterator[TableChanges]:
+        """Yield the changes in the last file of a batch and in those that it names."""
+        data = self._read(last)
+        with self._storage.parsing(last):
+            names = json.loads(properties_of(data).get(PARTS, b"[]"))
+            paths = [f"{_BUFFERS}/{below(folder, name)}" for name in names]
+        for path in [*paths, last]:
+            content = data if path == last else self._read(path)
+            with self._storage.parsing(path):
+                found = changes_in(content)
+            yield found
+
+    def _read(self, path: str) -> bytes:
+        data = self._storage.read(path)
+        if data is None:
+            raise MalformedFileError(f"{self._storage.uri_of(path)} is not there, with changes that wait for a load")
+        return data
+
+    def has_after(self, folder: str, lsn: Lsn) -> bool:
+        """Return whether changes of a table are stored up to an end after an LSN."""
+        return any(file.end > lsn for file in self.files(folder))
+
+    def forget_all(self, folder: str) -> None:
+        """Remove all of a table's changes: a load that is to begin has them."""
+        self._forget(folder, None)
+
+    def forget(self, folder: str, upto: Lsn) -> None:
+        """Remove a table's changes up to an end: they are applied."""
+        self._forget(folder, upto)
+
+    def _forget(self, folder: str, upto: Lsn | None) -> None:
+        self._check()
+        files = self._storage.list(f"{_BUFFERS}/{folder}")
+        # The file that tells the others goes first: without it nothing reads them.
+        for path in sorted(files, key=lambda path: not path.endswith(_LAST)):
+            is_its = path.endswith((_LAST, _OTHER))
+            if is_its and (upto is None or self._end(path) <= upto):
+                self._storage.delete(path)
+
+    def remove(self, folder: str) -> None:
+        """Remove a table's changes and then its pending load: all of them are applied."""
+        self.forget_all(folder)
+        self.delete_pending_load(folder)
+
+    def files(self, folder: str) -> list[BufferedFile]:
+        """Return the files of a table's change buffer in order."""
+        paths = (path for path in self._storage.list(f"{_BUFFERS}/{folder}") if path.endswith(_LAST))
+        return sorted(BufferedFile(*self._ends(path), path) for path in paths)
+
+    def _ends(self, path: str) -> tuple[Lsn, Lsn]:
+        """Return the ends of a file and of the file before; earlier versions do not name the latter."""
+        with self._storage.parsing(path):
+            end, _, previous = path.rpartition("/")[2].removesuffix(_LAST).partition("-")
+            return Lsn(int(end, 16)), Lsn(int(previous or "0", 16))
+
+    def _end(self, path: str) -> Lsn:
+        with self._storage.parsing(path):
+            return Lsn(int(re.split("[.-]", path.rpartition("/")[2])[0], 16))
+
+    @staticmethod
+    def _part(folder: str, end: Lsn, token: str) -> str:
+        return f"{_BUFFERS}/{folder}/{int(end):016X}-{token}{_OTHER}"

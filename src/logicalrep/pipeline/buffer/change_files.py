@@ -1,0 +1,119 @@
+"""The files of a change buffer: Parquet, with what the rows do not tell in the properties of the schema.
+
+Format 3 has rows as in a ChangeBatch. Format 2 lacks the partitions of Relation messages. Format 1, which had rows of
+the change feed, is read by `feed_changes`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from logicalrep.arrow.changes.change_batch import ChangeBatch, schema_of
+from logicalrep.arrow.changes.sent_relation import SentRelation
+from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
+from logicalrep.pipeline.buffer.feed_changes import changes_of_feed
+from logicalrep.pipeline.storage.parquet_files import ParquetFile
+from logicalrep.transactions.relations import TableDescription
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Oid
+
+_FORMAT, _RELATION, _RELATIONS = b"logicalrep.format", b"logicalrep.relation", b"logicalrep.relations"
+PARTS = b"logicalrep.parts"
+"""The property of the last file of one end with the names of the others."""
+_NOW, _WITHOUT_PARTITIONS = 3, 2
+
+
+def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dict[bytes, bytes]]]:
+    """Return the rows of each file that changes are stored in, of about so many bytes, and its properties.
+
+    The last one has the Relation messages. There is at least one.
+    """
+    of_relations = groupby(changes.batches, key=lambda batch: batch.relation)
+    groups = [part for _, batches in of_relations for part in in_parts(batches, most_bytes)] or [[]]
+    found = []
+    for group in groups:
+        properties = {_FORMAT: str(_NOW).encode()}
+        schema = schema_of(())
+        if group:
+            properties[_RELATION] = json.dumps(_relation_json(group[0].relation)).encode()
+            schema = group[0].rows.schema
+        found.append((pa.Table.from_batches([batch.rows for batch in group], schema), properties))
+    sent = [relation.to_json() for relation in changes.relations]
+    found[-1][1][_RELATIONS] = json.dumps(sent).encode()
+    return found
+
+
+def parquet(rows: pa.Table, properties: Mapping[bytes, bytes]) -> bytes:
+    """Return a file."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows.replace_schema_metadata(dict(properties)), sink, compression="zstd")
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def properties_of(data: bytes) -> dict[bytes, bytes]:
+    """Return a file's properties."""
+    with _reading():
+        return dict(pq.read_schema(pa.BufferReader(data)).metadata or {})
+
+
+def changes_in(data: bytes) -> TableChanges:
+    """Return the changes in a file. Raises ValueError if it is damaged, or of a later format."""
+    with _reading():
+        rows = ParquetFile(pa.BufferReader(data)).read()
+    properties = dict(rows.schema.metadata or {})
+    rows = rows.replace_schema_metadata(None)
+    number = int(properties.get(_FORMAT, b"1"))
+    if number == 1:
+        return changes_of_feed(rows)
+    if number not in (_NOW, _WITHOUT_PARTITIONS):
+        raise ValueError(f"its format {number} is of a later version")
+    sent = [SentRelation.from_json(each) for each in json.loads(properties.get(_RELATIONS, b"[]"))]
+    batches: list[ChangeBatch] = []
+    if _RELATION in properties:
+        relation = _relation_of(json.loads(properties[_RELATION]))
+        rows = rows.cast(schema_of(relation.names))
+        batches = [ChangeBatch(relation, batch) for batch in rows.to_batches() if batch.num_rows]
+    return TableChanges(sent, batches)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise ValueError for what Arrow raises of a damaged file in memory."""
+    try:
+        yield
+    except (OSError, NotImplementedError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _relation_json(relation: TableDescription) -> dict[str, Any]:
+    return {
+        "relation_id": relation.relation_id,
+        "schema": relation.schema,
+        "name": relation.name,
+        "replica_identity": relation.replica_identity.value,
+        "columns": [[column.flags, column.name, column.type_id, column.type_modifier] for column in relation.columns],
+    }
+
+
+def _relation_of(content: Mapping[str, Any]) -> TableDescription:
+    columns = tuple(
+        v1.Column(flags=flags, name=name, type_id=Oid(type_id), type_modifier=modifier)
+        for flags, name, type_id, modifier in content["columns"]
+    )
+    return TableDescription(
+        relation_id=Oid(content["relation_id"]),
+        schema=content["schema"],
+        name=content["name"],
+        replica_identity=ReplicaIdentity(content["replica_identity"]),
+        columns=columns,
+        types=(None,) * len(columns),
+    )

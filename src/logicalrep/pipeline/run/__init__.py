@@ -1,0 +1,1 @@
+"""A run of `replicate`: its setup, the loop over transactions, its checkpoints."""

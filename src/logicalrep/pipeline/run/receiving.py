@@ -1,0 +1,206 @@
+"""The thread that receives a slot's committed changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Self
+
+from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
+from logicalrep.arrow.changes.change_decoder import ChangeDecoder
+from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.pipeline.buffer.row_buffer import RowBuffer
+from logicalrep.pipeline.state.state import State
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.retries import Waiting
+from logicalrep.postgres.sessions.commit_log import History
+from logicalrep.postgres.sessions.replication import Replication, Traffic
+from logicalrep.postgres.sessions.slot_receiver import SlotReceiver
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.transaction import Decision
+from logicalrep_runtime.scalars import Lsn
+
+_NOTHING = State()
+MOST_IN_MEMORY = 64 << 20
+"""The most bytes of changes that are held in memory."""
+MORE_HELD = 4
+"""The factor from these to all that is held, and to those of a batch before a transaction ends."""
+_LEAST_GATHERING, _LONGEST_GATHERING = 0.05, 0.25
+"""The bounds of the time between two rounds of few messages, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Whole transactions, one after another."""
+
+    parts: Sequence[TableChanges]
+    """Changes of one table each, in their order; a table may have several parts."""
+    end: Lsn
+    """Every commit before this LSN is among them or among those taken before."""
+
+    @property
+    def commit_timestamp(self) -> datetime | None:
+        """The time of the last commit with a change, in UTC; None if there is none."""
+        times = [part.commit_timestamp for part in self.parts]
+        return max((time for time in times if time is not None), default=None)
+
+
+def gathering_for(every: float) -> float:
+    """Return the least time between two rounds of few messages, where batches are `every` seconds apart.
+
+    Decoding a round costs milliseconds, however small it is. What is late for a batch comes with the next one.
+    """
+    return min(max(every / 4, _LEAST_GATHERING), _LONGEST_GATHERING)
+
+
+class ChangeReceiver(SlotReceiver):
+    """A receiver that runs ahead of the batches, until it has as much as it may hold.
+
+    What is more than it may have in memory is held in temporary files; a single transaction may be larger than all.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        slot: str,
+        options: PluginOptions,
+        *,
+        state: State = _NOTHING,
+        waiting: Waiting | float = 60,
+        traffic: Traffic | None = None,
+        gathering: float = 0.0,
+    ) -> None:
+        """Take the slot; entering the context starts the thread.
+
+        Args:
+            settings: the server.
+            slot: the slot's name.
+            options: the options of the slot's session.
+            state: the last checkpoint; every commit before its LSN is stored safely, and is not sent again.
+            waiting: how a server is waited for that is away, or just for how many seconds.
+            traffic: the counts of an earlier receiver, which are continued.
+            gathering: the least time between two rounds of few messages, in seconds.
+        """
+        assembler = Assembler(memory_limit=MOST_IN_MEMORY)
+        super().__init__(
+            BatchIntake(assembler, MOST_IN_MEMORY),
+            assembler,
+            partial(
+                Replication,
+                settings,
+                slot,
+                options,
+                waiting=waiting,
+                traffic=traffic,
+                acknowledged=state.lsn,
+                history=state.history,
+                is_new_slot=not state.lsn,
+                gathering=gathering,
+            ),
+        )
+        self._decoder = ChangeDecoder()
+        # Received and not yet taken: rows of whole transactions, then those of one that is being received.
+        self._whole = RowBuffer()
+        self._open = RowBuffer()
+        self._position = Lsn(0)
+        self._acknowledged = state.lsn
+        self._begins_after: Lsn | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until there are changes to take, for `seconds` at most. Raises the error that ended the thread."""
+        with self._changed:
+            return self._await(lambda: self._whole.has_changes, seconds)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there are changes to take."""
+        return self._whole.has_changes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is received until what there is has been taken."""
+        return self._size >= MORE_HELD * MOST_IN_MEMORY
+
+    @property
+    def _size(self) -> int:
+        return self._whole.size + self._open.size
+
+    def is_behind(self, lsn: Lsn) -> bool:
+        """Return whether commits before an LSN are still to be received."""
+        return self._position < lsn
+
+    def take(self) -> Changes:
+        """Return what has been received, and hold it no more."""
+        with self._changed:
+            self._check()
+            taken, self._whole = self._whole, RowBuffer()
+            self._changed.notify_all()
+            return Changes(taken.parts, self._position)
+
+    def acknowledge(self, lsn: Lsn) -> None:
+        """Let the server forget every commit before an LSN: all that was taken up to it is stored safely."""
+        self._acknowledged = max(self._acknowledged, lsn)
+
+    @property
+    def server_started(self) -> str:
+        """The time at which the server had started, in seconds since 1970."""
+        return self.replication.server_started
+
+    def history_before(self, lsn: Lsn) -> History | None:
+        """Return the evidence of an LSN that is not before the acknowledged one; None if there is none yet."""
+        return self.replication.history_before(lsn)
+
+    def begin_again(self, after: Lsn) -> None:
+        """Have a new session of the server begin once every commit before an LSN is acknowledged."""
+        self._begins_after = after
+
+    @property
+    def is_to_begin_again(self) -> bool:
+        """Whether the session is one from before `begin_again`, until what there is has been acknowledged."""
+        return self._begins_after is not None
+
+    # In the thread
+
+    def _take(self, transactions: WholeTransactions) -> None:
+        for changes in self.traffic.time_decoding(self._decoder.changes(transactions)):
+            with self._changed:
+                self._open.add(changes, in_memory=self._size < MOST_IN_MEMORY)
+            self.replication.report_in_time()
+        self._finish()
+
+    def _decide(self, decision: Decision) -> None:
+        if decision.error is not None:
+            raise decision.error
+
+    def _end_round(self) -> None:
+        self._finish()
+        self._acknowledge()
+        if self._begins_after is not None and self.replication.acknowledged >= self._begins_after:
+            self.replication.begin_again()
+            self._begins_after = None
+        self._wait_for_room()
+
+    def _acknowledge(self) -> None:
+        self.replication.acknowledge(self._acknowledged)
+
+    def _has_room(self) -> bool:
+        return not self.is_full
+
+    def _finish(self) -> None:
+        with self._changed:
+            self._whole.append(self._open)
+            self._open = RowBuffer()
+            position = self.replication.position
+            if position > self._position or self._whole.has_changes:
+                self._position = position
+                self._changed.notify_all()

@@ -1,0 +1,253 @@
+"""`logicalrep.replicate`: a database's tables kept as Delta tables."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+
+import psycopg
+
+from logicalrep.observe.calls import CallsOnSchemaChange, CallsOnStop
+from logicalrep.observe.counts import Observed
+from logicalrep.observe.health import health, readiness
+from logicalrep.observe.logged import Logged
+from logicalrep.observe.observer import Observer, Observers
+from logicalrep.observe.page import page
+from logicalrep.observe.serving import serve
+from logicalrep.options.arguments import takes
+from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.config.settings import ReplicateSettings
+from logicalrep.pipeline.engines.engine import Engine, EngineEndedError
+from logicalrep.pipeline.engines.spark.shared import SharedSpark
+from logicalrep.pipeline.engines.start import refuse_missing, start_engine
+from logicalrep.pipeline.engines.timed import TimedEngine
+from logicalrep.pipeline.errors import Ended
+from logicalrep.pipeline.formats.opening import refuse_missing_format, table_format
+from logicalrep.pipeline.index.key_indexes import KeyIndexes
+from logicalrep.pipeline.load.loader import Loader
+from logicalrep.pipeline.load.loading import Loading
+from logicalrep.pipeline.load.renewal import Renewal
+from logicalrep.pipeline.load.waiting import waiter
+from logicalrep.pipeline.masks.guard import Guard
+from logicalrep.pipeline.run.loop import Loop
+from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for
+from logicalrep.pipeline.run.setup import naming_remedy_of_diverged, prepare, proven_before, slot_lost
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.state.requests import PausedError, refuse_paused
+from logicalrep.pipeline.state.state import State, States
+from logicalrep.pipeline.storage.patience import Patience
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables.manager import TableManager
+from logicalrep.postgres.retries import Waiting
+from logicalrep.postgres.slots.errors import SlotError
+from logicalrep_runtime.columnar.compiling import telling
+from logicalrep_runtime.errors import LogicalRepError
+
+StartEngine = Callable[[ReplicateSettings, Storage, threading.Event, Observer], AbstractContextManager[Engine]]
+"""What starts an engine, which ends with its context."""
+
+_SIDE_BY_SIDE = 32
+"""The number of tables written at the same time: few jobs have their work, and their commits wait for disks."""
+_MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
+"""The number of ends of a Java within some seconds that ends the command too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicateCall(ReplicateSettings):
+    """The arguments of `replicate`: its settings, and those of the call itself."""
+
+    observer: Observer | None = field(
+        default=None, metadata={"doc": "The observer of what happens; by default nobody."}
+    )
+    stop: threading.Event | None = field(
+        default=None, metadata={"doc": "Ends the call after the batch that is being applied."}
+    )
+
+
+@takes(ReplicateCall)
+def replicate(call: ReplicateCall) -> None:
+    """Keep the tables of a database as Delta tables. Needs `logicalrep[replicate]`, or else `logicalrep[local]`.
+
+    It makes what the server lacks, loads the rows that are there, and applies what is committed, exactly once, whenever
+    the process is killed. The same call goes on where the last one ended. The work runs on the active Spark session, or
+    on a local one of its own; with `engine="local"` it runs in processes of this machine, without Spark and Java.
+
+    Raises:
+        OptionError: an argument has an invalid value.
+        ConfigError: `config` has mistakes, or names a table or a column that is not there; the text has all of them.
+        MaskKeyError: columns are hashed, and the environment does not have their key in LOGICALREP_MASK_KEY.
+        ListenError: the page cannot be served at `listen`.
+        UnmetError: the server or the role does not meet all requirements, the publication among them; nothing was made.
+            The text has a line for each, and `script` the SQL after which all are met.
+        PublicationNeededError: the publication has to be changed by somebody else since; the text has the statements.
+        StateError: the destination belongs to another server, database, slot or publication.
+        SlotError: the slot is lost, or another process reads it.
+        FormatError: the library of the format is not installed.
+        EngineError: the engine's libraries are not installed, or its processes end again and again.
+        ConnectError: the server was away for too long.
+        StorageError: the destination cannot be written.
+        PausedError: with `once`, the destination is paused.
+        TablesStoppedError: with `once`, some tables are stopped; the others are up to date.
+
+    Example:
+        >>> import logicalrep
+        >>> logicalrep.replicate("postgresql://replicator@db/shop", "./lake", once=True)
+    """
+    replicate_with(call, call.observer or Observer(), stop=call.stop)
+
+
+def replicate_with(
+    settings: ReplicateSettings,
+    observer: Observer,
+    *,
+    stop: threading.Event | None = None,
+    engine: Engine | None = None,
+    shared: SharedSpark | None = None,
+) -> None:
+    """Do what `replicate` does, with settings.
+
+    Args:
+        settings: the settings.
+        observer: the observer of what happens.
+        stop: ends the call after the batch that is being applied.
+        engine: runs the work in place of the one that the settings name.
+        shared: the Spark of another process, in place of one that is started for the settings.
+    """
+    stop, observed = stop or threading.Event(), Observed()
+    start: StartEngine = start_engine if shared is None else partial(start_engine, shared=shared)
+    if engine is not None:
+        start = partial(_as_it_is, engine)
+    with ExitStack() as stack:
+        wanted = {CallsOnStop: settings.call_on_stop, CallsOnSchemaChange: settings.call_on_schema_change}
+        calls = [kind(to, settings.to) for kind, to in wanted.items() if to is not None]
+        observer = Observers(observer, Logged(), observed, *calls)
+        for each in calls:
+            stack.enter_context(each.calling())
+        stack.enter_context(telling(observer.on_step))
+        try:
+            if engine is None:
+                refuse_missing(settings.engine, over_connect=shared is not None)
+            _replicate(settings, observer, observed, stop, start)
+        except Ended:
+            pass
+        except Exception as error:
+            if stop.is_set() and isinstance(error, LogicalRepError | psycopg.Error):
+                # The end was asked for. What is at the destination is whole, and the next run goes on with it.
+                observer.on_warning(f"ended, and did not wait for this to pass: {error}")
+                return
+            observer.on_ended(error, isinstance(error, PausedError))
+            raise
+
+
+def _as_it_is(engine: Engine, *_: object) -> AbstractContextManager[Engine]:
+    return nullcontext(engine)
+
+
+def _replicate(
+    settings: ReplicateSettings, observer: Observer, observed: Observed, stop: threading.Event, start: StartEngine
+) -> None:
+    """Serve the figures if that is asked for, and follow; start an engine anew that has ended."""
+    storage = Storage(settings.to, settings.storage_options or {})
+    refuse_missing_format(settings.format)
+    if settings.once:
+        refuse_paused(storage)
+    with ExitStack() as stack:
+        if settings.listen is not None:
+            pages = {"/": partial(page, observed, storage.uri)}
+            checks = {"/healthz": partial(health, observed), "/readyz": partial(readiness, observed)}
+            address = stack.enter_context(serve(settings.listen, observed.figures, pages, checks=checks))
+            observer.on_listening(address)
+        ended: deque[float] = deque(maxlen=_MOST_STARTS)
+        while True:
+            try:
+                follow(settings, storage, observer, observed, stop, start)
+                return
+            except EngineEndedError as error:
+                ended.append(time.monotonic())
+                if stop.is_set() or (len(ended) == _MOST_STARTS and ended[-1] - ended[0] < _STARTS_WITHIN):
+                    raise
+                observer.on_warning(f"{error.description}; it is started again, and the tables go on where they are")
+
+
+def follow(
+    settings: ReplicateSettings,
+    storage: Storage,
+    observer: Observer,
+    observed: Observed,
+    stop: threading.Event,
+    start: StartEngine,
+) -> None:
+    """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
+    guard = Guard(storage, settings)
+    tables_of_format = table_format(storage, settings.format, settings.table_catalog, creates=True)
+    waiting = Waiting(settings.patience, stop=stop, say=observer.on_waiting)
+    with ExitStack() as stack:
+        observer.on_step("checking the server, the role and the destination")
+        prepared = prepare(settings, storage, observer, stop, waiting)
+        identity = prepared.identity
+        observer.on_prepared(identity.slot)
+        observer.on_step(f"starting to read the slot {identity.slot}")
+        # The receiver holds the slot, and so keeps other writers from the destination.
+        state = State.read(storage)
+        stack.enter_context(naming_remedy_of_diverged())
+        receiver = stack.enter_context(
+            ChangeReceiver(
+                settings.connection,
+                identity.slot,
+                prepared.options,
+                state=state,
+                waiting=waiting,
+                traffic=observed.traffic,
+                gathering=gathering_for(0 if settings.once else settings.every),
+            )
+        )
+        receiver.wait_until_started()
+        # A process that had the slot before, and was stopped, finds its next number taken. Nobody copies rows now.
+        states = States(storage)
+        states.write(states.last.without_progress)
+        guard.store()
+        # The work is done by the engine; the catalog tells what the server's tables are.
+        engine = stack.enter_context(start(settings, storage, stop, observer))
+        observer.on_step("reading the catalog")
+        said = prepared.published.warnings
+        catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
+        if settings.listen is not None:
+            stack.enter_context(observed.sampling(catalog.query_slot))
+        indexes = KeyIndexes(storage.uri, int((settings.index_size or 0) * 1e6), observer.on_warning)
+        stack.callback(indexes.close)
+        context = RunContext(
+            settings=settings,
+            storage=storage,
+            tables=tables_of_format,
+            identity=identity,
+            observer=observer,
+            engine=TimedEngine(engine, observed.engine_time),
+            indexes=indexes,
+            patience=Patience(observer, stop, catalog.describe_retained),
+            stop=stop,
+            proven_before=proven_before(state, receiver.server_started),
+        )
+        # Tables are written by these threads, and loaded by others until `ending`.
+        pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
+        ending = threading.Event()
+        renewal = Renewal(settings.connection, receiver, waiter(observer, ending))
+        loader = stack.enter_context(Loader(Loading(context, ending, renewal), ending))
+        tables = TableManager(context, states, catalog, loader, guard, pool)
+        # The first to be called at the end, so that no thread waits for the server any more.
+        stack.callback(waiting.end)
+        if states.last.lsn:
+            observer.on_going_on(len(states.last.tables), states.last.lsn)
+        try:
+            Loop(context, receiver, catalog, tables, states, pool).run()
+            observer.on_step("ending")
+        except SlotError as error:
+            if error.code != "SLOT_LOST":
+                raise
+            # The error tells what helps a stream's reader.
+            raise slot_lost(identity.slot, "lost", states.last.lsn) from error

@@ -1,0 +1,304 @@
+"""Prepare a destination and its server for replication: the destination's identity, the publication and the slot."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.catalog.definitions import query_description
+from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, PublicationPlan, query_plan
+from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
+from logicalrep.pipeline.config.nodes import refuse
+from logicalrep.pipeline.config.settings import ReplicateSettings
+from logicalrep.pipeline.formats.catalog_settings import refuse_same_names
+from logicalrep.pipeline.history.companion import companions_of
+from logicalrep.pipeline.load.waiting import waiter
+from logicalrep.pipeline.requirements.requirements import Requirements, query_requirements
+from logicalrep.pipeline.schema.names import companion_folder, table_folder
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.state.state import Identity, State, StateError
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
+from logicalrep.postgres.preflight.checks import check, ensure_slot
+from logicalrep.postgres.preflight.findings import Finding, Needs
+from logicalrep.postgres.publications import query_foreign_rows
+from logicalrep.postgres.retries import LOCKED, Waiting, retry
+from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
+from logicalrep.postgres.slots.creating import keep_on_standbys
+from logicalrep.postgres.slots.errors import LostPositionError, SlotError
+from logicalrep.postgres.slots.positions import why_not_within_wal
+from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
+from logicalrep.postgres.snapshots import run_and_tell_waits
+from logicalrep.transactions.table_names import TableName, table_names
+from logicalrep_runtime.scalars import Lsn
+
+_PATIENCE_FOR_LOCKS = "10s"
+"""The longest wait for a table that another session alters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A destination and a server that are ready."""
+
+    identity: Identity
+    published: Published
+    options: PluginOptions
+    """The options of the slot's session."""
+
+
+def prepare(
+    settings: ReplicateSettings, storage: Storage, observer: Observer, stop: threading.Event, waiting: Waiting
+) -> Prepared:
+    """Make what is not there yet: the destination's identity, then the publication, then the slot.
+
+    It begins anew after a connection has broken, and finds then what it has made; `waiting` says how the server is
+    waited for.
+
+    Raises:
+        ConfigError: the settings by table name a table or a column that is not there.
+        StateError: the destination, or the slot, belongs to something else.
+        StorageError: the destination cannot be written.
+        UnmetError: the server or the role does not meet a requirement; nothing was made.
+        SlotError: the slot is lost.
+        ConnectError: the server was away for too long.
+        Ended: `stop` was set while it waited.
+    """
+    # A password may be sent at once.
+    for warning in settings.connection.warnings:
+        observer.on_warning(warning)
+    # A destination that cannot be read is found before anything is made.
+    state = State.read(storage)
+    return retry(lambda: _prepare_with(settings, storage, state, observer, stop), waiting)
+
+
+def _prepare_with(
+    settings: ReplicateSettings, storage: Storage, state: State, observer: Observer, stop: threading.Event
+) -> Prepared:
+    with settings.connection.connect() as connection, _bound_lock_waits(connection):
+        identity = _claim_identity(connection, settings, storage)
+        needs = _needs(settings, identity)
+        # It raises where the slot is lost, which no script of SQL helps.
+        there = _find_slot(connection, identity, state)
+        plan = query_plan(connection, identity.publication, settings)
+        query_requirements(connection, plan, needs, is_first=not state.lsn).refuse_unmet()
+        refuse(_query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.adding)))
+        _refuse_catalog(
+            connection, settings, state, [each for each in (*plan.tables, *plan.adding) if plan.is_meant(each)]
+        )
+        published = ensure_publication(connection, identity.publication, settings)
+        for warning in published.warnings:
+            observer.on_warning(warning)
+        # Earlier servers have no such option, which the checks tell.
+        if needs.origin is not None and server_major(connection) >= 16:
+            foreign = query_foreign_rows(connection, published.listed)
+            if foreign is not None:
+                observer.on_warning(foreign)
+        # Tables that could not be published are not replicated.
+        refuse(_query_mistakes(connection, plan, needs, settings, published.tables))
+        if settings.failover and there is not None and not there.failover and server_major(connection) >= 17:
+            keep_on_standbys(settings.connection, identity.slot)
+        for warning in check(connection, replace(needs, makes_publications=False)):
+            observer.on_warning(warning)
+        # A transaction that has written keeps the new slot waiting, for as long as it takes.
+        connection.execute("SET lock_timeout = 0")
+        with settings.connection.connect() as now:
+            run_and_tell_waits(lambda: ensure_slot(connection, needs), connection, now, waiter(observer, stop))
+        slot = query_slot(connection, identity.slot)
+        if state.lsn and slot.confirmed.lsn > state.lsn:
+            raise SlotError(
+                f"replication slot {identity.slot!r} is at {slot.confirmed.lsn}, but the tables are at {state.lsn}: "
+                "another reader moved it, and the changes between are gone; run logicalrep resync --all with the same "
+                "--dsn and --to, and give each reader a slot of its own",
+                code="POSITION_PASSED",
+            )
+        if state.lsn:
+            _check_position(settings, state, identity, slot)
+        version = newest_protocol(connection)
+        options = PluginOptions(
+            publication_names=needs.publications,
+            proto_version=version,
+            streaming=most_streaming(version),
+            origin=None if needs.origin is None else "none",
+        )
+        return Prepared(identity, published, options)
+
+
+def query_unmet(settings: ReplicateSettings) -> Requirements:
+    """Return what a run with these settings lacks; nothing is made but the destination's names of slot and publication.
+
+    Raises:
+        StateError: the destination, or the slot, belongs to something else.
+        StorageError: the destination cannot be written.
+        SlotError: the slot is lost.
+        ConnectError: the server was away for too long.
+    """
+    storage = Storage(settings.to, settings.storage_options or {})
+    state = State.read(storage)
+
+    def query() -> Requirements:
+        with settings.connection.connect() as connection, _bound_lock_waits(connection):
+            identity = _claim_identity(connection, settings, storage)
+            _find_slot(connection, identity, state)
+            plan, needs = query_plan(connection, identity.publication, settings), _needs(settings, identity)
+            unmet = query_requirements(connection, plan, needs, is_first=not state.lsn)
+            _refuse_catalog(
+                connection, settings, state, [each for each in (*plan.tables, *plan.adding) if plan.is_meant(each)]
+            )
+            mistakes = _query_mistakes(connection, plan, needs, settings, (*plan.tables, *plan.adding))
+            of_settings = (Finding("CONFIG_INVALID", mistake) for mistake in mistakes)
+            return replace(unmet, findings=(*unmet.findings, *of_settings))
+
+    return retry(query, settings.patience)
+
+
+def _query_mistakes(
+    connection: Connection,
+    plan: PublicationPlan,
+    needs: Needs,
+    settings: ReplicateSettings,
+    tables: Collection[TableName],
+) -> list[str]:
+    """Return the mistakes of the settings by table, given the tables that are, or are to be, published."""
+    meant = [table for table in tables if plan.is_meant(table)]
+
+    def described(name: TableName) -> TableSpec | None:
+        return query_description(
+            connection, name, needs.publications, settings.of(name), sends_generated=plan.sends_generated
+        )
+
+    return settings.by_table.mistakes(meant, described)
+
+
+def _needs(settings: ReplicateSettings, identity: Identity) -> Needs:
+    origin = settings.table_settings.origin
+    return Needs(
+        slot=identity.slot,
+        publications=(identity.publication,),
+        mode="walsender",
+        create_slot=True,
+        failover=settings.failover,
+        origin=None if origin == "any" else origin,
+        fills_defaults=True,
+        makes_publications=True,
+    )
+
+
+def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot | None:
+    """Return the destination's slot; None before the first start. Raises SlotError if it is lost."""
+    there = find_slot(connection, identity.slot)
+    if (there is not None and there.lost is not None) or (there is None and state.lsn):
+        raise slot_lost(identity.slot, "gone" if there is None else f"lost ({there.lost})", state.lsn)
+    return there
+
+
+def slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
+    """Return the error of a destination whose slot is lost or gone, and that has every commit before an LSN."""
+    return SlotError(
+        f"replication slot {slot!r} is {why}, and with it the changes since {lsn}: run logicalrep resync --all with "
+        "the same --dsn and --to, which makes a new slot and loads all tables",
+        code="SLOT_LOST",
+    )
+
+
+def _check_position(settings: ReplicateSettings, state: State, identity: Identity, slot: Slot) -> None:
+    """Raise SlotError if the tables have commits that the server does not have."""
+    reason = why_not_within_wal(settings.connection, slot, state.position(identity.system_identifier))
+    if reason is not None:
+        raise _diverged(reason)
+
+
+def _diverged(reason: str) -> SlotError:
+    return SlotError(
+        f"{reason}; the tables have commits that this server may not have: run logicalrep resync --all with the "
+        "same --dsn and --to, which loads all tables",
+        code="WAL_DIVERGED",
+    )
+
+
+def proven_before(state: State, server_started: str) -> Lsn | None:
+    """Return the end of what a server, which started at that time, is proven to have; None if it has all.
+
+    The receiver of the slot has proven the state's position.
+    """
+    history = state.history
+    return None if history is not None and history.server_started == server_started else state.lsn
+
+
+@contextmanager
+def naming_remedy_of_diverged() -> Iterator[None]:
+    """Have the error of a slot's reader whose server has another history say what helps a destination."""
+    try:
+        yield
+    except LostPositionError as error:
+        if error.code != "WAL_DIVERGED":
+            raise
+        raise _diverged(error.reason) from error
+
+
+@contextmanager
+def _bound_lock_waits(connection: Connection) -> Iterator[None]:
+    """Wait for sessions that alter a table, but not for ever: the list of a publication's tables waits for them too."""
+    connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
+    try:
+        yield
+    except LOCKED:
+        raise PublicationNeededError(
+            "another session has locked a table that is or will be published, as ALTER TABLE does: run the same line "
+            "once it has ended"
+        ) from None
+
+
+def _claim_identity(connection: Connection, settings: ReplicateSettings, storage: Storage) -> Identity:
+    system, database = query_server_identity(connection)
+    if (
+        settings.slot is not None
+        and Identity.read(storage) is None
+        and find_slot(connection, settings.slot) is not None
+    ):
+        raise StateError(
+            f"replication slot {settings.slot!r} exists, and {storage.uri} has not been replicated with it: its "
+            "changes belong to another reader. Name another slot, or leave --slot out",
+            code="SLOT_EXISTS",
+        )
+    return Identity.claim(
+        storage,
+        slot=settings.slot,
+        publication=settings.publication,
+        system_identifier=system,
+        database=database,
+        table_format=settings.format,
+        catalog=None if settings.table_catalog is None else settings.table_catalog.shown,
+    )
+
+
+def _refuse_catalog(
+    connection: Connection, settings: ReplicateSettings, state: State, tables: Collection[TableName]
+) -> None:
+    """Refuse a catalog in which two tables would have one name, or that is among the tables itself.
+
+    Raises:
+        CatalogNameError: two tables would have one name.
+        StateError: each commit to the catalog would be replicated, by another commit.
+    """
+    catalog = settings.table_catalog
+    if catalog is None:
+        return
+    before = {name: state.tables[text].folder for text in state.tables for name in table_names(text)}
+    folders: list[str] = []
+    for table in tables:
+        folder = before.get(table) or table_folder(table, [*before.values(), *folders])
+        wanted = companions_of(settings.of(table))
+        folders += [folder, *(companion_folder(folder, companion) for companion in wanted)]
+    refuse_same_names(folders)
+    if catalog.kind == "postgresql" and any(table.name == "iceberg_tables" for table in tables):
+        with ConnectionSettings(catalog.uri).connect() as of_catalog:
+            if query_server_identity(of_catalog) == query_server_identity(connection):
+                raise StateError(
+                    f"the catalog {catalog.shown} is in the database that is replicated, and its tables are among the "
+                    "replicated ones, so that each commit would make another: use another database for it, or leave "
+                    "its tables out with --exclude-tables '*.iceberg_*'"
+                )

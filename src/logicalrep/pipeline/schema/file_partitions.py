@@ -1,0 +1,221 @@
+"""File partitions: rows of a stored table that share files by a rule, such as the day of a column.
+
+A rule is a column's value, the day or the month of one, or one of so many buckets. Each data file has rows of one file
+partition alone, so that readers leave out whole files. A file's name never tells it: values are no paths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from logicalrep.pipeline.schema.buckets import buckets_of
+from logicalrep_runtime.errors import LogicalRepError
+
+Transform = Literal["value", "day", "month", "bucket"]
+PartitionValue = int | str | bool | None
+"""A value that all rows of a file have: of a day the days since 1970, of a month the months."""
+
+MOST_BUCKETS = 10_000
+_TRANSFORMED = re.compile(r"(?:(day|month)\( *(.+?) *\)|bucket\( *(\d+) *, *(.+?) *\))")
+_NULL_IN_LOGS = ("", "__HIVE_DEFAULT_PARTITION__")
+"""The texts that are NULL as a partition's value in a Delta log, the second one to programs with paths of values."""
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The first day of the year 1 and the last one of the year 9999, as days since 1970."""
+
+
+class PartitionColumnError(LogicalRepError, ValueError):
+    """A table that cannot be partitioned as its settings say."""
+
+    code = "PARTITION_COLUMN"
+
+
+class PartitionValueError(LogicalRepError, ValueError):
+    """A row with a value that no partition of the table's format can have."""
+
+    code = "PARTITION_VALUE"
+
+
+class WantedPartition(NamedTuple):
+    """A rule as the settings have it."""
+
+    transform: Transform
+    column: str
+    """The server's column."""
+    buckets: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> WantedPartition:
+        """Return the rule of a text.
+
+        Example:
+            >>> WantedPartition.of("bucket(16, id)")
+            WantedPartition(transform='bucket', column='id', buckets=16)
+
+        Raises ValueError for a number of buckets that cannot be.
+        """
+        match = _TRANSFORMED.fullmatch(text.strip())
+        if match is None:
+            return cls("value", text)
+        if match[3] is None:
+            return cls("day" if match[1] == "day" else "month", match[2])
+        if not 1 <= int(match[3]) <= MOST_BUCKETS:
+            raise ValueError(f"{text} has {match[3]} buckets: there can be 1 to {MOST_BUCKETS:,}")
+        return cls("bucket", match[4], int(match[3]))
+
+
+class PartitionRule(NamedTuple):
+    """A rule of a table, by its column's number, which renaming does not change."""
+
+    transform: Transform
+    number: int
+    buckets: int = 0
+
+
+@dataclass(frozen=True)
+class FilePartition:
+    """A rule of a table under its present columns."""
+
+    source: str
+    """The column of the stored table by which its rows are divided."""
+    type: pa.DataType
+    """The column's type."""
+    transform: Transform
+    buckets: int
+    is_hidden: bool
+    """Whether the format keeps the values in its metadata; else they are a column of the table."""
+
+    @property
+    def name(self) -> str:
+        """The column of the stored table that has the values; where they are hidden, their name in the metadata."""
+        if self.transform != "value":
+            return f"_{self.source}_{self.transform}"
+        return f"_{self.source}" if self.is_hidden else self.source
+
+    @property
+    def own_field(self) -> pa.Field | None:
+        """The column that the table gets for the values; None if it needs none."""
+        if self.is_hidden or self.transform == "value":
+            return None
+        types = {"day": pa.date32(), "month": pa.string(), "bucket": pa.int32()}
+        return pa.field(self.name, types[self.transform])
+
+    @property
+    def why_not(self) -> str | None:
+        """Why the column's type does not do; None if it does."""
+        type_, is_time = self.type, pa.types.is_date(self.type) or pa.types.is_timestamp(self.type)
+        is_whole = pa.types.is_integer(type_) or pa.types.is_string(type_)
+        if self.transform in ("day", "month"):
+            return None if is_time else f"the column {self.source} is no date and no timestamp"
+        if self.transform == "bucket":
+            return None if is_whole or is_time else f"the type of the column {self.source} has no buckets"
+        if is_whole or pa.types.is_boolean(type_) or pa.types.is_date(type_):
+            return None
+        return f"the values of the column {self.source} are no partitions" + (": take its day" if is_time else "")
+
+    def values_of(self, column: pa.Array) -> pa.Array:
+        """Return the partition's value of each value of the column: of a date the days since 1970.
+
+        Raises PartitionValueError for one that the format does not have.
+        """
+        if self.transform == "bucket":
+            return buckets_of(column, self.buckets)
+        if not (pa.types.is_date(self.type) or pa.types.is_timestamp(self.type)):
+            if not self.is_hidden and pa.types.is_string(self.type):
+                found = pc.is_in(column, value_set=pa.array(_NULL_IN_LOGS, column.type))
+                if pc.any(found).as_py():
+                    text = column.filter(found)[0].as_py()
+                    raise PartitionValueError(
+                        f"the column {self.source} has the text {text!r}, which programs take for NULL as a partition "
+                        f"of a Delta table: partition by bucket(16, {self.source}), or an Iceberg table"
+                    )
+            return column
+        days = _days(column)
+        if not self.is_hidden and len(days) - days.null_count:
+            bounds = pc.min_max(days)
+            if bounds["min"].as_py() < _FIRST_DAY or bounds["max"].as_py() > _LAST_DAY:
+                raise PartitionValueError(
+                    f"the column {self.source} has a date outside of the years 1 to 9999, which no partition of a "
+                    f"Delta table can have: partition by bucket(16, {self.source}), or an Iceberg table"
+                )
+        return days if self.transform != "month" else _months(days)
+
+    def logged(self, value: PartitionValue) -> str | None:
+        """Return the text that a value has in a log.
+
+        Example:
+            >>> FilePartition("at", pa.date32(), "month", 0, is_hidden=False).logged(682)
+            '2026-11'
+        """
+        if value is None:
+            return None
+        if self.transform == "month":
+            assert isinstance(value, int)
+            return f"{1970 + value // 12:04}-{value % 12 + 1:02}"
+        if self._has_days:
+            return str(pa.scalar(value, pa.int32()).cast(pa.date32()).as_py())
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def scalar(self, value: PartitionValue) -> pa.Scalar:
+        """Return a value as the column has it in all rows of a file."""
+        if self.transform == "month":
+            return pa.scalar(self.logged(value), pa.string())
+        if self._has_days:
+            return pa.scalar(value, pa.int32()).cast(pa.date32())
+        return pa.scalar(value, pa.int32() if self.transform == "bucket" else self.type)
+
+    def value_of(self, logged: object) -> PartitionValue:
+        """Return the value of what a reader of the log returns: the inverse of `scalar`, and of `logged` for a month.
+
+        Raises ValueError if it is none.
+        """
+        if logged is None:
+            return None
+        if self.transform == "month":
+            year, _, month = str(logged).rpartition("-")
+            return (int(year) - 1970) * 12 + int(month) - 1
+        if self._has_days:
+            days: int = pa.scalar(logged, pa.date32()).cast(pa.int32()).as_py()
+            return days
+        assert isinstance(logged, int | str | bool)
+        return logged
+
+    @property
+    def _has_days(self) -> bool:
+        return self.transform == "day" or (self.transform == "value" and pa.types.is_date(self.type))
+
+
+def why_not_partitioned(partitions: Sequence[FilePartition], names: Sequence[str]) -> str | None:
+    """Return why a table of some columns cannot have these file partitions; None if it can."""
+    for each in partitions:
+        if each.why_not is not None:
+            return each.why_not
+        if each.name != each.source and each.name.casefold() in {name.casefold() for name in names}:
+            return f"it has a column {each.name}, which is the name of its partitions: rename the column"
+    if not all(each.is_hidden for each in partitions) and {*names} <= {each.name for each in partitions}:
+        return "a Delta table needs a column by which it is not partitioned"
+    return None
+
+
+def _days(column: pa.Array) -> pa.Array:
+    """Return the days since 1970 of dates, or of times, which begin earlier than the time also before 1970."""
+    if pa.types.is_date(column.type):
+        return column.cast(pa.int32())
+    day = 86_400_000_000
+    times = column.cast(pa.int64())
+    quotients = pc.divide(times, day)
+    # Arrow rounds towards zero.
+    is_above = pc.greater(pc.multiply(quotients, day), times)
+    return pc.subtract(quotients, is_above.cast(pa.int64())).cast(pa.int32())
+
+
+def _months(days: pa.Array) -> pa.Array:
+    """Return the months since 1970 of days."""
+    dates = days.cast(pa.date32())
+    months = pc.add(pc.multiply(pc.subtract(pc.year(dates), 1970), 12), pc.subtract(pc.month(dates), 1))
+    return months.cast(pa.int32())

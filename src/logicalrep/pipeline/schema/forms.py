@@ -1,0 +1,86 @@
+"""The columns that a stored table has behind those of the server's table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from logicalrep.pipeline.schema.field_ids import with_ids
+from logicalrep_runtime.errors import LogicalRepError
+
+Form = Literal["rows", "marked", "history", "changes"]
+"""A table's rows as they are, with those that are deleted marked, with all their versions, or all its changes."""
+
+_MOMENT = pa.timestamp("us", "UTC")
+_NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
+
+MORE: dict[Form, tuple[pa.Field, ...]] = {
+    "rows": (),
+    "marked": (pa.field("_deleted", pa.bool_(), nullable=False), pa.field("_deleted_at", _MOMENT)),
+    "history": (
+        pa.field("_valid_from", _MOMENT, nullable=False),
+        pa.field("_valid_to", _MOMENT),
+        pa.field("_is_current", pa.bool_(), nullable=False),
+        pa.field("_valid_from_lsn", pa.int64(), nullable=False),
+        pa.field("_valid_from_ordinal", pa.int64(), nullable=False),
+        pa.field("_valid_to_lsn", pa.int64()),
+        pa.field("_valid_to_ordinal", pa.int64()),
+    ),
+    "changes": (
+        pa.field("_change_type", pa.string(), nullable=False),
+        pa.field("_commit_version", pa.int64(), nullable=False),
+        pa.field("_commit_timestamp", _MOMENT, nullable=False),
+        pa.field("_ordinal", pa.int64(), nullable=False),
+        pa.field("_unchanged", _NAMES, nullable=False),
+    ),
+}
+"""The columns of each form."""
+
+END: dict[Form, str] = {"marked": "_deleted_at", "history": "_valid_to_lsn"}
+"""The column that is null in a row that is there now."""
+
+
+class ReservedColumnError(LogicalRepError, ValueError):
+    """A column with the name of one that is to be written behind it."""
+
+    code = "COLUMN_RESERVED"
+
+
+class CompanionDamagedError(LogicalRepError, RuntimeError):
+    """A companion table that is damaged: nothing could load it again."""
+
+    code = "HISTORY_DAMAGED"
+
+
+def with_more(schema: pa.Schema, form: Form, table: object, *, has_field_ids: bool = False) -> pa.Schema:
+    """Return the columns of a form of a table, with field ids if the table's have some: numbers from 1 on.
+
+    Raises ReservedColumnError if the table has a column of that name.
+    """
+    _refuse(schema.names, form, table)
+    return pa.schema([*schema, *_more(form, has_field_ids=has_field_ids)])
+
+
+def _more(form: Form, *, has_field_ids: bool) -> list[pa.Field]:
+    return [with_ids(field, number) if has_field_ids else field for number, field in enumerate(MORE[form], 1)]
+
+
+def _refuse(names: Sequence[str], form: Form, table: object) -> None:
+    taken = {field.name for field in MORE[form]}
+    for name in names:
+        if name.casefold() in taken:
+            raise ReservedColumnError(
+                f"{table} has a column {name}, and its Delta table gets one of that name by its settings: rename the "
+                "column, or leave out deletes = soft, history or append for this table"
+            )
+
+
+def as_loaded(rows: pa.RecordBatch, form: Form, *, has_field_ids: bool = False) -> pa.RecordBatch:
+    """Return loaded rows with the columns of their form: none is deleted."""
+    if form != "marked":
+        return rows
+    deleted, at = _more(form, has_field_ids=has_field_ids)
+    arrays = [pa.repeat(pa.scalar(False), rows.num_rows), pa.nulls(rows.num_rows, at.type)]
+    return pa.RecordBatch.from_arrays([*rows.columns, *arrays], schema=pa.schema([*rows.schema, deleted, at]))

@@ -1,0 +1,43 @@
+"""The values of keys as PostgreSQL's texts, to look rows up and to show them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.values import Column
+from logicalrep.values.types.temporal import ExtendedDate, ExtendedTimestamp
+
+_EPOCH_DAYS = 10_957
+"""The days from 1970 to 2000, where PostgreSQL's count begins."""
+_EPOCH_MICROSECONDS = _EPOCH_DAYS * 86_400_000_000
+
+
+def key_texts(table: TableSpec, keys: pa.Table) -> dict[str, list[str | None]]:
+    """Return the texts of rows' keys by PostgreSQL's column names.
+
+    Args:
+        table: the table.
+        keys: rows with the columns of the key.
+    """
+    columns = {each.name: table.columns[each.ordinal] for each in table.written}
+    return {columns[name].name: _texts(columns[name], keys.column(name)) for name in table.key_names}
+
+
+def _texts(column: Column, values: pa.ChunkedArray) -> list[str | None]:
+    type_ = values.type
+    if pa.types.is_timestamp(type_):
+        has_zone = type_.tz is not None
+        timestamps = values.cast(pa.int64()).to_pylist()
+        return [
+            None if each is None else str(ExtendedTimestamp(each - _EPOCH_MICROSECONDS, has_zone))
+            for each in timestamps
+        ]
+    if pa.types.is_date(type_):
+        days = values.cast(pa.int32()).to_pylist()
+        return [None if each is None else str(ExtendedDate(each - _EPOCH_DAYS)) for each in days]
+    found = values.to_pylist()
+    # A column that is text here has the server's text.
+    return (
+        found if pa.types.is_string(type_) else [None if each is None else column.type.to_text(each) for each in found]
+    )

@@ -1,0 +1,367 @@
+"""The description of a replicated table, which its stored table's properties keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from logicalrep.arrow.feed.texts import Texts
+from logicalrep.pipeline.schema.field_ids import with_column_ids
+from logicalrep.pipeline.schema.file_partitions import (
+    FilePartition,
+    PartitionColumnError,
+    PartitionRule,
+    why_not_partitioned,
+)
+from logicalrep.pipeline.schema.forms import Form, with_more
+from logicalrep.pipeline.schema.names import column_names, text_names
+from logicalrep.pipeline.schema.stored_keys import StoredKeys
+from logicalrep.pipeline.schema.table_facts import Evidence, Skipped, TypePart
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.values import CatalogType, Column, ColumnType, TypeCatalog
+from logicalrep.values.numbers import with_number_type
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Oid
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenColumn:
+    """A column of the stored table."""
+
+    name: str
+    type: pa.DataType
+    ordinal: int
+    """The number of the server's column among those of the table."""
+    has_texts: bool = False
+    """True for a second column, with the texts of the values that the type of the first cannot hold."""
+    refuses: bool = False
+    """True if a value that its type cannot hold is an error, and not NULL."""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A table of the server as its rows were loaded."""
+
+    relation: TableDescription
+    """The table with its published columns."""
+    catalog: TypeCatalog
+    """The server catalog's facts on the types."""
+    key: tuple[str, ...] | None
+    """The columns that identify a row; None for a table whose rows may be equal, with REPLICA IDENTITY FULL."""
+    attnums: tuple[int, ...]
+    """The columns' numbers on the server, which renaming does not change."""
+    files: tuple[tuple[int, int], ...]
+    """The OIDs and the numbers of the server's files, of each partition if there are any: rewriting changes them."""
+    published: str = ""
+    """A digest of how the publications list it, which changes with a row filter, or if it leaves and joins again."""
+    settings: TableSettings = field(default_factory=TableSettings)
+    """The settings with which its rows were loaded."""
+    left: tuple[str, ...] = ()
+    """The names of dropped columns that older data files may have."""
+    companion: Literal["history", "changes"] | None = None
+    """The content of a companion table of it: every version of its rows, or its changes; None for the table itself."""
+    type_parts: tuple[TypePart, ...] = ()
+    """The labels and attributes of the columns' types when its rows were loaded, or new ones since."""
+    protected: tuple[tuple[int, str], ...] = ()
+    """The numbers and the names of the server's columns that the settings mask or leave out, as far as it has them."""
+    evidence: Evidence | None = None
+    """Facts of the catalog when it was like this; None in descriptions of earlier versions."""
+    skipped: tuple[Skipped, ...] = ()
+    """The commits that were skipped since its rows were loaded."""
+    comments: tuple[tuple[int, str], ...] = ()
+    """The comments on the server: of columns by their numbers, and of the table, which is 0."""
+    texts: tuple[int, ...] = ()
+    """The numbers of the columns that have a second one: it came with the first value that the type cannot hold."""
+    partitions: tuple[PartitionRule, ...] = ()
+    """The file partitions that its data files have; those of columns that the settings name and it has not are none."""
+
+    def __reduce__(self) -> tuple[type[TableSpec], tuple[object, ...]]:
+        # Some of the cached objects cannot be pickled; all are cheap to make again.
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns with their types."""
+        columns = Texts("utf-8", (), self.catalog).columns(self.relation)
+        return tuple(replace(column, type=self.own_type(column.name, column.type)) for column in columns)
+
+    def own_type(self, name: str, type_: ColumnType) -> ColumnType:
+        """Return the type in which a column is kept, given the one that the server gives it."""
+        number_type = self.settings.number_type(name)
+        # Numbers that are not equal may be the same double.
+        is_inexact = number_type == "double" and name in (self.key or ())
+        return type_ if is_inexact else with_number_type(type_, number_type)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names in the stored table."""
+        return tuple(column.name for column in self.written)
+
+    @cached_property
+    def written(self) -> tuple[WrittenColumn, ...]:
+        """The columns of the stored table: the server's, and those with their texts."""
+        refuses_all = self.settings.unrepresentable == "error"
+        names = tuple(column_names(self.relation.names).values())
+        numbered = list(zip(self.attnums, names, strict=True))
+        texts = text_names([name for number, name in numbered if number in self.texts], names)
+        found: list[WrittenColumn] = []
+        for ordinal, (number, name) in enumerate(numbered):
+            type_ = self.columns[ordinal].type.arrow_type(for_spark=True)
+            refuses = refuses_all or number not in self.lacking
+            found.append(WrittenColumn(name, type_, ordinal, refuses=refuses))
+            if name in texts:
+                found.append(WrittenColumn(texts[name], pa.string(), ordinal, has_texts=True))
+        return tuple(found)
+
+    @cached_property
+    def lacking(self) -> frozenset[int]:
+        """The numbers of the columns whose types cannot hold all values.
+
+        Those of the key are not among them: a NULL there would not tell rows apart.
+        """
+        numbered = zip(self.attnums, self.columns, strict=True)
+        key = self.key or ()
+        return frozenset(
+            number for number, column in numbered if column.type.spark.lacks_values and column.name not in key
+        )
+
+    def with_texts(self, numbers: Iterable[int]) -> TableSpec:
+        """Return the description with columns of texts for more columns, by their numbers, as far as they may have any.
+
+        It is this one if nothing differs.
+        """
+        wanted = {*self.texts, *numbers} & self.lacking if self.settings.unrepresentable == "text" else ()
+        texts = tuple(sorted(wanted))
+        return self if texts == self.texts else replace(self, texts=texts)
+
+    def with_texts_of(self, names: Iterable[str]) -> TableSpec:
+        """Return the description with columns of texts for columns of these names on the server, and those it has."""
+        numbers = dict(zip(self.relation.names, self.attnums, strict=True))
+        return self.with_texts(numbers[name] for name in names if name in numbers)
+
+    def with_texts_like(self, before: TableSpec) -> TableSpec:
+        """Return the description with the columns of texts that an earlier one had: by number, or in another table."""
+        if before.relation.relation_id == self.relation.relation_id:
+            return self.with_texts(before.texts)
+        numbered = zip(before.attnums, before.relation.names, strict=True)
+        return self.with_texts_of(name for number, name in numbered if number in before.texts)
+
+    @cached_property
+    def by_number(self) -> dict[tuple[int, bool], WrittenColumn]:
+        """The columns of the stored table by the numbers of the server's, and by whether they have texts."""
+        return {(self.attnums[column.ordinal], column.has_texts): column for column in self.written}
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The stored table's columns, those of the server's table."""
+        has_ids = self.settings.has_field_ids
+        fields = ((pa.field(each.name, each.type), *key) for key, each in self.by_number.items())
+        return pa.schema([with_column_ids(*each) if has_ids else each[0] for each in fields])
+
+    @property
+    def comment(self) -> str | None:
+        """The comment of the table; None without one."""
+        return dict(self.comments).get(0)
+
+    @property
+    def column_comments(self) -> dict[str, str]:
+        """The comments of columns by their names in the stored table."""
+        known = dict(self.comments)
+        return {
+            column.name: known[number]
+            for (number, has_texts), column in self.by_number.items()
+            if number in known and not has_texts
+        }
+
+    @property
+    def form(self) -> Form:
+        """The form of the stored table's rows."""
+        return self.companion or ("marked" if self.settings.deletes == "soft" else "rows")
+
+    @property
+    def marks_rows(self) -> bool:
+        """Whether deleted rows are marked beside their files; rows of `~changes` are never deleted."""
+        return self.settings.write_mode == "merge-on-read" and self.companion != "changes"
+
+    @cached_property
+    def file_partitions(self) -> tuple[FilePartition, ...]:
+        """The file partitions by the columns of the stored table. Raises PartitionColumnError if it can have none."""
+        found: list[FilePartition] = []
+        for transform, number, buckets in self.partitions:
+            column = self.by_number.get((number, False))
+            if column is None:
+                raise PartitionColumnError(
+                    f"{self.relation} no longer has a column by which it is partitioned: change its partition_by"
+                )
+            is_hidden = self.settings.format == "iceberg"
+            found.append(FilePartition(column.name, column.type, transform, buckets, is_hidden))
+        if (reason := why_not_partitioned(found, self.names)) is not None:
+            raise PartitionColumnError(f"{self.relation} cannot be partitioned as its partition_by says: {reason}")
+        return tuple(found)
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        """All of the stored table's columns. Raises ReservedColumnError if two had the same name."""
+        return with_more(self.schema, self.form, self.relation.table, has_field_ids=self.settings.has_field_ids)
+
+    def mask(self, column: WrittenColumn) -> tuple[str | None, str | None]:
+        """Return how a column is masked: the mask, and the key's check value if it is hashed."""
+        mask = self.settings.masked.get(self.relation.names[column.ordinal])
+        return mask, self.settings.mask_key if mask == "hashed" else None
+
+    @property
+    def sent_columns(self) -> tuple[tuple[int, str, int, int], ...] | None:
+        """The published columns as the server sends them; None if an earlier version did not store them."""
+        if self.evidence is not None:
+            return self.evidence.columns
+        if self.protected:
+            return None
+        columns = zip(self.attnums, self.relation.columns, strict=True)
+        return tuple((number, each.name, each.type_id, each.type_modifier) for number, each in columns)
+
+    @property
+    def sent_names(self) -> tuple[str, ...]:
+        """The names of all published columns, with those that are left out, in the order of their numbers."""
+        numbered = {*zip(self.attnums, self.relation.names, strict=True), *self.protected}
+        return tuple(name for _, name in sorted(numbered))
+
+    def why_unfit(self, name: str) -> str:
+        """Return what becomes of a column's values that its type cannot hold, for a line that begins with them."""
+        ordinal = self.relation.names.index(name)
+        type_, texts = self.columns[ordinal].type.spark_type, self.by_number.get((self.attnums[ordinal], True))
+        where = "" if texts is None else f", with their texts in {texts.name}"
+        return f"do not fit {type_}: they are NULL{where}; status counts them, and later ones too"
+
+    @property
+    def has_whole_old(self) -> bool:
+        """Whether the server sends whole old rows."""
+        return self.relation.replica_identity is ReplicaIdentity.FULL
+
+    def has_protected(self, settings: TableSettings, numbers: Mapping[str, int]) -> bool:
+        """Return whether all columns to be masked or left out are there, those with known numbers under these."""
+        there = {name: number for number, name in self.protected}
+        return settings.protected <= there.keys() and all(
+            numbers.get(name, number) == number for name, number in there.items()
+        )
+
+    @property
+    def nulled(self) -> frozenset[str]:
+        """The names of the server's columns that are NULL whatever they are there."""
+        return frozenset(name for name, mask in self.settings.masked.items() if mask == "nulled")
+
+    @property
+    def hashed(self) -> frozenset[str]:
+        """The names of the server's columns whose texts are hashed."""
+        return frozenset(self.settings.masked) - self.nulled
+
+    @cached_property
+    def key_names(self) -> tuple[str, ...]:
+        """The key's columns by their names in the stored table; all columns where there is no key."""
+        if self.key is None:
+            return self.names
+        of_columns = column_names(self.relation.names)
+        return tuple(of_columns[name] for name in self.key)
+
+    @property
+    def sent_key(self) -> tuple[str, ...] | None:
+        """The columns that the server sends of old rows; None if it sends none, and refuses updates and deletes."""
+        return self.relation.names if self.relation.replica_identity is ReplicaIdentity.FULL else self.key
+
+    def to_json(self) -> str:
+        """Return the description as text."""
+        relation = self.relation
+        return json.dumps(
+            {
+                "oid": relation.relation_id,
+                "schema": relation.schema,
+                "name": relation.name,
+                "replica_identity": relation.replica_identity.value,
+                "columns": [
+                    [
+                        attnum,
+                        column.name,
+                        column.type_id,
+                        column.type_modifier,
+                        None if type_ is None else [*type_names],
+                    ]
+                    for attnum, column, type_, type_names in (
+                        (attnum, column, type_, () if type_ is None else (type_.namespace, type_.name))
+                        for attnum, column, type_ in zip(self.attnums, relation.columns, relation.types, strict=True)
+                    )
+                ],
+                "types": {oid: _stored_type(type_) for oid, type_ in self.catalog.by_oid.items()},
+                "key": self.key,
+                "files": self.files,
+                "published": self.published,
+                # An earlier version, which would take all such columns to be there, refuses an unknown setting.
+                "settings": self.settings.to_json()
+                | ({"texts": self.texts} if self.settings.unrepresentable == "text" else {}),
+                "protected": self.protected,
+                "left": self.left,
+                "beside": self.companion,
+                "type_parts": self.type_parts,
+                "evidence": self.evidence and self.evidence.to_json(),
+                "skipped": self.skipped,
+                "comments": self.comments,
+                **({"partitions": self.partitions} if self.partitions else {}),
+            },
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> TableSpec:
+        """Return the description of a text that `to_json` returned."""
+        content = json.loads(text)
+        columns, settings = content["columns"], content.get("settings", {})
+        texts = settings.pop("texts", None)
+        table = cls(
+            relation=TableDescription(
+                relation_id=Oid(content["oid"]),
+                schema=content["schema"],
+                name=content["name"],
+                replica_identity=ReplicaIdentity(content["replica_identity"]),
+                columns=tuple(
+                    v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=modifier)
+                    for _, name, type_id, modifier, _ in columns
+                ),
+                types=tuple(
+                    None if type_ is None else v1.Type(type_id=Oid(type_id), namespace=type_[0], name=type_[1])
+                    for _, _, type_id, _, type_ in columns
+                ),
+            ),
+            catalog=TypeCatalog({int(oid): _type(type_) for oid, type_ in content["types"].items()}),
+            key=None if content["key"] is None else tuple(content["key"]),
+            attnums=tuple(column[0] for column in columns),
+            files=tuple((oid, file) for oid, file in content["files"]),
+            published=content["published"],
+            settings=TableSettings.from_json(settings),
+            protected=tuple((number, name) for number, name in content.get("protected", ())),
+            left=tuple(content.get("left", ())),
+            companion=content.get("beside"),
+            type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),
+            evidence=Evidence.from_json(content["evidence"]) if content.get("evidence") else None,
+            skipped=tuple(Skipped(*each) for each in content.get("skipped", ())),
+            comments=tuple((number, text) for number, text in content.get("comments", ())),
+            partitions=tuple(PartitionRule(*each) for each in content.get("partitions", ())),
+        )
+        # Earlier versions gave one to each column that may have texts.
+        return table.with_texts(table.lacking if texts is None else texts)
+
+
+def _type(content: Mapping[str, Any]) -> CatalogType:
+    element = content.get("element")
+    return CatalogType(**_TYPE.arguments({**content, "element": None if element is None else _type(element)}))
+
+
+def _stored_type(type_: CatalogType) -> dict[str, Any]:
+    return _TYPE.content(type_) | {"element": None if type_.element is None else _stored_type(type_.element)}
+
+
+_TYPE = StoredKeys("namespace name is_base delimiter element")

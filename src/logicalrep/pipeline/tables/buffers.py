@@ -1,0 +1,254 @@
+"""The pending loads of tables and their change buffers: filled while a table loads or is held, and applied then."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer, PendingLoad
+from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
+from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.schema.table_facts import Skipped
+from logicalrep.pipeline.state.requests import RequestedPart
+from logicalrep.pipeline.tables.lifecycle import Phase
+from logicalrep.pipeline.tables.load_counts import LoadCounts
+from logicalrep.pipeline.tables.table import Table
+from logicalrep.pipeline.tables.writer import TableWriter
+from logicalrep_runtime.scalars import Lsn
+
+_CATALOG_AGAIN = 0.1
+"""The seconds until the catalog is asked again whether it has a transaction that was received."""
+_SOON = 2.0
+"""The seconds in which so little comes that batches may wait until it is applied."""
+
+
+class TableBuffers:
+    """Buffers the changes of tables, and applies them; each table's by one thread at a time."""
+
+    def __init__(self, context: RunContext, catalog: Catalog, writer: TableWriter, check: Callable[[], object]) -> None:
+        """Take the parts of the run, the server's catalog, and what applies changes.
+
+        `check` raises an error if another process writes to the destination: buffered changes are removed after it
+        only.
+        """
+        self._keep_hours = context.settings.keep
+        self._patience = context.patience
+        self._catalog = catalog
+        self._writer = writer
+        self._storage = context.storage
+        self._buffer = ChangeBuffer(context.storage, check)
+        self._load_counts = LoadCounts(context.storage)
+        # The folders of the tables that follow, of which the last checkpoint does not know it yet.
+        self._finished: set[str] = set()
+
+    # Pending loads
+
+    def pending_loads(self) -> dict[str, PendingLoad]:
+        """Return the pending loads by their tables' folders."""
+        return self._buffer.pending_loads()
+
+    def save_pending_load(self, table: Table, pending_load: PendingLoad) -> None:
+        """Save that a table is to be loaded: from now on its changes are buffered."""
+        self._patience.run(lambda: self._buffer.save_pending_load(pending_load))
+        self._finished.discard(table.folder)
+        table.pending_load = pending_load
+
+    def delete_finished(self) -> None:
+        """Delete the pending loads of tables that follow, once a checkpoint says so.
+
+        So a table that loads at the last checkpoint has a pending load, or its files were restored.
+        """
+        while self._finished:
+            folder = next(iter(self._finished))
+            self._patience.run(partial(self._buffer.delete_pending_load, folder))
+            self._finished.discard(folder)
+
+    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> float | None:
+        """Count a load; return the time at which it may begin, as `LoadCounts.add`."""
+        return self._patience.run(lambda: self._load_counts.add(table.folder, reason, partitions))
+
+    def forget_loads(self, table: Table) -> None:
+        """Count a table's loads anew."""
+        self._patience.run(lambda: self._load_counts.clear(table.folder))
+
+    # Buffers
+
+    def are_after(self, table: Table, lsn: Lsn) -> bool:
+        """Return whether buffered changes of a table are of commits after an LSN."""
+        return self._patience.run(lambda: self._buffer.has_after(table.folder, lsn))
+
+    def keep(self, table: Table, changes: TableChanges, end: Lsn) -> None:
+        """Keep the changes of a table that loads, all those of commits before `end`."""
+        table.buffered = self._patience.run(lambda: self._buffer.keep(table.folder, changes, end, table.buffered))
+
+    def open(self, table: Table) -> None:
+        """Learn how far the change buffer of a table goes."""
+        files = self._patience.run(lambda: self._buffer.files(table.folder))
+        table.buffered = files[-1].end if files else Lsn(0)
+
+    def has_all(self, table: Table, end: Lsn) -> bool:
+        """Return whether a table and its change buffer have all changes before the end of a file of the buffer."""
+        assert table.stored is not None
+        applied = None if table.application is None else table.stored.applied(table.application)
+        covered = 0 if applied is None else int(applied) + 1
+        for file in self._patience.run(lambda: self._buffer.files(table.folder)):
+            if file.previous > covered:
+                return False
+            covered = max(covered, int(file.end))
+        return covered >= end
+
+    def clear(self, table: Table) -> None:
+        """Remove the change buffer of a table whose load is to begin."""
+        self._patience.run(lambda: self._buffer.forget_all(table.folder))
+        table.buffered = Lsn(0)
+
+    def remove(self, table: Table) -> None:
+        """Remove the change buffer and the pending load of a table that needs neither any more."""
+        self.remove_from(table.folder)
+        table.pending_load = None
+
+    def remove_from(self, folder: str) -> None:
+        """Remove the change buffer and the pending load of a folder."""
+        self._patience.run(lambda: self._buffer.remove(folder))
+
+    def apply(self, table: Table) -> None:
+        """Apply the change buffer of a table whose copy is whole, until little more comes meanwhile."""
+        took = math.inf
+        while True:
+            before, began = took, time.monotonic()
+            for end, changes in self._buffer.changes(table.folder):
+                if not self._apply_in_time(table, changes, end) or self._is_to_end(table):
+                    return
+                for stored in table.stored_tables:
+                    self._writer.merge(stored)
+                    if stored.is_upkeep_due(self._keep_hours):
+                        self._writer.maintain(stored)
+            took = time.monotonic() - began
+            # The batches wait for the rest where more comes than is applied.
+            if took < _SOON or took >= before:
+                return
+
+    def apply_rest(self, table: Table) -> bool:
+        """Apply the last of the change buffer, after which the table follows; return False if the catalog is behind."""
+        for end, changes in self._buffer.changes(table.folder):
+            if not self._apply(table, changes, end):
+                return False
+        self.clear(table)
+        table.pending_load = None
+        self._finished.add(table.folder)
+        return True
+
+    def _apply_in_time(self, table: Table, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
+        """Apply some of the change buffer once the catalog has it; return False if the table is to end before."""
+        while not self._apply(table, changes, end, may_lack_rows=may_lack_rows):
+            time.sleep(_CATALOG_AGAIN)
+            if self._is_to_end(table):
+                return False
+        return True
+
+    def _is_to_end(self, table: Table) -> bool:
+        """Return whether a table is not to catch up any more."""
+        return table.phase is not Phase.CATCHING_UP or self._patience.is_over
+
+    def _apply(self, table: Table, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
+        """Apply some of the change buffer; return False if the catalog does not have its transactions yet."""
+        relations, now, has_all = self._writer.new_changes(table, changes).relations, None, False
+        if relations or _has_labels(table):
+            refresh = self._catalog.refresh([table.oid])
+            has_all = all(map(refresh.visibility.sees, changes.xids))
+            if not all(refresh.visibility.sees(relation.xid) for relation in relations):
+                return False
+            now = refresh.tables.get(table.oid)
+            if now is None:
+                raise NeedsResync("it was dropped before its changes were proven")
+        try:
+            self._writer.apply(table, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows)
+        except NotProvenYetError:
+            return False
+        self._patience.run(partial(_store_end, table, end))
+        self._buffer.forget(table.folder, end)
+        return True
+
+    # Copied rows
+
+    def take_table(self, table: Table, loaded: LoadedTable) -> None:
+        """Put loaded rows in the place of those that the table has, and apply what was buffered meanwhile."""
+        self._writer.replace(table, loaded, lambda: (changes for _, changes in self._buffer.changes(table.folder)))
+        self.apply(table)
+
+    def end_request(self, part: RequestedPart) -> None:
+        """Delete the request for a part of a table: it is loaded, or cannot be."""
+        self._patience.run(lambda: self._storage.delete(part.path))
+
+    def take_partitions(self, table: Table, loaded: LoadedTable) -> None:
+        """Put loaded rows of partitions in by key, among the rows that the table has from before their snapshot.
+
+        What was buffered before is applied first: a row of these partitions may be missing that it changes, and is as
+        it was loaded then. What comes later is applied to all.
+
+        Raises NeedsResync if it is not proven what the other rows are at the snapshot.
+        """
+        pending_load = table.pending_load
+        assert pending_load is not None
+        for end, changes in self._buffer.changes(table.folder):
+            before = changes.between(last=int(loaded.position) - 1)
+            if not self._apply_in_time(table, before, min(end, loaded.position), may_lack_rows=loaded.part is None):
+                return
+            if end >= loaded.position:
+                break
+        self._writer.put_in(table, loaded, pending_load.partitions)
+        if loaded.part is not None:
+            self.end_request(loaded.part)
+        else:
+            self.save_pending_load(table, replace(pending_load, partitions=()))
+        self.apply(table)
+
+    # Refused commits
+
+    def hold(self, table: Table, lsn: Lsn) -> None:
+        """Save that a table does not take a commit, and that all changes from it on are buffered."""
+        is_tried_again = table.pending_load is not None and table.pending_load.refused == str(lsn)
+        if not is_tried_again:
+            self.save_pending_load(
+                table, PendingLoad(table.folder, None, "a commit was refused", refused=str(lsn), since=time.time())
+            )
+
+    def hold_no_more(self, table: Table) -> None:
+        """Save that a table is stopped at no commit: its change buffer is being applied, or it has to be loaded."""
+        self.save_pending_load(table, PendingLoad(table.folder, None, "its changes are buffered"))
+
+    def skip(self, table: Table, lsn: Lsn) -> Skipped | None:
+        """Leave the refused commit out of all stored tables of a table, of which none has it; None if one has it."""
+        assert table.application is not None
+        if any((stored.applied(table.application) or 0) >= lsn for stored in table.stored_tables):
+            return None
+        changes = sum(changes.between(int(lsn), int(lsn)).num_rows for _, changes in self._buffer.changes(table.folder))
+        skipped = Skipped(str(lsn), changes, datetime.now(UTC).isoformat(timespec="seconds"))
+        # The table itself comes last: after a kill before that, those beside it tell that it is to be loaded.
+        for stored in reversed(table.stored_tables):
+            self._patience.run(partial(stored.skip, skipped, table.application))
+        return skipped
+
+
+def _store_end(table: Table, end: Lsn) -> None:
+    """Store that a table has all changes before `end`, if none of them was a change of a row that it lacked.
+
+    Else the next start could not tell files that were applied from files that are lost.
+    """
+    assert table.stored is not None
+    assert table.application is not None
+    if (table.stored.applied(table.application) or 0) < end - 1:
+        table.stored.commit([], [], table.application, Lsn(end - 1))
+
+
+def _has_labels(table: Table) -> bool:
+    """Return whether a table has columns with labels of enum types."""
+    stored = table.stored
+    return stored is not None and stored.table.evidence is not None and bool(stored.table.evidence.labelled)

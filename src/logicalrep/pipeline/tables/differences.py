@@ -1,0 +1,110 @@
+"""The differences between a table's copy and the server's table: a load, or a new description, follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from logicalrep.pipeline.apply.other_settings import change_partitions, change_write_mode
+from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
+from logicalrep.pipeline.catalog.proof import ATTACHED, latest, reason_to_load
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.schema.fitting import refuse_unfit
+from logicalrep.pipeline.schema.table_settings import WriteMode
+from logicalrep.pipeline.schema.table_spec import TableSpec
+from logicalrep.pipeline.tables.failures import TableFailures
+from logicalrep.pipeline.tables.lifecycle import Phase
+from logicalrep.pipeline.tables.loads import OTHER_SETTINGS, TableLoads
+from logicalrep.pipeline.tables.table import Table
+from logicalrep.pipeline.tables.writer import TableWriter
+from logicalrep_runtime.scalars import Lsn
+
+
+@dataclass(slots=True)
+class Differences:
+    """Compares tables with what a refresh of the catalog found."""
+
+    context: RunContext
+    catalog: Catalog
+    writer: TableWriter
+    loads: TableLoads
+    failures: TableFailures
+
+    def take(self, table: Table, now: ServerTable, position: Lsn, *, is_another: bool) -> None:
+        """Take what a table is on the server now.
+
+        Args:
+            table: the table.
+            now: the table on the server.
+            position: every commit before it has been applied.
+            is_another: whether another table has its name since the last refresh.
+        """
+        if is_another:
+            self.loads.load(table, "another table of this name")
+        if table.application is not None:
+            self.writer.adopt(table, now.head)
+        if table.phase is Phase.FOLLOWING:
+            self._compare(table, now, position)
+        described = now.now.table
+        table.server_files = frozenset(oid for oid, _ in described.files)
+        is_as_before = described.has_protected(self.context.settings.of(table.name), self.loads.numbers(table))
+        table.columns = described.sent_names if is_as_before else ()
+
+    def _compare(self, table: Table, found: ServerTable, position: Lsn) -> None:
+        """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""
+        assert table.stored is not None
+        before = table.stored.table
+        settings = self.context.settings.of(table.name)
+        if not before.settings.has_same_rows(settings):
+            self.loads.load(table, OTHER_SETTINGS)
+            return
+        if before.settings.write_mode != settings.write_mode:
+            self.failures.run(table, partial(self._change_write_mode, table, settings.write_mode))
+            if table.phase is not Phase.FOLLOWING:
+                return
+            before = table.stored.table
+        if before.settings.partition_by != settings.partition_by:
+            wanted = found.now.table
+            # A column that is new on the server comes to the table first.
+            if {rule.number for rule in wanted.partitions} <= {*before.attnums}:
+                self.failures.run(table, partial(self._change_partitions, table, wanted))
+                if table.phase is not Phase.FOLLOWING:
+                    return
+                before = table.stored.table
+        found.now.refuse_incomplete_old_rows()
+        reason = reason_to_load(before, found.now)
+        if reason is None:
+            unsent = self.catalog.unsent_partitions(before, found.now.table)
+            # Rows that wait for the catalog are applied before a partition is put in among them.
+            if unsent is None or (unsent and table.unproven is not None):
+                return
+            if unsent:
+                self.loads.load(table, ATTACHED, () if before.key is None else unsent)
+                return
+        if reason is not None:
+            self.loads.load(table, reason)
+        elif latest(before, found.now) == before:
+            table.later = None
+        elif table.later is None or table.later[0] != found.now:
+            # Rows from before the change may still come.
+            table.later = found.now, found.head
+        elif position >= table.later[1]:
+            table.later = None
+            self.failures.run(table, partial(self.writer.describe, table, found.now))
+
+    def _change_partitions(self, table: Table, wanted: TableSpec) -> None:
+        refuse_unfit(wanted, {})
+        count = self.writer.change_all(table, partial(change_partitions, wanted=wanted))
+        by = ", ".join(wanted.settings.partition_by) or "nothing"
+        self.context.observer.on_warning(
+            f"{table.name}: its settings changed to partition_by {by}: {count:,} files were written anew, with all rows"
+        )
+
+    def _change_write_mode(self, table: Table, mode: WriteMode) -> None:
+        count = self.writer.change_all(table, partial(change_write_mode, mode=mode))
+        marks = self.context.settings.table_settings.marks
+        if mode == "merge-on-read":
+            text = f"rows that go are marked from now on, and readers need to know {marks}"
+        else:
+            text = f"{count:,} files with marked rows were written anew, and readers need not know {marks} any more"
+        self.context.observer.on_warning(f"{table.name}: {text}")

@@ -1,0 +1,88 @@
+"""The errors of the work on a table: each has the table loaded again, or stops it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.catalog.proof import ATTACHED, reason_to_load
+from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.storage.storage import DamagedError
+from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, reason_of
+from logicalrep.pipeline.tables.loads import TableLoads
+from logicalrep.pipeline.tables.stops import TableStops
+from logicalrep.pipeline.tables.table import Table
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(slots=True)
+class TableFailures:
+    """Does the work on tables, and decides what becomes of a table after an error of its own."""
+
+    context: RunContext
+    loads: TableLoads
+    stops: TableStops
+    catalog: Catalog
+    """The catalog, which may explain an error."""
+
+    def run(self, table: Table, action: Callable[[], _Result]) -> _Result | None:
+        """Return an action's result; None after an error of the table alone, which is loaded again or stopped.
+
+        Raises the other errors.
+        """
+        try:
+            return action()
+        except MissingRows as error:
+            partitions = self._query_unproven_partitions(table)
+            self.loads.load(table, ATTACHED if partitions else error.description, partitions)
+        except NeedsResync as error:
+            self.loads.load(table, error.description)
+        except DamagedError as error:
+            self.context.observer.on_error("destination")
+            self.loads.load(table, error.description)
+        except Exception as error:
+            if not is_of_one_table(error):
+                raise
+            self._stop_after(table, error)
+        return None
+
+    def _stop_after(self, table: Table, error: Exception) -> None:
+        """Stop a table, unless another definition explains the error: it is loaded."""
+        reason = self._query_change(table) if table.stopped is None else None
+        if reason is not None:
+            self.loads.load(table, reason)
+            return
+        log_unforeseen(table.name, error)
+        self.context.observer.on_error("changes")
+        if isinstance(error, RefusedCommit):
+            self.stops.hold(table, error)
+        else:
+            self.stops.stop(table, reason_of(error))
+
+    def _query_unproven_partitions(self, table: Table) -> tuple[int, ...]:
+        """Return the partitions that may have the rows which a table with a key lacks, if they alone can be loaded."""
+        assert table.stored is not None
+        before, now = table.stored.table, self.catalog.refresh([table.oid]).tables.get(table.oid)
+        if now is None or before.key is None or reason_to_load(before, now) is not None:
+            return ()
+        return self.catalog.unproven_partitions(before, now.table)
+
+    def _query_change(self, table: Table) -> str | None:
+        """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
+        if table.stored is None:
+            return None
+        try:
+            now = self.catalog.refresh([table.oid]).tables.get(table.oid)
+        except Exception as error:
+            if not is_of_one_table(error):
+                raise
+            return None
+        copied = table.stored.table
+        if now is None or now.table.sent_columns != copied.sent_columns:
+            return "its columns changed"
+        is_same = (now.table.key, now.table.has_whole_old) == (copied.key, copied.has_whole_old)
+        return None if is_same else "its replica identity changed"

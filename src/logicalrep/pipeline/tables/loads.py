@@ -1,0 +1,223 @@
+"""The loads of tables: which are needed, begun, tried again and ended, until the table follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from logicalrep.pipeline.buffer.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.load.gone_keys import WantedPart
+from logicalrep.pipeline.load.loader import Loader
+from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
+from logicalrep.pipeline.masks.guard import Guard
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.state.requests import RequestedPart
+from logicalrep.pipeline.tables.buffers import TableBuffers
+from logicalrep.pipeline.tables.lifecycle import Phase
+from logicalrep.pipeline.tables.load_counts import pause_until
+from logicalrep.pipeline.tables.stops import TableStops
+from logicalrep.pipeline.tables.table import Table
+from logicalrep.pipeline.tables.tries import MOST_TRIES, Tries
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+
+LARGE = 1_000_000_000
+"""The bytes of files above which a table is offered to have rows marked."""
+NEW, OTHER_SETTINGS = "new table", "its settings changed"
+BEYOND_PROOF = "the server was restarted, and may not have the table's last commits, which no checkpoint covers"
+"""With these, the reasons of loads that are not counted, besides `ASKED_FOR`: no load brings another of them."""
+
+
+@dataclass(slots=True)
+class TableLoads:
+    """Has tables loaded, from the need of a load until all buffered changes are applied."""
+
+    context: RunContext
+    loader: Loader
+    buffers: TableBuffers
+    guard: Guard
+    stops: TableStops
+    pool: ThreadPoolExecutor
+    """The threads that commit copied rows, and apply what was buffered."""
+    needed: dict[str, list[TableName]] = field(default_factory=dict)
+    """The tables of the loads that were not said yet, by the reasons."""
+    refused: list[str] = field(default_factory=list)
+    """The parts of tables that were asked for and not loaded, in words."""
+
+    def load(self, table: Table, reason: str, partitions: Sequence[int] = ()) -> None:
+        """Load a table, anew if it is there; until its rows are whole, readers have the old ones.
+
+        Args:
+            table: the table.
+            reason: the reason in words.
+            partitions: the OIDs of partitions whose rows alone are loaded: the table has all others, up to the changes
+                that are buffered from now on, or already.
+        """
+        begin = table.load_begin
+        postponed = table.postponed
+        # This ends what applies its buffered changes: the pending load has to name the copy that is being committed.
+        table.move(Phase.QUEUED, reason)
+        # A part that is asked for is loaded once the table follows.
+        table.part = None
+        if reason in (ASKED_FOR, OTHER_SETTINGS):
+            begin = None
+            self.buffers.forget_loads(table)
+        elif reason not in (NEW, BEYOND_PROOF) and begin is None:
+            # A load that waits already is one load, for whichever reasons.
+            begin = self.buffers.count_load(table, reason, partitions)
+        replaces = None if partitions else table.load
+        pending_load = PendingLoad(table.folder, replaces, reason, partitions=tuple(partitions), begin=begin)
+        self.buffers.save_pending_load(table, pending_load)
+        if not partitions:
+            # The snapshot of the load, which is made later, has what was buffered before.
+            self.buffers.clear(table)
+        table.tries = Tries()
+        if table.postponed is None:
+            self.needed.setdefault(reason, []).append(table.name)
+        elif table.postponed != postponed:
+            self.context.observer.on_warning(f"{table.name}: {table.postponed}")
+        self._begin(table)
+
+    def load_named(self, tables: Mapping[TableName, Table], names: Sequence[TableName]) -> None:
+        """Load tables again, as somebody asked for it; say which names are those of no table."""
+        for name in names:
+            if name in tables:
+                self.load(tables[name], ASKED_FOR)
+            else:
+                self.context.observer.on_warning(f"{name} is not replicated: the request to load it again is ignored")
+
+    def load_part(self, table: Table | None, part: RequestedPart) -> None:
+        """Load a part of a table again, as somebody asked for it, if it follows; the request waits until it does."""
+        if table is None:
+            self.refuse_part(part, "it is not replicated")
+        elif table.stopped is not None:
+            self.refuse_part(part, f"it is stopped; logicalrep resync {table.name} loads all of it")
+        elif table.is_up_to_date:
+            reason = f"{ASKED_FOR}: {part.shown}"
+            table.move(Phase.QUEUED, reason)
+            self.needed.setdefault(reason, []).append(table.name)
+            # The request tells what is to be loaded, also to a later process.
+            self.buffers.save_pending_load(table, PendingLoad(table.folder, None, reason))
+            table.tries, table.part = Tries(), part
+            self._begin(table)
+
+    def refuse_part(self, part: RequestedPart, reason: str) -> None:
+        """Say that a part of a table is not loaded again, and end the request."""
+        text = f"{part.shown} of {part.table} are not loaded again, and the table is as it was: {reason}"
+        self.refused.append(text)
+        self.context.observer.on_warning(text)
+        self.buffers.end_request(part)
+
+    def queue(self, table: Table, reason: str) -> None:
+        """Have a table loaded whose pending load is saved, once that may begin."""
+        table.move(Phase.QUEUED, reason)
+        self._begin(table)
+
+    def catch_up(self, table: Table, work: Callable[[], None], reason: str) -> None:
+        """Have a thread of the pool commit a table's copied rows, or apply its buffered changes."""
+        table.move(Phase.CATCHING_UP, reason)
+        table.job = self.pool.submit(work)
+
+    def say_needed(self) -> None:
+        """Say which loads are needed since the last call: one line for all tables of one reason."""
+        needed, self.needed = self.needed, {}
+        for reason, names in needed.items():
+            self.context.observer.on_loads_needed(names, reason)
+
+    def numbers(self, table: Table) -> Mapping[str, int]:
+        """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
+        return {} if table.is_asked_for else {**self.guard.numbers(table.oid), **table.numbers}
+
+    def _begin(self, table: Table) -> None:
+        """Have the loader load a table, if that writes nothing in clear that must not be."""
+        reason = self.guard.reason(table.oid, table.name)
+        if reason is not None:
+            self.stops.stop(table, reason)
+        elif table.load_begin is not None:
+            table.tries.postpone(pause_until(table.load_begin))
+        else:
+            last = None if table.stored is None else table.stored.table
+            part = None if table.part is None else WantedPart.of(table.part, table.stored_tables)
+            before = last if table.lacks_partitions or part is not None else None
+            numbers = self.numbers(table)
+            wanted = WantedLoad(table.folder, table.oid, numbers=numbers, last=last, before=before, part=part)
+            self.loader.add({table.name: wanted})
+
+    def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
+        """Go on with copies that have begun or ended in other threads, and with the next tries that are due.
+
+        Args:
+            tables: the tables by their names.
+            taken: every commit before it is applied, or buffered.
+        """
+        copying = self.loader.progress()
+        for name, table in tables.items():
+            if table.phase is Phase.QUEUED and table.tries.take_due():
+                self.queue(table, "the next try is due")
+            elif table.phase is Phase.QUEUED and name in copying:
+                table.move(Phase.COPYING, "its rows are being copied")
+        for result in self.loader.results(taken):
+            waiting = tables.get(result.name)
+            if waiting is None or waiting.phase not in (Phase.QUEUED, Phase.COPYING):
+                continue
+            if isinstance(result, LoadedTable):
+                self._take_copied(waiting, result)
+            else:
+                self._take_failed(waiting, result)
+
+    def _take_copied(self, table: Table, result: LoadedTable) -> None:
+        if result.table.relation.relation_id != table.oid:
+            # Another table has this name by now, and is loading.
+            return
+        if result.position < table.least:
+            self.queue(table, "the copy lacks changes that were not buffered")
+            return
+        table.tries, table.part = Tries(), None
+        if table.stored is None:
+            self._offer_marking(table, result)
+        work = self.buffers.take_table if result.now is None else self.buffers.take_partitions
+        self.catch_up(table, partial(work, table, result), "its rows are copied")
+
+    def _offer_marking(self, table: Table, result: LoadedTable) -> None:
+        """Say at a large table's first load that its rows could be marked."""
+        size = sum(file.size for file in result.files)
+        if size > LARGE and not result.table.marks_rows:
+            self.context.observer.on_warning(
+                f"{table.name} has {size / 1e9:.1f} GB, and a batch writes each file anew in which a row changes. With "
+                "write_mode = merge-on-read it marks the rows instead, for readers that know "
+                f"{result.table.settings.marks}: see docs/how-to/large-tables.md"
+            )
+
+    def _take_failed(self, table: Table, result: NotLoaded) -> None:
+        part, apply = table.part, partial(self.buffers.apply, table)
+        if part is not None and result.is_behind:
+            table.part = None
+            self.catch_up(table, apply, result.reason)
+            return
+        self.context.observer.on_error("load")
+        if result.again and table.tries.count_failure(result.reason, result.is_own):
+            table.move(Phase.QUEUED, result.reason)
+            return
+        tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
+        if part is None:
+            self.stops.stop(table, result.reason + tried)
+            return
+        table.part = None
+        self.refuse_part(part, result.reason + tried)
+        self.catch_up(table, apply, "a part of it is not loaded again")
+
+    def finish(self, table: Table) -> None:
+        """Take the end of a table's job: it follows, or goes on to catch up. Raises the error that ended the job."""
+        job, table.job = table.job, None
+        assert job is not None
+        job.result()
+        if table.lacks_partitions:
+            # It has ended before its time, as the process does.
+            return
+        # No change is buffered while this runs, as this thread takes the batches.
+        if self.buffers.apply_rest(table):
+            table.move(Phase.FOLLOWING, "all buffered changes are applied")
+        else:
+            table.job = self.pool.submit(self.buffers.apply, table)

@@ -1,0 +1,398 @@
+"""The tables of a destination: which there are, which rows go to each, and how far each is."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+from logicalrep.arrow.changes.table_changes import TableChanges, together
+from logicalrep.pipeline.apply.renaming import Copied
+from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
+from logicalrep.pipeline.errors import MissingRows, NeedsResync, NotProvenYetError, RefusedCommit
+from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.load.loader import Loader
+from logicalrep.pipeline.masks.guard import Guard
+from logicalrep.pipeline.masks.masked_rows import Masking, refuse_other_masks
+from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.schema.names import table_folder
+from logicalrep.pipeline.state.requests import RequestedPart
+from logicalrep.pipeline.state.state import States
+from logicalrep.pipeline.state.table_state import TableState
+from logicalrep.pipeline.tables.buffers import TableBuffers
+from logicalrep.pipeline.tables.differences import Differences
+from logicalrep.pipeline.tables.failures import TableFailures
+from logicalrep.pipeline.tables.lifecycle import Phase
+from logicalrep.pipeline.tables.loads import TableLoads
+from logicalrep.pipeline.tables.openings import Openings
+from logicalrep.pipeline.tables.stops import TableStops
+from logicalrep.pipeline.tables.table import Table
+from logicalrep.pipeline.tables.unproven import Ready, UnprovenChanges, first_unproven, with_rows_sent_as_others
+from logicalrep.pipeline.tables.writer import TableWriter
+from logicalrep.pipeline.upkeep.background import BackgroundMerges
+from logicalrep.transactions.table_names import TableName, table_names
+from logicalrep_runtime.scalars import Lsn
+
+
+class TableManager:
+    """All tables of a destination. Other threads may call only `write`, for one table by one thread at a time."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        states: States,
+        catalog: Catalog,
+        loader: Loader,
+        guard: Guard,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        """Take the parts of the run, how far the tables are at its start, and what reads the server's tables."""
+        self._before = states.last
+        self._settings = context.settings
+        self._observer = context.observer
+        self._catalog = catalog
+        self._loader = loader
+        self._writer = TableWriter(context, catalog)
+        self.buffers = TableBuffers(context, catalog, self._writer, states.check)
+        self._guard = guard
+        self._patience, self._pool = context.patience, pool
+        self._stops = TableStops(context, self._writer, self.buffers)
+        self._loads = TableLoads(context, loader, self.buffers, guard, self._stops, pool)
+        self._failures = TableFailures(context, self._loads, self._stops, catalog)
+        self._openings = Openings(
+            context, self._before, guard, self._writer, self.buffers, self._loads, self.buffers.pending_loads()
+        )
+        self._differences = Differences(context, catalog, self._writer, self._loads, self._failures)
+        self._unproven = UnprovenChanges(context, catalog)
+        self._merges = BackgroundMerges(context.engine, pool)
+        # The number of the table that `tidy` looks at first.
+        self._turn = 0
+        self._tables: dict[TableName, Table] = {}
+        self._by_oid: dict[int, Table] = {}
+        # The tables that have left the publication since the start, whose changes were not sent.
+        self._left: set[TableName] = set()
+
+    # The tables that there are
+
+    def states(self, lsn: Lsn) -> dict[str, TableState]:
+        """Return how far each table is, given that those that follow have all commits up to an LSN."""
+        progress, timeline = self._loader.progress(), self._writer.timeline
+        return {str(name): table.state(lsn, timeline, progress.get(name)) for name, table in self._tables.items()}
+
+    @property
+    def are_up_to_date(self) -> bool:
+        """Whether no table loads, or may have to, other than at a later time."""
+        return all(table.is_up_to_date or table.why_behind is not None for table in self._tables.values())
+
+    def wait_for(self, lsn: Lsn) -> bool:
+        """Return whether a table waits for the stream up to an LSN to explain how it differs."""
+        return any(table.later is not None and table.later[1] <= lsn for table in self._tables.values())
+
+    @property
+    def behind(self) -> dict[TableName, str]:
+        """The tables that are stopped, or whose load waits for a later time, with the reasons."""
+        return {table.name: table.why_behind for table in self._tables.values() if table.why_behind is not None}
+
+    def follow(self, found: Mapping[TableName, ServerTable], timeline: int, position: Lsn) -> None:
+        """Take the published tables, and the server's timeline: load what is new, or differs from its copy.
+
+        Args:
+            found: the tables by their names.
+            timeline: the server's timeline.
+            position: every commit before it has been applied.
+        """
+        self._writer.timeline = timeline
+        names = {now.oid: name for name, now in found.items()}
+        self._patience.run(lambda: self._guard.check_partitions(names, self._catalog.query_partitions))
+        self._rename(names)
+        for text, state in self._before.tables.items():
+            # A table that left the publication before the start may come back later.
+            for name in table_names(text) - found.keys():
+                self._left.add(name)
+                self._openings.forget_pending(state.folder)
+        for name in self._tables.keys() - found.keys():
+            self._leave(self._tables.pop(name))
+            self._observer.on_warning(f"{name} is not published any more: its rows stay as they are")
+        self._learn_numbers(found)
+        self._open([self._add_table(name, now.oid) for name, now in found.items() if name not in self._tables])
+        # Tables may have exchanged their names.
+        self._by_oid = {now.oid: self._tables[name] for name, now in found.items()}
+        for name, now in found.items():
+            known = self._tables[name]
+            is_another, known.oid = known.oid != now.oid, now.oid
+            take = partial(self._differences.take, known, now, position, is_another=is_another)
+            self._failures.run(known, take)
+
+    def _leave(self, table: Table) -> None:
+        """Give up a table that is not published any more: changes of it are not sent from now on."""
+        table.move(Phase.LEFT, "it is not published any more")
+        self._left.add(table.name)
+        if table.pending_load is not None:
+            self.buffers.remove(table)
+
+    def _learn_numbers(self, found: Mapping[TableName, ServerTable]) -> None:
+        """Store which columns are the masked and left-out ones: another one may have such a name later."""
+        for name, now in found.items():
+            known = self._tables.get(name)
+            if known is not None and known.is_asked_for:
+                self._guard.forget_numbers(now.oid)
+            settings = self._settings.of(name)
+            numbers = {column: number for number, column in now.now.table.protected}
+            self._patience.run(partial(self._guard.learn_numbers, now.oid, settings, numbers))
+
+    def _rename(self, names: Mapping[int, TableName]) -> None:
+        """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
+        if not self._tables:
+            # Tables that were renamed before the start.
+            known = [(name, state.oid) for text, state in self._before.tables.items() for name in table_names(text)]
+            self._open(
+                [self._add_table(name, oid) for name, oid in known if oid is not None and names.get(oid, name) != name]
+            )
+        before = dict(self._tables)
+        moved = [
+            table
+            for table in before.values()
+            if names.get(table.oid, table.name) != table.name and table.phase is Phase.FOLLOWING
+        ]
+        # Two tables may have exchanged their names: everything is read before anything is written.
+        copies = [[Copied.of(stored) for stored in table.stored_tables] for table in moved]
+        for table in moved:
+            del self._tables[table.name]
+            self._left.add(table.name)
+        for table, copied in zip(moved, copies, strict=True):
+            name = names[table.oid]
+            there = before.get(name)
+            self._tables[name] = later = replace(table, name=name, folder=self._folder(name))
+            if there is not None:
+                later.folder = there.folder
+                if there not in moved:
+                    self._leave(there)
+            self._openings.forget_pending(later.folder)
+            self._writer.move(later, copied)
+            self._observer.on_warning(
+                f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is"
+            )
+
+    def _folder(self, name: TableName) -> str:
+        return table_folder(name, [table.folder for table in self._tables.values()])
+
+    def _add_table(self, name: TableName, oid: int) -> Table:
+        before = self._before.tables.get(str(name))
+        table = Table(name, self._folder(name) if before is None else before.folder, oid)
+        table.committed = None if before is None else before.commit_timestamp
+        table.unfit = Counter() if before is None else Counter(before.unfit)
+        self._tables[name] = table
+        return table
+
+    def _open(self, tables: Sequence[Table]) -> None:
+        """Open tables side by side, as each is several requests to a store, and load those that are not there."""
+        opened = [self._pool.submit(self._openings.open, table) for table in tables]
+        for table, future in zip(tables, opened, strict=True):
+            self._failures.run(table, partial(self._go_on, table, future))
+
+    def _go_on(self, table: Table, opened: Future[None]) -> None:
+        opened.result()
+        self._openings.go_on(table, was_left=table.name in self._left)
+
+    # Changes
+
+    def take_ready(self, received: Mapping[int, TableChanges]) -> list[Ready]:
+        """Return the changes that can be written: these, and those that waited.
+
+        Changes behind a Relation message wait until the catalog has the transactions of the table's messages: only then
+        it tells which columns they have. Other tables do not wait for them.
+
+        Args:
+            received: changes by the tables' OIDs, whole transactions.
+        """
+        received = with_rows_sent_as_others(received, self._tables.values())
+        found: list[Ready] = []
+        asked: list[tuple[Table, TableChanges]] = []
+        waiting = [table.oid for table in self._tables.values() if table.unproven is not None]
+        for oid in dict.fromkeys([*waiting, *received]):
+            table, changes = self._by_oid.get(oid), received.get(oid, TableChanges())
+            if table is None:
+                if changes.batches:
+                    # A new table: its load begins after these commits, and so has their rows.
+                    self._catalog.refresh_soon()
+                continue
+            before, table.unproven = table.unproven, None
+            if not table.phase.takes_changes:
+                continue
+            if before is not None:
+                changes = together([before, changes])
+            if table.phase is Phase.FOLLOWING and (before is not None or changes.relations):
+                asked.append((table, changes))
+            else:
+                found.append(Ready(table, changes, None))
+        return [*found, *self._unproven.take_proven(asked)] if asked else found
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes of changes that wait for the catalog."""
+        return sum(table.unproven.nbytes for table in self._tables.values() if table.unproven is not None)
+
+    def written_up_to(self, end: Lsn) -> Lsn:
+        """Return the LSN before which all commits are written: that of the first that waits, else `end`."""
+        return first_unproven(self._tables.values(), end)
+
+    def write(self, ready: Ready, end: Lsn) -> int:
+        """Apply a table's rows, all those of commits before `end`, or keep them while it loads; return their number."""
+        table = ready.table
+        try:
+            changes = replace(ready.changes, batches=self._masking(table).masked(ready.changes.batches))
+        except NeedsResync:
+            table.least = end
+            raise
+        if table.phase is Phase.FOLLOWING:
+            try:
+                self._writer.apply(table, changes, end, ready.now, has_all=ready.has_all)
+            except (RefusedCommit, MissingRows):
+                # They are buffered before the slot moves on.
+                self.buffers.keep(table, changes, end)
+                raise
+        else:
+            self.buffers.keep(table, changes, end)
+        return changes.num_rows
+
+    def _masking(self, table: Table) -> Masking:
+        """Return what masks a table's changes: nothing else of them may be written."""
+        settings, columns = self._settings.of(table.name), table.columns
+        if table.is_whole:
+            assert table.stored is not None
+            # The destination may say that less is masked: only the operator may.
+            refuse_other_masks(table.stored.table.settings, settings)
+            settings, columns = table.stored.table.settings, table.stored.table.sent_names
+        return Masking(settings, columns, self._settings.mask_key)
+
+    def settle(self, ready: Ready, future: Future[int]) -> int:
+        """Return the result of `write`; a table whose rows are not proven to fit it is loaded again."""
+
+        def written() -> int:
+            try:
+                return future.result()
+            except NotProvenYetError:
+                ready.table.unproven, ready.table.has_new_labels = ready.changes, True
+                return 0
+
+        return self._failures.run(ready.table, written) or 0
+
+    def tidy(self, *, is_busy: bool) -> None:
+        """Commit a merge that is done, and do what is due for one table's upkeep, at a time that suits batches.
+
+        Each call looks at another table first: those that are due with each batch leave time for the others.
+
+        Args:
+            is_busy: whether there are changes to apply, so that only what cannot wait is done.
+        """
+        self._put_merge()
+        following = deque(self._stored_tables())
+        self._turn = (self._turn + 1) % max(len(following), 1)
+        following.rotate(-self._turn)
+        self._merges.begin(stored for _, stored in following)
+        for table, stored in following:
+            if (stored.is_upkeep_urgent if is_busy else stored.is_upkeep_due)(self._settings.keep):
+                self._maintain(table, stored)
+                return
+            if not is_busy and self._writer.follow_by_index(stored):
+                return
+
+    def _put_merge(self, *, wait: bool = False) -> None:
+        """Commit a merge that is done; a table whose batches leave none in place is merged at once."""
+        done = self._merges.take_done(wait=wait)
+        if done is None:
+            return
+        stored = done.stored
+        table = next((table for table, each in self._stored_tables() if each is stored), None)
+        if table is None:
+            self._patience.run(done.drop)
+            return
+        was_put = self._failures.run(table, partial(self._writer.put_merge, done))
+        if was_put is not None and self._merges.is_hindered(stored, was_put=was_put):
+            self._failures.run(table, partial(self._writer.merge, stored))
+
+    def _stored_tables(self) -> list[tuple[Table, StoredTable]]:
+        """Return the stored tables of those that follow, which no other thread writes now."""
+        return [
+            (table, stored)
+            for table in self._tables.values()
+            if table.phase is Phase.FOLLOWING
+            for stored in table.stored_tables
+        ]
+
+    def finish(self) -> None:
+        """Do the upkeep that another run would find late: commands that end after each batch do it too."""
+        self._put_merge(wait=True)
+        for table, stored in self._stored_tables():
+            while self._failures.run(table, partial(self._writer.merge, stored)):
+                pass
+            if stored.opens_slowly:
+                self._maintain(table, stored)
+
+    def _maintain(self, table: Table, stored: StoredTable) -> None:
+        self._failures.run(table, partial(self._writer.maintain, stored))
+
+    # Loads
+
+    def say_loads(self) -> None:
+        """Say which loads are needed since the last call."""
+        self._loads.say_needed()
+
+    def load_named(self, names: Sequence[TableName]) -> None:
+        """Load tables again, as somebody asked for it."""
+        self._loads.load_named(self._tables, names)
+
+    def load_part(self, part: RequestedPart) -> None:
+        """Load a part of a table again, as somebody asked for it; the request stays until it is done."""
+        self._loads.load_part(self._tables.get(part.table), part)
+
+    @property
+    def refused_parts(self) -> list[str]:
+        """The parts of tables that were asked for and not loaded, in words."""
+        return self._loads.refused
+
+    def skip(self, name: TableName, lsn: Lsn) -> bool:
+        """Leave a commit out of a table that is stopped at it, and go on with the changes after it.
+
+        Returns False if it cannot be told yet whether it is stopped at it, as it tries its buffered changes again.
+        """
+        table = self._tables.get(name)
+        pending_load = None if table is None else table.pending_load
+        if table is None or pending_load is None or pending_load.refused != str(lsn):
+            self._observer.on_warning(f"{name} is not stopped at the commit {lsn}, which is not skipped")
+            return True
+        if table.phase is Phase.CATCHING_UP:
+            return False
+        skipped = self._failures.run(table, partial(self.buffers.skip, table, lsn))
+        if skipped is None and table.pending_load is pending_load:
+            self._observer.on_warning(
+                f"the commit {lsn} of {name} is not skipped, as a companion table of it has it already: run logicalrep "
+                f"resync {name} with the same --dsn and --to"
+            )
+        if skipped is None:
+            return True
+        self._observer.on_warning(
+            f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on: the commit was "
+            "skipped, as somebody asked for it"
+        )
+        self.buffers.hold_no_more(table)
+        self._loads.catch_up(table, partial(self.buffers.apply, table), f"the commit {lsn} is skipped")
+        return True
+
+    @property
+    def waits_for_changes(self) -> bool:
+        """Whether copied partitions wait for the changes before their snapshot."""
+        return self._loader.waits_for_changes
+
+    def step(self, taken: Lsn) -> None:
+        """Go on with what has ended in other threads: copies, and buffered changes that are applied.
+
+        Every commit before `taken` is applied, or buffered.
+        """
+        self._loads.step(self._tables, taken)
+        for table in self._tables.values():
+            if table.job is not None and table.job.done():
+                self._failures.run(table, partial(self._loads.finish, table))
+        self._stops.expire(self._tables.values())

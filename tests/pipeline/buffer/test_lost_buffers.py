@@ -1,0 +1,95 @@
+"""Buffered changes that the slot has passed, and that are not there any more at the next start: a load brings them."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.operate.resync import resync
+from logicalrep.pipeline.run.receiving import ChangeReceiver, Changes
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.tables.buffers import TableBuffers
+from logicalrep.pipeline.tables.writer import TableWriter
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.comparison import find_differences
+from tests.pipeline.state.restoring import SETUP, TABLES, Destination, Killed
+from tests.postgres.servers import Database
+from tests.waiting import eventually
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("kept/public/t", "that were buffered are not there any more"),
+        ("loads/public/t", "it was loading at the last checkpoint, and its pending load is not there any more"),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_a_table_whose_buffered_changes_are_gone_is_loaded_again(
+    db18: Database, tmp_path: Path, path: str | None, reason: str | None
+) -> None:
+    db18.execute(*SETUP)
+    destination = Destination(db18, tmp_path, random.Random(1), {"format": "delta"})
+    destination.change_rows()
+    destination.replicate()
+    destination.step("kill")
+    assert destination.log[-1] == "killed"
+    if path is not None:
+        shutil.rmtree(destination.lake / "_logicalrep" / path)
+    destination.log.clear()
+    assert destination.replicate() is None
+    assert find_differences(db18.dsn, str(destination.lake), [f"public.{table}" for table in TABLES]) == {}
+    assert len(destination.log) == (reason is not None)
+    assert all(str(reason) in text for text in destination.log)
+    assert not list((destination.lake / "_logicalrep/loads").rglob("load.json"))
+
+
+def test_buffered_changes_that_the_copy_has_are_not_missed(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db18.execute(*SETUP)
+    destination = Destination(db18, tmp_path, random.Random(1), {"format": "delta"})
+    destination.change_rows()
+    destination.replicate()
+    targets = list[Lsn]()
+    take, take_table, replace_rows = ChangeReceiver.take, TableBuffers.take_table, TableWriter.replace
+
+    def take_later(receiver: ChangeReceiver) -> Changes:
+        is_received = bool(targets) and not receiver.is_behind(targets[0])
+        return take(receiver) if is_received else Changes((), Lsn(0))
+
+    def ends_after(position: Lsn) -> bool:
+        buffered = State.read(destination.storage).tables["public.t"].buffered
+        return buffered is not None and buffered.end > position
+
+    def replace_later(writer: TableWriter, table: Any, loaded: LoadedTable, *arguments: Any) -> None:
+        # The batch with changes from before the snapshot ends after it.
+        db18.execute("INSERT INTO dated VALUES (1000, 'n', '2026-01-01')")
+        targets.append(Lsn(str(db18.value("SELECT pg_current_wal_lsn()"))))
+        eventually(lambda: ends_after(loaded.position), seconds=60)
+        replace_rows(writer, table, loaded, *arguments)
+
+    def take_and_end(*arguments: Any) -> None:
+        take_table(*arguments)
+        raise Killed
+
+    db18.execute("UPDATE t SET v = 'before the snapshot'")
+    resync(db18.settings, destination.storage, [TableName("public", "t")])
+    with monkeypatch.context() as patch:
+        patch.setattr(ChangeReceiver, "take", take_later)
+        patch.setattr(TableWriter, "replace", replace_later)
+        patch.setattr(TableBuffers, "take_table", take_and_end)
+        patch.setattr("logicalrep.pipeline.run.checkpoints.SAVE_AGAIN", 0.1)
+        with pytest.raises(Killed):
+            destination.replicate()
+    destination.log.clear()
+    assert destination.replicate() is None
+    assert destination.log == []
+    assert find_differences(db18.dsn, str(destination.lake), [f"public.{table}" for table in TABLES]) == {}

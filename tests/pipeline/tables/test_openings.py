@@ -1,0 +1,193 @@
+"""How a table goes on when it is opened: as its checkpoint and its pending load have it, or with a load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from logicalrep.pipeline.buffer.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.state.state import State
+from logicalrep.pipeline.state.table_state import Buffered, TableState
+from logicalrep.pipeline.tables.lifecycle import Phase
+from logicalrep.pipeline.tables.openings import Openings
+from logicalrep.pipeline.tables.table import Table
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+
+T, FOLDER = TableName("public", "t"), "public/t"
+NOW, OTHER = TableSettings(), TableSettings(history=True)
+
+
+@dataclass
+class Loads:
+    """Moves tables as TableLoads does, without anything that copies."""
+
+    reasons: list[str] = field(default_factory=list)
+
+    def load(self, table: Table, reason: str) -> None:
+        self.reasons.append(reason)
+        table.move(Phase.QUEUED, reason)
+
+    queue = load
+
+    def catch_up(self, table: Table, work: Callable[[], None], reason: str) -> None:
+        table.move(Phase.CATCHING_UP, reason)
+
+
+@dataclass
+class Writer:
+    """A destination with one table, or without any."""
+
+    has_companions: bool
+    has_buffer: bool
+    cleared: list[str] = field(default_factory=list)
+
+    def open_companions(self, table: Table, before: object) -> bool:
+        table.load, table.application = "load 1", "1/1/load 1"
+        return self.has_companions
+
+    def forget_loads(self, table: Table) -> None:
+        self.cleared.append("loads")
+
+    def clear(self, table: Table) -> None:
+        self.cleared.append("buffer")
+
+    def open(self, table: Table) -> None: ...
+
+    def has_all(self, table: Table, end: Lsn) -> bool:
+        assert end == Lsn(9)
+        return self.has_buffer
+
+    def apply(self, table: Table) -> None: ...
+
+
+def state(word: str = "following") -> TableState:
+    return TableState(FOLDER, 1, Lsn(5), "load 1", 1, state=word, error="why" if word == "stopped" else None, oid=1)
+
+
+def buffering(load: str | None) -> TableState:
+    return replace(state("loading"), buffered=Buffered(Lsn(9), load))
+
+
+def go_on(
+    *,
+    before: TableState | None = state(),  # noqa: B008
+    pending: PendingLoad | None = None,
+    stored: Any = True,
+    relation: int = 1,
+    settings: TableSettings = NOW,
+    changed_by_others: str | None = None,
+    restored: str | None = None,
+    has_buffer: bool = True,
+    has_companions: bool = True,
+    has_other_masks: bool = False,
+    was_left: bool = False,
+) -> tuple[Phase, list[str], list[str]]:
+    """Return the phase of a table after it was opened, the reasons of loads, and what was removed."""
+    loads, writer = Loads(), Writer(has_companions, has_buffer)
+    openings = Openings(
+        cast(Any, SimpleNamespace(settings=SimpleNamespace(of=lambda name: NOW), proven_before=None)),
+        State(tables={} if before is None else {str(T): before}),
+        cast(Any, SimpleNamespace(has_other_masks=lambda name: has_other_masks)),
+        cast(Any, writer),
+        cast(Any, writer),
+        cast(Any, loads),
+        {} if pending is None else {FOLDER: pending},
+    )
+    table = Table(T, FOLDER, 1)
+    if stored:
+        spec = SimpleNamespace(settings=settings, relation=SimpleNamespace(relation_id=relation), skipped=())
+        table.stored = cast(Any, SimpleNamespace(table=spec, applied=lambda application: Lsn(5)))
+    table.since_checkpoint = SinceCheckpoint(restored, changed_by_others)
+    openings.go_on(table, was_left=was_left)
+    return table.phase, loads.reasons, writer.cleared
+
+
+GONE = "it was loading at the last checkpoint, and its pending load is not there any more"
+LOST = "changes before 0/9 that were buffered are not there any more"
+OLD = "its pending load was restored to an earlier state, and its buffered changes may be others"
+NOT_WHOLE = PendingLoad(FOLDER, "load 1", "its columns changed")
+WHOLE = PendingLoad(FOLDER, "load 0", "its columns changed")
+REFUSED = PendingLoad(FOLDER, None, "a commit was refused", refused="0/9", since=1.0)
+PARTITION = PendingLoad(FOLDER, None, "a partition", partitions=(7,))
+ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
+
+
+@pytest.mark.parametrize(
+    ("facts", "phase", "reasons"),
+    [
+        ({}, Phase.FOLLOWING, []),
+        ({"stored": False}, Phase.QUEUED, ["new table"]),
+        ({"stored": False, "before": None}, Phase.QUEUED, ["new table"]),
+        ({"stored": False, "pending": ASKED}, Phase.QUEUED, ["asked for"]),
+        ({"before": None}, Phase.QUEUED, ["published again"]),
+        ({"was_left": True}, Phase.QUEUED, ["published again"]),
+        ({"relation": 2}, Phase.QUEUED, ["another table of this name"]),
+        ({"relation": 2, "before": replace(state("stopped"), oid=2)}, Phase.QUEUED, ["another table of this name"]),
+        ({"changed_by_others": "rows"}, Phase.QUEUED, ["rows"]),
+        ({"before": state("loading")}, Phase.QUEUED, [GONE]),
+        ({"before": buffering("load 1"), "pending": WHOLE}, Phase.CATCHING_UP, []),
+        ({"before": buffering("load 1"), "pending": WHOLE, "has_buffer": False}, Phase.QUEUED, [LOST]),
+        ({"before": buffering("load 1"), "pending": REFUSED, "has_buffer": False}, Phase.QUEUED, [LOST]),
+        ({"before": buffering(None), "pending": WHOLE}, Phase.QUEUED, [OLD]),
+        # Its copied rows were committed after the checkpoint.
+        ({"before": replace(buffering(None), load="load 0"), "pending": WHOLE}, Phase.CATCHING_UP, []),
+        ({"before": buffering(None), "pending": NOT_WHOLE, "has_buffer": False}, Phase.QUEUED, ["its columns changed"]),
+        ({"changed_by_others": "rows", "pending": WHOLE}, Phase.QUEUED, ["rows"]),
+        ({"restored": "old"}, Phase.QUEUED, ["old"]),
+        ({"restored": "old", "pending": WHOLE}, Phase.QUEUED, ["old"]),
+        ({"restored": "old", "pending": REFUSED}, Phase.QUEUED, ["old"]),
+        ({"restored": "old", "pending": PARTITION}, Phase.QUEUED, ["old"]),
+        ({"restored": "old", "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
+        ({"restored": "old", "before": state("stopped")}, Phase.STOPPED, []),
+        ({"has_companions": False}, Phase.QUEUED, ["its history or its changes are not there"]),
+        # The next refresh compares the settings.
+        ({"settings": OTHER}, Phase.FOLLOWING, []),
+        ({"before": state("stopped")}, Phase.STOPPED, []),
+        ({"before": state("stopped"), "settings": OTHER}, Phase.QUEUED, ["its settings changed"]),
+        ({"before": state("stopped"), "pending": WHOLE}, Phase.STOPPED, []),
+        ({"before": state("stopped"), "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
+        ({"before": state("loading"), "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
+        ({"before": state("loading"), "pending": NOT_WHOLE, "relation": 2}, Phase.QUEUED, ["its columns changed"]),
+        ({"before": state("loading"), "pending": WHOLE}, Phase.CATCHING_UP, []),
+        ({"before": None, "pending": WHOLE}, Phase.QUEUED, ["published again"]),
+        ({"was_left": True, "pending": WHOLE}, Phase.QUEUED, ["published again"]),
+        ({"before": state("stopped"), "pending": REFUSED}, Phase.CATCHING_UP, []),
+        ({"before": None, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
+        ({"was_left": True, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
+        ({"relation": 2, "pending": REFUSED}, Phase.QUEUED, ["another table of this name"]),
+        ({"changed_by_others": "rows", "pending": REFUSED}, Phase.QUEUED, ["rows"]),
+        ({"settings": OTHER, "pending": REFUSED}, Phase.QUEUED, ["its settings changed"]),
+        ({"before": state("loading"), "pending": PARTITION}, Phase.QUEUED, ["a partition"]),
+        ({"before": state("stopped"), "pending": PARTITION}, Phase.STOPPED, []),
+        ({"settings": OTHER, "pending": PARTITION}, Phase.QUEUED, ["its settings changed"]),
+        ({"was_left": True, "pending": PARTITION}, Phase.QUEUED, ["published again"]),
+        ({"relation": 2, "pending": PARTITION}, Phase.QUEUED, ["another table of this name"]),
+        ({"changed_by_others": "rows", "pending": PARTITION}, Phase.QUEUED, ["rows"]),
+        ({"has_companions": False, "pending": PARTITION}, Phase.QUEUED, ["its history or its changes are not there"]),
+    ],
+    ids=str,
+)
+def test_a_table_goes_on_as_it_was_or_is_loaded(facts: dict[str, Any], phase: Phase, reasons: list[str]) -> None:
+    assert go_on(**facts)[:2] == (phase, reasons)
+
+
+@pytest.mark.parametrize(
+    ("facts", "removed"),
+    [
+        ({"pending": NOT_WHOLE}, []),
+        ({"pending": NOT_WHOLE, "has_other_masks": True}, ["buffer"]),
+        ({"pending": WHOLE, "has_other_masks": True}, []),
+        ({"pending": PARTITION}, []),
+        ({"pending": ASKED}, ["loads"]),
+    ],
+    ids=str,
+)
+def test_only_changes_under_other_masks_are_removed(facts: dict[str, Any], removed: list[str]) -> None:
+    assert go_on(**facts)[2] == removed
