@@ -139,7 +139,7 @@ def test_a_kernel_is_compiled_again_when_a_class_of_its_arrays_is_gone(copy: _Co
 _DIGESTS = """
 import sys
 from importlib import import_module
-from logicalrep.arrow.kernels import kernel_columns
+from logicalrep.values import kernel
 from logicalrep_runtime.columnar import kept, utf8
 kernels = [
     *(f"logicalrep_runtime.columnar.{name}" for name in ("utf8", "rows")),
@@ -149,7 +149,7 @@ kernels = [
 def digests():
     kept.digest.cache_clear()
     return {name: kept.digest(import_module(name).__name__) for name in kernels}
-for module in (utf8, kernel_columns):
+for module in (utf8, kernel):
     before = digests()
     with open(module.__file__, "a") as file:
         print("# changed", file=file)

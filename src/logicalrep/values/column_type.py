@@ -103,6 +103,6 @@ def string_type(name: str, from_binary: Callable[[bytes, str], str]) -> ColumnTy
         from_text=scalars.text_text,
         from_binary=from_binary,
         to_text=scalars.text_text,
-        arrow=targets.STRING,
-        spark=targets.STRING,
+        arrow=targets.SENT_TEXT,
+        spark=targets.SENT_TEXT,
     )

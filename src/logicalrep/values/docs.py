@@ -31,13 +31,13 @@ def table() -> str:
 
 
 def _lines(row: Row) -> Iterator[str]:
-    yield _line(row.type, str(row.oid or ""), row.note)
+    note = "Known by its name, in any schema." if row.extension else row.note
+    yield _line(row.type, str(row.oid or ""), note)
     for modifier in row.examples:
         yield _line(row.modified(modifier), "", "")
-    if row.oid == _NUMERIC:
-        for option in ("double", "decimal(20,4)"):
-            column = with_number_type(row.type, option)
-            yield _line(replace(column, name=f"{column.name}, with `--numeric {option}`"), "", "")
+    for option in ("double", "decimal(20,4)") if row.type.spark.is_number_text else ():
+        column = with_number_type(row.type, option)
+        yield _line(replace(column, name=f"{column.name}, with `--numeric {option}`"), "", "")
 
 
 def _line(column: ColumnType, oid: str, note: str) -> str:
@@ -65,7 +65,6 @@ def iceberg_type(type_: pa.DataType) -> str:
     return _ICEBERG.get(text, text).replace("decimal128", "decimal")
 
 
-_NUMERIC = 1700
 _ICEBERG = {
     "bool": "boolean",
     "int16": "int",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from logicalrep.values import targets
 from logicalrep.values.column_type import ColumnType
+from logicalrep.values.kernel import Kernel
 from logicalrep.values.types import numeric, scalars
 from logicalrep.values.types.numeric import Precision
 
@@ -36,10 +37,16 @@ def with_fields(column: ColumnType, modifier: int) -> ColumnType:
 
 
 def with_bits(column: ColumnType, modifier: int) -> ColumnType:
-    varying = column.name == "bit varying"
+    return _with_bits(column, modifier, range(modifier, modifier + 1))
 
+
+def with_most_bits(column: ColumnType, modifier: int) -> ColumnType:
+    return _with_bits(column, modifier, range(modifier + 1))
+
+
+def _with_bits(column: ColumnType, modifier: int, lengths: range) -> ColumnType:
     def checked(bits: str) -> str:
-        if len(bits) > modifier or (len(bits) < modifier and not varying):
+        if len(bits) not in lengths:
             raise ValueError(f"{len(bits)} bits")
         return bits
 
@@ -53,12 +60,14 @@ def with_bits(column: ColumnType, modifier: int) -> ColumnType:
 
 def with_precision(column: ColumnType, modifier: int) -> ColumnType:
     precision = Precision.from_modifier(modifier)
-    arrow = targets.decimal(precision) or column.arrow
+    # No kernel checks the precision of a number that stays text.
+    text = replace(column.arrow, kernel=Kernel.NONE)
+    arrow = targets.decimal(precision) or text
     return replace(
         column,
         name=f"numeric({precision.precision},{precision.scale})",
         from_text=numeric.checked_text(precision),
         from_binary=numeric.checked_binary(precision),
         arrow=arrow,
-        spark=arrow if arrow.spark else column.spark,
+        spark=arrow if arrow.spark else text,
     )

@@ -9,8 +9,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
 from logicalrep.values import targets
 from logicalrep.values.column_type import ColumnType
-from logicalrep.values.targets import Target
-from logicalrep.values.types import numeric
+from logicalrep.values.kernel import Kernel
 from logicalrep.values.types.numeric import Precision
 
 __all__ = ["check_number_type", "with_number_type"]
@@ -47,10 +46,12 @@ def with_number_type(column: ColumnType, name: str) -> ColumnType:
         >>> with_number_type(column_type(1700), "decimal(20,4)").spark_type
         'decimal(20,4)'
     """
-    if name == "text" or column.to_text is not numeric.format_numeric or column.spark.arrow is not targets.STRING.arrow:
+    if name == "text" or not column.spark.is_number_text:
         return column
     if name == "double":
-        return replace(column, spark=Target(targets.DOUBLE.arrow, targets.DOUBLE.spark, _double, lacks_values=True))
+        # The kernel checks no precision: the column's loader does.
+        kernel = Kernel.FLOAT64 if column.spark.kernel is Kernel.NUMBER else Kernel.NONE
+        return replace(column, spark=replace(targets.DOUBLE, convert=_double, lacks_values=True, kernel=kernel))
     found = _DECIMAL(name)
     assert found is not None
     precision = Precision(*map(int, found.groups()))

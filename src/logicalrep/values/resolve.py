@@ -52,7 +52,6 @@ _BY_OID = {row.oid: row for row in TABLE}
 _BY_ARRAY_OID = {row.array_oid: row for row in TABLE if row.array_oid}
 _BY_TYPNAME = {row.typname: row for row in TABLE}
 _EXTENSIONS = {row.typname: row for row in EXTENSIONS}
-_MONEY = _BY_TYPNAME["money"]
 
 # Composite values contain composite values and arrays of them. Deeper ones are refused before Python's stack overflows.
 _DEEPEST = 16
@@ -111,7 +110,7 @@ class _Resolver:
 
     def _scalar(self, row: Row, modifier: int) -> ColumnType:
         column = row.modified(modifier)
-        if row is _MONEY and self.lc_monetary in ("C", "POSIX"):
+        if row.text_depends_on == "lc_monetary" and self.lc_monetary in ("C", "POSIX"):
             return replace(column, from_binary=scalars.money_binary_in_c_locale)
         return column
 

@@ -5,11 +5,15 @@ The loaders, the Arrow and Spark types and `docs/reference/types.md` all come fr
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
 
 from logicalrep.values import modifiers, targets
 from logicalrep.values.column_type import ColumnType
+from logicalrep.values.kernel import Kernel
 from logicalrep.values.targets import Target
 from logicalrep.values.types import geometry, hstore, intervals, network, numeric, scalars, temporal, textsearch
 from logicalrep.values.types.arrays import ArrayText, array_binary
@@ -19,359 +23,340 @@ from logicalrep.values.types.ranges import RangeText, multirange_binary, range_b
 Modify = Callable[[ColumnType, int], ColumnType]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
-    """One type of pg_catalog.
+    """One type of pg_catalog or of an extension. The defaults describe a type whose Python values are its text.
 
     Attributes:
-        oid, array_oid: the OIDs of the type and of arrays of it (0 for none).
-        typname: its name in pg_type.
-        type: its ColumnType without a modifier.
+        typname: the type's name in pg_type.
+        oid, array_oid: the OIDs of the type and of arrays of it; 0 for an extension's type, which is known by its name.
+        name: the name that PostgreSQL displays, if it differs from `typname`.
+        python: the Python types of loaded values, in words.
+        from_text, from_binary: the loaders of the text and the binary format, as in `ColumnType`.
+        to_text: returns PostgreSQL's text of a loaded value; None if loaded values are their text.
+        arrow: the type in Arrow and, if Spark has it, in Spark; None for text.
+        kernel: the compiled loop that reads the text format into `arrow`. NONE: `from_text` reads each value.
         modify: makes the type with a modifier; None if modifiers change nothing.
         least: the smallest valid modifier.
         delimiter: the delimiter between elements of its arrays.
-        note: a remark for the documentation.
+        text_depends_on: the reason why texts change without a change of the row: other objects got other names, or
+            the server's `lc_monetary` changed.
+        extension: the extension that creates the type.
         examples: modifiers that change the targets, shown in the documentation.
+        note: a remark for the documentation.
     """
 
-    oid: int
-    array_oid: int
     typname: str
-    type: ColumnType
+    _: KW_ONLY
+    oid: int = 0
+    array_oid: int = 0
+    name: str = ""
+    python: str = "`str`"
+    from_text: FromText = scalars.text_text
+    from_binary: FromBinary = scalars.text_binary
+    to_text: ToText | None = None
+    arrow: Target | None = None
+    kernel: Kernel = Kernel.NONE
     modify: Modify | None = None
     least: int = 0
     delimiter: str = ","
-    note: str = ""
+    text_depends_on: Literal["names", "lc_monetary"] | None = None
+    extension: str = ""
     examples: tuple[int, ...] = ()
+    note: str = ""
+
+    @cached_property
+    def type(self) -> ColumnType:
+        """The type without a modifier."""
+        text = targets.STRING if self.to_text is None else targets.text(self.to_text)
+        arrow = replace(self.arrow or text, kernel=self.kernel)
+        return ColumnType(
+            name=self.name or self.typname,
+            python=self.python,
+            from_text=self.from_text,
+            from_binary=self.from_binary,
+            to_text=self.to_text or scalars.text_text,
+            arrow=arrow,
+            spark=arrow if arrow.spark else text,
+        )
 
     def modified(self, modifier: int) -> ColumnType:
         # As on the server, an invalid modifier means none.
         return self.type if self.modify is None or modifier < self.least else self.modify(self.type, modifier)
 
 
-def array_of(
-    element: ColumnType, loader: Callable[[int], FromBinary], delimiter: str = ",", name: str = ""
-) -> ColumnType:
+def array_of(element: ColumnType, loader: Callable[[int], FromBinary], delimiter: str = ",") -> ColumnType:
     """Return the type of arrays; `loader` returns the binary loader for the OID of the elements' type."""
     text = ArrayText(element.from_text, element.to_text, delimiter)
-    arrow = targets.array(element.arrow)
-    spark = targets.array(element.spark)
     return ColumnType(
-        name=name or f"{element.name}[]",
+        name=f"{element.name}[]",
         python=f"list of {element.python}",
         from_text=text.load,
         from_binary=array_binary(loader),
         to_text=text.format,
-        arrow=arrow,
-        spark=spark,
+        arrow=targets.array(element.arrow),
+        spark=targets.array(element.spark),
     )
 
 
-def _row(
-    oid: int,
-    array_oid: int,
-    typname: str,
-    name: str,
-    python: str,
-    text: FromText,
-    binary: FromBinary,
-    to_text: ToText,
-    arrow: Target | None = None,
-    *,
-    modify: Modify | None = None,
-    least: int = 0,
-    delimiter: str = ",",
-    note: str = "",
-    examples: tuple[int, ...] = (),
-) -> Row:
-    """Return a row. Without `arrow` the type stays text; Spark's type is Arrow's if there is one, else text."""
-    as_text = targets.text(to_text)
-    arrow = arrow or as_text
-    column = ColumnType(name or typname, python, text, binary, to_text, arrow, arrow if arrow.spark else as_text)
-    return Row(oid, array_oid, typname, column, modify, least, delimiter, note, examples)
+def _integer(typname: str, *, layout: str, **fields: Any) -> Row:
+    """Return the row of an integer whose binary format has the `layout` of the module struct."""
+    bits = 8 * struct.calcsize(f"!{layout}")
+    lowest, highest = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if layout.islower() else (0, 2**bits - 1)
+    text = scalars.integer_text(lowest, highest)
+    return Row(typname, python="`int`", from_text=text, from_binary=fixed(layout), to_text=str, **fields)
 
 
-def _string(
-    oid: int,
-    array_oid: int,
-    typname: str,
-    name: str = "",
-    text: FromText = scalars.text_text,
-    binary: FromBinary = scalars.text_binary,
-    *,
-    modify: Modify | None = None,
-    least: int = 0,
-    note: str = "",
-) -> Row:
-    """Return the row of a type whose values are its text, in Python too."""
-    column = ColumnType(name or typname, "`str`", text, binary, scalars.text_text, targets.STRING, targets.STRING)
-    return Row(oid, array_oid, typname, column, modify, least, note=note)
-
-
-def _integer(
-    oid: int,
-    array_oid: int,
-    typname: str,
-    name: str,
-    lowest: int,
-    highest: int,
-    layout: str,
-    arrow: Target,
-    note: str = "",
-) -> Row:
-    return _row(
-        oid,
-        array_oid,
-        typname,
-        name,
-        "`int`",
-        scalars.integer_text(lowest, highest),
-        fixed(layout),
-        str,
-        arrow,
-        note=note,
-    )
-
-
-def _registered(oid: int, array_oid: int, typname: str) -> Row:
-    """Return the row of a type that names a catalog object: a name in the text format, an OID in the binary format."""
-    return _string(
-        oid,
-        array_oid,
-        typname,
-        binary=fixed("I", str),
-        note="A name in text format; in binary format the server sends the OID, which is kept as digits. `replicate` "
-        "refuses it.",
-    )
-
-
-def _range(
-    subtype: Row,
-    typname: str,
-    oid: int,
-    array_oid: int,
-    multirange: str,
-    multirange_oid: int,
-    multirange_array_oid: int,
-) -> tuple[Row, Row]:
+def _ranges(subtype: Row, range_: tuple[str, int, int], multirange: tuple[str, int, int]) -> tuple[Row, Row]:
+    """Return the rows of a range and a multirange, each given as its name, its OID and its arrays' OID."""
     element = subtype.type
     text = RangeText(element.from_text, element.to_text)
     return (
-        _row(
-            oid,
-            array_oid,
-            typname,
-            "",
-            f"`Range` of {element.python}",
-            text.load,
-            range_binary(element.from_binary),
-            text.format,
+        Row(
+            range_[0],
+            oid=range_[1],
+            array_oid=range_[2],
+            python=f"`Range` of {element.python}",
+            from_text=text.load,
+            from_binary=range_binary(element.from_binary),
+            to_text=text.format,
         ),
-        _row(
-            multirange_oid,
-            multirange_array_oid,
-            multirange,
-            "",
-            f"tuple of `Range` of {element.python}",
-            text.load_multirange,
-            multirange_binary(element.from_binary),
-            text.format_multirange,
+        Row(
+            multirange[0],
+            oid=multirange[1],
+            array_oid=multirange[2],
+            python=f"tuple of `Range` of {element.python}",
+            from_text=text.load_multirange,
+            from_binary=multirange_binary(element.from_binary),
+            to_text=text.format_multirange,
         ),
     )
 
 
-_UINT32_MAX = 2**32 - 1
-
 # fmt: off
-_INT4 = _integer(23, 1007, "int4", "integer", -(2**31), 2**31 - 1, "i", targets.INT32)
-_INT8 = _integer(20, 1016, "int8", "bigint", -(2**63), 2**63 - 1, "q", targets.INT64)
+_INT4 = _integer("int4", layout="i", oid=23, array_oid=1007, name="integer", arrow=targets.INT32, kernel=Kernel.INT32)
+_INT8 = _integer("int8", layout="q", oid=20, array_oid=1016, name="bigint", arrow=targets.INT64, kernel=Kernel.INT64)
 
-_NUMERIC = _row(
-    1700, 1231, "numeric", "", "`Decimal`", numeric.numeric_text, numeric.numeric_binary, numeric.format_numeric,
+_NUMERIC = Row(
+    "numeric", oid=1700, array_oid=1231, python="`Decimal`", from_text=numeric.numeric_text,
+    from_binary=numeric.numeric_binary, to_text=numeric.format_numeric, arrow=targets.NUMBER_TEXT, kernel=Kernel.NUMBER,
     modify=modifiers.with_precision, least=4,
-    note="Exact, with the digits after the point that the server shows; also NaN and infinities. `numeric(p,s)` is a "
-    "decimal of p digits, or more if the scale is negative or greater than p; it is text if it has more than 38 "
-    "(Spark) or 76 digits (Arrow). A decimal cannot hold NaN.",
     examples=tuple(
         (precision << 16 | scale & 0x7FF) + 4 for precision, scale in ((10, 2), (5, -2), (3, 5), (50, 10), (100, 0))
     ),
+    note="Exact, with the digits after the point that the server shows; also NaN and infinities. "
+    "`numeric(p,s)` is a decimal of p digits, or more if the scale is negative or greater than p; it is "
+    "text if it has more than 38 (Spark) or 76 digits (Arrow). A decimal cannot hold NaN.",
 )
-_DATE = _row(
-    1082, 1182, "date", "", "`date` or `ExtendedDate`", temporal.date_text, fixed("i", temporal.make_date),
-    temporal.format_date, targets.DATE,
+_DATE = Row(
+    "date", oid=1082, array_oid=1182, python="`date` or `ExtendedDate`", from_text=temporal.date_text,
+    from_binary=fixed("i", temporal.make_date), to_text=temporal.format_date, arrow=targets.DATE, kernel=Kernel.DATE,
     note="Arrow and Spark cannot hold infinity; all other dates are exact.",
 )
-_TIMESTAMP = _row(
-    1114, 1115, "timestamp", "timestamp without time zone", "`datetime` or `ExtendedTimestamp`",
-    temporal.timestamp_text, fixed("q", temporal.make_timestamp), temporal.format_timestamp, targets.TIMESTAMP,
-    modify=modifiers.with_seconds,
+_TIMESTAMP = Row(
+    "timestamp", oid=1114, array_oid=1115, name="timestamp without time zone",
+    python="`datetime` or `ExtendedTimestamp`", from_text=temporal.timestamp_text,
+    from_binary=fixed("q", temporal.make_timestamp), to_text=temporal.format_timestamp, arrow=targets.TIMESTAMP,
+    kernel=Kernel.TIMESTAMP, modify=modifiers.with_seconds,
     note="Arrow and Spark cannot hold infinity and timestamps after 294247-01-10 04:00:54.775807.",
 )
-_TIMESTAMPTZ = _row(
-    1184, 1185, "timestamptz", "timestamp with time zone", "`datetime` in UTC or `ExtendedTimestamp`",
-    temporal.timestamptz_text, fixed("q", temporal.make_timestamptz), temporal.format_timestamp, targets.TIMESTAMP_UTC,
-    modify=modifiers.with_seconds,
+_TIMESTAMPTZ = Row(
+    "timestamptz", oid=1184, array_oid=1185, name="timestamp with time zone",
+    python="`datetime` in UTC or `ExtendedTimestamp`", from_text=temporal.timestamptz_text,
+    from_binary=fixed("q", temporal.make_timestamptz), to_text=temporal.format_timestamp, arrow=targets.TIMESTAMP_UTC,
+    kernel=Kernel.TIMESTAMPTZ, modify=modifiers.with_seconds,
     note="The limits of timestamp apply. The instant is kept; the server does not store the zone.",
 )
 
+_OF_NAMES = [
+    Row(
+        typname, oid=oid, array_oid=array_oid, from_binary=fixed("I", str), kernel=Kernel.STRING,
+        text_depends_on="names",
+        note="A name in text format; in binary format the server sends the OID, which is kept as digits. `replicate` "
+        "refuses it.",
+    )
+    for typname, oid, array_oid in (
+        ("regproc", 24, 1008), ("regprocedure", 2202, 2207), ("regoper", 2203, 2208),
+        ("regoperator", 2204, 2209), ("regclass", 2205, 2210), ("regtype", 2206, 2211),
+        ("regconfig", 3734, 3735), ("regdictionary", 3769, 3770), ("regnamespace", 4089, 4090),
+        ("regrole", 4096, 4097), ("regcollation", 4191, 4192),
+    )
+]
+
 TABLE: tuple[Row, ...] = (
-    _row(
-        16, 1000, "bool", "boolean", "`bool`", scalars.boolean_text, scalars.boolean_binary, scalars.format_boolean,
-        targets.BOOLEAN,
+    Row(
+        "bool", oid=16, array_oid=1000, name="boolean", python="`bool`", from_text=scalars.boolean_text,
+        from_binary=scalars.boolean_binary, to_text=scalars.format_boolean, arrow=targets.BOOLEAN,
+        kernel=Kernel.BOOLEAN,
     ),
-    _integer(21, 1005, "int2", "smallint", -(2**15), 2**15 - 1, "h", targets.INT16),
+    _integer("int2", layout="h", oid=21, array_oid=1005, name="smallint", arrow=targets.INT16, kernel=Kernel.INT16),
     _INT4,
     _INT8,
-    _row(
-        700, 1021, "float4", "real", "`float`", scalars.float4_text, fixed("f"), scalars.format_float4, targets.FLOAT,
-        note="NaN, infinities and -0 are kept. "
-        "Python gets the exact single-precision number: 1.1 is 1.10000002384185791015625.",
+    Row(
+        "float4", oid=700, array_oid=1021, name="real", python="`float`", from_text=scalars.float4_text,
+        from_binary=fixed("f"), to_text=scalars.format_float4, arrow=targets.FLOAT, kernel=Kernel.FLOAT32,
+        note="NaN, infinities and -0 are kept. Python gets the exact single-precision number: 1.1 is "
+        "1.10000002384185791015625.",
     ),
-    _row(
-        701, 1022, "float8", "double precision", "`float`", scalars.float8_text, fixed("d"), scalars.format_float8,
-        targets.DOUBLE,
-        note="NaN, infinities and -0 are kept. "
-        "Text format is exact if the server wrote it with extra_float_digits of 1 or more.",
+    Row(
+        "float8", oid=701, array_oid=1022, name="double precision", python="`float`", from_text=scalars.float8_text,
+        from_binary=fixed("d"), to_text=scalars.format_float8, arrow=targets.DOUBLE, kernel=Kernel.FLOAT64,
+        note="NaN, infinities and -0 are kept. Text format is exact if the server wrote it with "
+        "extra_float_digits of 1 or more.",
     ),
     _NUMERIC,
-    _string(
-        790, 791, "money", binary=scalars.money_binary,
-        note="The text depends on the server's lc_monetary and is kept as sent. The binary format counts units whose "
-        "size is not sent: it is refused, unless lc_monetary is given as C.",
+    Row(
+        "money", oid=790, array_oid=791, from_binary=scalars.money_binary, kernel=Kernel.STRING,
+        text_depends_on="lc_monetary",
+        note="The text depends on the server's lc_monetary and is kept as sent. The binary format counts units"
+        " whose size is not sent: it is refused, unless lc_monetary is given as C.",
     ),
-    _string(25, 1009, "text"),
-    _string(1043, 1015, "varchar", "character varying", modify=modifiers.with_length, least=5),
-    _string(1042, 1014, "bpchar", modify=modifiers.with_length, least=5, note="`char(n)`; the padding is kept."),
-    _string(
-        18, 1002, "char", '"char"', scalars.char_text, scalars.char_binary,
+    Row("text", oid=25, array_oid=1009, kernel=Kernel.STRING),
+    Row(
+        "varchar", oid=1043, array_oid=1015, name="character varying", kernel=Kernel.STRING,
+        modify=modifiers.with_length, least=5,
+    ),
+    Row(
+        "bpchar", oid=1042, array_oid=1014, kernel=Kernel.STRING, modify=modifiers.with_length, least=5,
+        note="`char(n)`; the padding is kept.",
+    ),
+    Row(
+        "char", oid=18, array_oid=1002, name='"char"', from_text=scalars.char_text, from_binary=scalars.char_binary,
         note="One byte: empty for the zero byte, `\\ooo` (octal) from 0x80 on.",
     ),
-    _string(19, 1003, "name"),
-    _row(
-        17, 1001, "bytea", "", "`bytes`", scalars.bytea_text, scalars.bytea_binary, scalars.format_bytea,
-        targets.BINARY,
+    Row("name", oid=19, array_oid=1003, kernel=Kernel.STRING),
+    Row(
+        "bytea", oid=17, array_oid=1001, python="`bytes`", from_text=scalars.bytea_text,
+        from_binary=scalars.bytea_binary, to_text=scalars.format_bytea, arrow=targets.BINARY, kernel=Kernel.BYTES,
         note="Both forms of bytea_output are read.",
     ),
     _DATE,
-    _row(
-        1083, 1183, "time", "time without time zone", "`time` or `ExtendedTime`", temporal.time_text,
-        fixed("q", temporal.make_time), temporal.format_time, targets.TIME, modify=modifiers.with_seconds,
+    Row(
+        "time", oid=1083, array_oid=1183, name="time without time zone", python="`time` or `ExtendedTime`",
+        from_text=temporal.time_text, from_binary=fixed("q", temporal.make_time), to_text=temporal.format_time,
+        arrow=targets.TIME, modify=modifiers.with_seconds,
         note="24:00:00 is an `ExtendedTime`; Arrow cannot hold it. Spark 4.1 cannot write its time type to files.",
     ),
-    _row(
-        1266, 1270, "timetz", "time with time zone", "`time` with an offset or `ExtendedTime`", temporal.timetz_text,
-        fixed("qi", temporal.make_timetz), temporal.format_time, modify=modifiers.with_seconds,
+    Row(
+        "timetz", oid=1266, array_oid=1270, name="time with time zone",
+        python="`time` with an offset or `ExtendedTime`", from_text=temporal.timetz_text,
+        from_binary=fixed("qi", temporal.make_timetz), to_text=temporal.format_time, modify=modifiers.with_seconds,
         note="Neither Arrow nor Spark has such a type.",
     ),
     _TIMESTAMP,
     _TIMESTAMPTZ,
-    _row(
-        1186, 1187, "interval", "", "`Interval`", intervals.interval_text, fixed("qii", intervals.make_interval), str,
-        targets.INTERVAL, modify=modifiers.with_fields,
-        note="Months, days and microseconds are kept apart. Arrow counts nanoseconds, and cannot hold infinity or "
-        "times of more than 292 years. Spark has no type that holds all three parts.",
+    Row(
+        "interval", oid=1186, array_oid=1187, python="`Interval`", from_text=intervals.interval_text,
+        from_binary=fixed("qii", intervals.make_interval), to_text=str, arrow=targets.INTERVAL,
+        modify=modifiers.with_fields,
+        note="Months, days and microseconds are kept apart. Arrow counts nanoseconds, and cannot hold infinity"
+        " or times of more than 292 years. Spark has no type that holds all three parts.",
     ),
-    _row(2950, 2951, "uuid", "", "`UUID`", scalars.uuid_text, scalars.uuid_binary, str),
-    _string(114, 199, "json", note="The text is kept unchanged: blanks, order, repeated keys and digits."),
-    _string(
-        3802, 3807, "jsonb", binary=scalars.versioned_text_binary,
+    Row(
+        "uuid", oid=2950, array_oid=2951, python="`UUID`", from_text=scalars.uuid_text, from_binary=scalars.uuid_binary,
+        to_text=str, kernel=Kernel.UUID,
+    ),
+    Row(
+        "json", oid=114, array_oid=199, kernel=Kernel.STRING,
+        note="The text is kept unchanged: blanks, order, repeated keys and digits.",
+    ),
+    Row(
+        "jsonb", oid=3802, array_oid=3807, from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING,
         note="The server's text; `json.loads(value, parse_float=Decimal)` keeps its digits.",
     ),
-    _string(4072, 4073, "jsonpath", binary=scalars.versioned_text_binary),
-    _string(142, 143, "xml"),
-    _row(
-        869, 1041, "inet", "", "`IPv4Address`, `IPv6Address`, `IPv4Interface` or `IPv6Interface`", network.inet_text,
-        network.inet_binary, network.format_inet,
+    Row("jsonpath", oid=4072, array_oid=4073, from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING),
+    Row("xml", oid=142, array_oid=143, kernel=Kernel.STRING),
+    Row(
+        "inet", oid=869, array_oid=1041, python="`IPv4Address`, `IPv6Address`, `IPv4Interface` or `IPv6Interface`",
+        from_text=network.inet_text, from_binary=network.inet_binary, to_text=network.format_inet,
         note="An interface if it has a mask.",
     ),
-    _row(
-        650, 651, "cidr", "", "`IPv4Network` or `IPv6Network`", network.cidr_text, network.cidr_binary,
-        network.format_cidr,
+    Row(
+        "cidr", oid=650, array_oid=651, python="`IPv4Network` or `IPv6Network`", from_text=network.cidr_text,
+        from_binary=network.cidr_binary, to_text=network.format_cidr,
     ),
-    _string(829, 1040, "macaddr", "", network.mac_text(6), network.mac_binary(6)),
-    _string(774, 775, "macaddr8", "", network.mac_text(8), network.mac_binary(8)),
-    _string(
-        1560, 1561, "bit", '"bit"', scalars.bits_text, scalars.bits_binary,
+    Row("macaddr", oid=829, array_oid=1040, from_text=network.mac_text(6), from_binary=network.mac_binary(6)),
+    Row("macaddr8", oid=774, array_oid=775, from_text=network.mac_text(8), from_binary=network.mac_binary(8)),
+    Row(
+        "bit", oid=1560, array_oid=1561, name='"bit"', from_text=scalars.bits_text, from_binary=scalars.bits_binary,
         modify=modifiers.with_bits, least=1, note="The digits 0 and 1.",
     ),
-    _string(
-        1562, 1563, "varbit", "bit varying", scalars.bits_text, scalars.bits_binary,
-        modify=modifiers.with_bits, least=1, note="The digits 0 and 1.",
+    Row(
+        "varbit", oid=1562, array_oid=1563, name="bit varying", from_text=scalars.bits_text,
+        from_binary=scalars.bits_binary, modify=modifiers.with_most_bits, least=1, note="The digits 0 and 1.",
     ),
-    _row(
-        600, 1017, "point", "", "`Point`", geometry.point_text, geometry.point_binary, geometry.format_point,
-        targets.POINT,
+    Row(
+        "point", oid=600, array_oid=1017, python="`Point`", from_text=geometry.point_text,
+        from_binary=geometry.point_binary, to_text=geometry.format_point, arrow=targets.POINT,
     ),
-    _row(628, 629, "line", "", "`Line`", geometry.line_text, geometry.line_binary, geometry.format_line, targets.LINE),
-    _row(
-        601, 1018, "lseg", "", "`LineSegment`", geometry.segment_text, geometry.segment_binary, geometry.format_segment,
-        targets.LINE_SEGMENT,
+    Row(
+        "line", oid=628, array_oid=629, python="`Line`", from_text=geometry.line_text, from_binary=geometry.line_binary,
+        to_text=geometry.format_line, arrow=targets.LINE,
     ),
-    _row(
-        603, 1020, "box", "", "`Box`", geometry.box_text, geometry.box_binary, geometry.format_box, targets.BOX,
-        delimiter=";",
+    Row(
+        "lseg", oid=601, array_oid=1018, python="`LineSegment`", from_text=geometry.segment_text,
+        from_binary=geometry.segment_binary, to_text=geometry.format_segment, arrow=targets.LINE_SEGMENT,
     ),
-    _row(602, 1019, "path", "", "`Path`", geometry.path_text, geometry.path_binary, geometry.format_path, targets.PATH),
-    _row(
-        604, 1027, "polygon", "", "`Polygon`", geometry.polygon_text, geometry.polygon_binary, geometry.format_polygon,
-        targets.POLYGON,
+    Row(
+        "box", oid=603, array_oid=1020, python="`Box`", from_text=geometry.box_text, from_binary=geometry.box_binary,
+        to_text=geometry.format_box, arrow=targets.BOX, delimiter=";",
     ),
-    _row(
-        718, 719, "circle", "", "`Circle`", geometry.circle_text, geometry.circle_binary, geometry.format_circle,
-        targets.CIRCLE,
+    Row(
+        "path", oid=602, array_oid=1019, python="`Path`", from_text=geometry.path_text,
+        from_binary=geometry.path_binary, to_text=geometry.format_path, arrow=targets.PATH,
     ),
-    _string(3614, 3643, "tsvector", binary=textsearch.tsvector_binary),
-    _string(3615, 3645, "tsquery", binary=textsearch.tsquery_binary),
-    *_range(_INT4, "int4range", 3904, 3905, "int4multirange", 4451, 6150),
-    *_range(_INT8, "int8range", 3926, 3927, "int8multirange", 4536, 6157),
-    *_range(_NUMERIC, "numrange", 3906, 3907, "nummultirange", 4532, 6151),
-    *_range(_TIMESTAMP, "tsrange", 3908, 3909, "tsmultirange", 4533, 6152),
-    *_range(_TIMESTAMPTZ, "tstzrange", 3910, 3911, "tstzmultirange", 4534, 6153),
-    *_range(_DATE, "daterange", 3912, 3913, "datemultirange", 4535, 6155),
-    _integer(26, 1028, "oid", "", 0, _UINT32_MAX, "I", targets.INT64, "Unsigned."),
-    _integer(28, 1011, "xid", "", 0, _UINT32_MAX, "I", targets.INT64, "Unsigned."),
-    _integer(29, 1012, "cid", "", 0, _UINT32_MAX, "I", targets.INT64, "Unsigned."),
-    _integer(5069, 271, "xid8", "", 0, 2**64 - 1, "Q", targets.UINT64, "Unsigned, 64 bits."),
-    _string(27, 1010, "tid", "", scalars.tid_text, fixed("IH", scalars.make_tid)),
-    _string(3220, 3221, "pg_lsn", "", scalars.lsn_text, fixed("II", scalars.make_lsn)),
-    _string(2970, 2949, "txid_snapshot", "", scalars.snapshot_text, scalars.snapshot_binary),
-    _string(5038, 5039, "pg_snapshot", "", scalars.snapshot_text, scalars.snapshot_binary),
-    _row(
-        22, 1006, "int2vector", "", "tuple of `int`", scalars.int2vector_text, scalars.vector_binary(21, "h"),
-        scalars.format_vector, targets.vector(targets.INT16),
+    Row(
+        "polygon", oid=604, array_oid=1027, python="`Polygon`", from_text=geometry.polygon_text,
+        from_binary=geometry.polygon_binary, to_text=geometry.format_polygon, arrow=targets.POLYGON,
     ),
-    _row(
-        30, 1013, "oidvector", "", "tuple of `int`", scalars.oidvector_text, scalars.vector_binary(26, "I"),
-        scalars.format_vector, targets.vector(targets.INT64),
+    Row(
+        "circle", oid=718, array_oid=719, python="`Circle`", from_text=geometry.circle_text,
+        from_binary=geometry.circle_binary, to_text=geometry.format_circle, arrow=targets.CIRCLE,
     ),
-    _string(1790, 2201, "refcursor"),
-    _string(
-        1033, 1034, "aclitem", binary=scalars.no_binary,
-        note="The server has no binary format for it. `replicate` refuses it.",
+    Row("tsvector", oid=3614, array_oid=3643, from_binary=textsearch.tsvector_binary, kernel=Kernel.STRING),
+    Row("tsquery", oid=3615, array_oid=3645, from_binary=textsearch.tsquery_binary, kernel=Kernel.STRING),
+    *_ranges(_INT4, ("int4range", 3904, 3905), ("int4multirange", 4451, 6150)),
+    *_ranges(_INT8, ("int8range", 3926, 3927), ("int8multirange", 4536, 6157)),
+    *_ranges(_NUMERIC, ("numrange", 3906, 3907), ("nummultirange", 4532, 6151)),
+    *_ranges(_TIMESTAMP, ("tsrange", 3908, 3909), ("tsmultirange", 4533, 6152)),
+    *_ranges(_TIMESTAMPTZ, ("tstzrange", 3910, 3911), ("tstzmultirange", 4534, 6153)),
+    *_ranges(_DATE, ("daterange", 3912, 3913), ("datemultirange", 4535, 6155)),
+    _integer("oid", layout="I", oid=26, array_oid=1028, arrow=targets.INT64, kernel=Kernel.OID, note="Unsigned."),
+    _integer("xid", layout="I", oid=28, array_oid=1011, arrow=targets.INT64, kernel=Kernel.OID, note="Unsigned."),
+    _integer("cid", layout="I", oid=29, array_oid=1012, arrow=targets.INT64, kernel=Kernel.OID, note="Unsigned."),
+    _integer("xid8", layout="Q", oid=5069, array_oid=271, arrow=targets.UINT64, note="Unsigned, 64 bits."),
+    Row("tid", oid=27, array_oid=1010, from_text=scalars.tid_text, from_binary=fixed("IH", scalars.make_tid)),
+    Row("pg_lsn", oid=3220, array_oid=3221, from_text=scalars.lsn_text, from_binary=fixed("II", scalars.make_lsn)),
+    Row(
+        "txid_snapshot", oid=2970, array_oid=2949, from_text=scalars.snapshot_text,
+        from_binary=scalars.snapshot_binary,
     ),
-    _registered(24, 1008, "regproc"),
-    _registered(2202, 2207, "regprocedure"),
-    _registered(2203, 2208, "regoper"),
-    _registered(2204, 2209, "regoperator"),
-    _registered(2205, 2210, "regclass"),
-    _registered(2206, 2211, "regtype"),
-    _registered(3734, 3735, "regconfig"),
-    _registered(3769, 3770, "regdictionary"),
-    _registered(4089, 4090, "regnamespace"),
-    _registered(4096, 4097, "regrole"),
-    _registered(4191, 4192, "regcollation"),
+    Row("pg_snapshot", oid=5038, array_oid=5039, from_text=scalars.snapshot_text, from_binary=scalars.snapshot_binary),
+    Row(
+        "int2vector", oid=22, array_oid=1006, python="tuple of `int`", from_text=scalars.int2vector_text,
+        from_binary=scalars.vector_binary(21, "h"), to_text=scalars.format_vector, arrow=targets.vector(targets.INT16),
+    ),
+    Row(
+        "oidvector", oid=30, array_oid=1013, python="tuple of `int`", from_text=scalars.oidvector_text,
+        from_binary=scalars.vector_binary(26, "I"), to_text=scalars.format_vector, arrow=targets.vector(targets.INT64),
+    ),
+    Row("refcursor", oid=1790, array_oid=2201, kernel=Kernel.STRING),
+    Row(
+        "aclitem", oid=1033, array_oid=1034, from_binary=scalars.no_binary, kernel=Kernel.STRING,
+        text_depends_on="names", note="The server has no binary format for it. `replicate` refuses it.",
+    ),
+    *_OF_NAMES,
 )
 
 # Types of extensions, known by their names: their OIDs differ from database to database.
 EXTENSIONS: tuple[Row, ...] = (
-    _row(
-        0, 0, "hstore", "", "`dict` of `str` to `str` or None", hstore.hstore_text, hstore.hstore_binary,
-        hstore.format_hstore, targets.STRING_MAP,
-        note="Known by its name, in any schema.",
+    Row(
+        "hstore", python="`dict` of `str` to `str` or None", from_text=hstore.hstore_text,
+        from_binary=hstore.hstore_binary, to_text=hstore.format_hstore, arrow=targets.STRING_MAP, extension="hstore",
     ),
-    _string(0, 0, "citext", note="Known by its name, in any schema."),
-    _string(0, 0, "ltree", binary=scalars.versioned_text_binary, note="Known by its name, in any schema."),
-    _string(0, 0, "lquery", binary=scalars.versioned_text_binary, note="Known by its name, in any schema."),
-    _string(0, 0, "ltxtquery", binary=scalars.versioned_text_binary, note="Known by its name, in any schema."),
+    Row("citext", kernel=Kernel.STRING, extension="citext"),
+    Row("ltree", from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING, extension="ltree"),
+    Row("lquery", from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING, extension="ltree"),
+    Row("ltxtquery", from_binary=scalars.versioned_text_binary, kernel=Kernel.STRING, extension="ltree"),
 )
 # fmt: on

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from logicalrep.values.types import intervals, temporal
+from logicalrep.values.kernel import Kernel
+from logicalrep.values.types import intervals, numeric, temporal
 from logicalrep.values.types.arrays import BoundedArray
 from logicalrep.values.types.binary import ToText
 from logicalrep.values.types.geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
@@ -34,12 +35,16 @@ class Target:
         convert: makes of a Python value (never None) one that `pyarrow.array` takes for the type, or raises ValueError
             for a value that the type cannot hold; None where pyarrow takes the Python value unchanged.
         lacks_values: whether there are values of the PostgreSQL type that it cannot hold, such as infinity.
+        kernel: the compiled loop that reads the PostgreSQL type's texts into the Arrow type.
+        is_number_text: whether it is the text of numbers, for which `with_number_type` may choose another type.
     """
 
     arrow: Callable[[], pa.DataType]
     spark: str | None
     convert: Callable[[Any], object] | None = None
     lacks_values: bool = False
+    kernel: Kernel = Kernel.NONE
+    is_number_text: bool = False
 
 
 def _named(name: str) -> Callable[[], pa.DataType]:
@@ -73,6 +78,10 @@ def text(format: ToText) -> Target:
     return Target(STRING.arrow, STRING.spark, format)
 
 
+SENT_TEXT = replace(STRING, kernel=Kernel.STRING)
+NUMBER_TEXT = replace(text(numeric.format_numeric), is_number_text=True)
+
+
 # --- decimal ---------------------------------------------------------------------------------------------------
 
 _SPARK_DIGITS = 38
@@ -92,7 +101,12 @@ def decimal(precision: Precision) -> Target | None:
         return None
     if digits <= _SPARK_DIGITS:
         return Target(
-            lambda: pyarrow().decimal128(digits, scale), f"decimal({digits},{scale})", _finite, lacks_values=True
+            arrow=lambda: pyarrow().decimal128(digits, scale),
+            spark=f"decimal({digits},{scale})",
+            convert=_finite,
+            lacks_values=True,
+            # The kernel checks a number's digits by the decimal's precision and scale.
+            kernel=Kernel.DECIMAL if precision == precision.decimal else Kernel.NONE,
         )
     if digits <= _ARROW_DIGITS:
         return Target(lambda: pyarrow().decimal256(digits, scale), None, _finite, lacks_values=True)

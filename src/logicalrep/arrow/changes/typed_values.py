@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.kernels.kernel_columns import STRING
 from logicalrep.arrow.table.columns import FoundRows, LocatedValues, RowReader, Rows
 from logicalrep.arrow.table.loading import load
 from logicalrep.transactions.tags import NULL, TEXT
+from logicalrep.values.kernel import Kernel
 
 
 class TextReader:
@@ -37,7 +37,7 @@ class TextReader:
             <pyarrow.lib.Int32Array object at 0x7f00>
         """
         reader, count = self._reader, len(texts[0]) if texts else 0
-        parsed = tuple(index for index in sorted(wanted) if self._codes[index] != STRING)
+        parsed = tuple(index for index in sorted(wanted) if self._codes[index] != Kernel.STRING)
         loaded = self._load(texts, parsed, count) if parsed and count else None
         of_parsed = {index: number for number, index in enumerate(parsed)}
 

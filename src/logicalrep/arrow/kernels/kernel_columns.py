@@ -6,31 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-(
-    OTHER,
-    INT16,
-    INT32,
-    INT64,
-    OID,
-    BOOLEAN,
-    FLOAT32,
-    FLOAT64,
-    DECIMAL,
-    DATE,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    STRING,
-    UUID,
-    NUMBER,
-    BYTES,
-) = range(16)
-"""The codes of the results that a column can have: OTHER leaves all of its values; from STRING on results are texts or
-bytes; UUID and NUMBER are strings of that form."""
+from logicalrep.values.kernel import Kernel
 
-WIDTHS = {OTHER: 0, BOOLEAN: 1, INT16: 2, INT32: 4, DATE: 4, FLOAT32: 4, DECIMAL: 16} | dict.fromkeys(
-    (STRING, UUID, NUMBER, BYTES), 4
-)
-"""The bytes of a value, or of a text's offset; 8 for all other codes."""
+WIDTHS = dict.fromkeys(Kernel, 8) | {
+    Kernel.NONE: 0,
+    Kernel.BOOLEAN: 1,
+    Kernel.INT16: 2,
+    Kernel.INT32: 4,
+    Kernel.DATE: 4,
+    Kernel.FLOAT32: 4,
+    Kernel.DECIMAL: 16,
+    **dict.fromkeys((Kernel.STRING, Kernel.UUID, Kernel.NUMBER, Kernel.BYTES), 4),
+}
+"""The bytes of a value, or of a text's offset."""
 
 
 class KernelColumn(NamedTuple):

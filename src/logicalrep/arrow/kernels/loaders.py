@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from logicalrep.arrow.kernels import kernel_columns as codes
 from logicalrep.arrow.kernels.digits import (
     parse_boolean,
     parse_decimal,
@@ -23,10 +22,10 @@ from logicalrep.arrow.kernels.digits import (
     parse_oid,
 )
 from logicalrep.arrow.kernels.finding import RowCells
-from logicalrep.arrow.kernels.kernel_columns import BYTES, STRING
 from logicalrep.arrow.kernels.texts import from_hexadecimal, is_bytes, is_number, is_text, is_uuid, lanes_between
 from logicalrep.arrow.kernels.timestamps import parse_date, parse_timestamp, parse_timestamptz
 from logicalrep.transactions.tags import BINARY, TEXT
+from logicalrep.values.kernel import Kernel
 from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, Record, Records
 from logicalrep_runtime.columnar.memory import (
     LANES,
@@ -173,7 +172,7 @@ _load_decimal, _load_date = _numbers(parse_decimal, _put128), _numbers(parse_dat
 _load_timestamp, _load_timestamptz = _numbers(parse_timestamp), _numbers(parse_timestamptz)
 _load_string, _load_uuid, _load_number = _texts(is_text), _texts(is_uuid), _texts(is_number)
 _load_bytes = _texts(is_bytes, hexadecimal=True)
-_load_other = _numbers(_parse_nothing)
+_load_none = _numbers(_parse_nothing)
 
 
 @compiled
@@ -182,7 +181,7 @@ def measure_rows(columns: Records, sides: tuple[CellLocations, CellLocations], r
     for index in range(len(columns)):
         column = columns[index]
         code = column.code
-        if code < STRING:
+        if code < Kernel.STRING:
             continue
         total = 0
         cells = sides[column.side]
@@ -191,7 +190,7 @@ def measure_rows(columns: Records, sides: tuple[CellLocations, CellLocations], r
             kind = read(cells.kinds, cell)
             if kind in (TEXT, BINARY):
                 length = read(cells.lengths, cell)
-                total += length >> 1 if code == BYTES and kind == TEXT else length
+                total += length >> 1 if code == Kernel.BYTES and kind == TEXT else length
         column.total = total
 
 
@@ -235,7 +234,7 @@ def load_rows(
     for index in range(len(columns)):
         column = columns[index]
         _finish(column, out)
-        if column.code == STRING and column.total > 0:
+        if column.code == Kernel.STRING and column.total > 0:
             count = _leave_bad(texts, column, index, out.int32, left, count)
     return count
 
@@ -246,37 +245,37 @@ def _load(
 ) -> int:
     """Load some of a column's rows. Returns the number of values left so far."""
     code = column.code
-    if code == codes.OTHER:
-        return _load_other(data, share, column, index, out.int8, left, count)
-    if code == codes.INT16:
+    if code == Kernel.NONE:
+        return _load_none(data, share, column, index, out.int8, left, count)
+    if code == Kernel.INT16:
         return _load_int16(data, share, column, index, out.int16, left, count)
-    if code == codes.INT32:
+    if code == Kernel.INT32:
         return _load_int32(data, share, column, index, out.int32, left, count)
-    if code == codes.INT64:
+    if code == Kernel.INT64:
         return _load_int64(data, share, column, index, out.int64, left, count)
-    if code == codes.OID:
+    if code == Kernel.OID:
         return _load_oid(data, share, column, index, out.int64, left, count)
-    if code == codes.BOOLEAN:
+    if code == Kernel.BOOLEAN:
         return _load_boolean(data, share, column, index, out.int8, left, count)
-    if code == codes.FLOAT32:
+    if code == Kernel.FLOAT32:
         return _load_float32(data, share, column, index, out.float32, left, count)
-    if code == codes.FLOAT64:
+    if code == Kernel.FLOAT64:
         return _load_float64(data, share, column, index, out.float64, left, count)
-    if code == codes.DECIMAL:
+    if code == Kernel.DECIMAL:
         return _load_decimal(data, share, column, index, out.int64, left, count)
-    if code == codes.DATE:
+    if code == Kernel.DATE:
         return _load_date(data, share, column, index, out.int32, left, count)
-    if code == codes.TIMESTAMP:
+    if code == Kernel.TIMESTAMP:
         return _load_timestamp(data, share, column, index, out.int64, left, count)
-    if code == codes.TIMESTAMPTZ:
+    if code == Kernel.TIMESTAMPTZ:
         return _load_timestamptz(data, share, column, index, out.int64, left, count)
-    if code == codes.STRING:
+    if code == Kernel.STRING:
         return _load_string(data, share, column, index, out.int32, left, count, texts)
-    if code == codes.UUID:
+    if code == Kernel.UUID:
         return _load_uuid(data, share, column, index, out.int32, left, count, texts)
-    if code == codes.NUMBER:
+    if code == Kernel.NUMBER:
         return _load_number(data, share, column, index, out.int32, left, count, texts)
-    if code == codes.BYTES:
+    if code == Kernel.BYTES:
         return _load_bytes(data, share, column, index, out.int32, left, count, texts)
     return count
 
@@ -291,7 +290,7 @@ def _make_ready(column: Record, row_cells: RowCells, out: Output, begin: int, en
     is_last = end == column.having
     last = column.changes if is_last else read(row_cells.rows, column.first + end)
     values = column.values
-    if column.code >= STRING:
+    if column.code >= Kernel.STRING:
         # The first text's offset; each other offset is written behind its text.
         write(out.int32, values, 0)
         values += 1
@@ -312,7 +311,7 @@ def _finish(column: Record, out: Output) -> None:
         write(out.int32, column.validity + row // LANES, bits)
         valued += count_bits(bits)
     column.valued = valued
-    if column.code >= STRING:
+    if column.code >= Kernel.STRING:
         total = 0
         for item in range(column.values + 1, column.values + rows + 1):
             total += read(out.int32, item)

@@ -1,12 +1,11 @@
 """The columns of one relation's rows, made by compiled loaders where their types have any.
 
-The compiled loader follows from the function with which `values` loads the type's text, so a domain is read like its
-base type. Values that a compiled loader leaves, and all values of other types, go through the type's own loaders.
+The targets of a column's type name the compiled loader. Values that a compiled loader leaves, and all values of other
+types, go through the type's own loaders.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from logicalrep.arrow.kernels import kernel_columns
 from logicalrep.transactions.tags import NULL
 from logicalrep.values import Column, arrow_array_or_text
-from logicalrep.values import column_type as type_of
+from logicalrep.values.kernel import Kernel
 from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, room
 
 __all__ = ["FoundRows", "LoadedColumns", "LocatedRows", "LocatedValues", "RowReader", "Rows", "has"]
@@ -115,11 +114,11 @@ class RowReader:
         names = [column.name for column in columns]
         self.types = [column.type.arrow_type(for_spark=for_spark) for column in columns]
         self.schema = pa.schema(list(zip(names, self.types, strict=True)))
-        codes = [_code(column, type_) for column, type_ in zip(columns, self.types, strict=True)]
+        codes = [_code(*each, for_spark=for_spark) for each in zip(columns, self.types, strict=True)]
         self.kernel_columns = np.zeros((len(columns), len(kernel_columns.KernelColumn._fields)), np.int64)
         """Each column's KernelColumn, as far as it is the same for all rows."""
         for index, (fields, (code, *decimal)) in enumerate(zip(self.kernel_columns, codes, strict=True)):
-            fields[: kernel_columns.FIXED] = code, kernel_columns.WIDTHS.get(code, 8), *decimal, index
+            fields[: kernel_columns.FIXED] = code, kernel_columns.WIDTHS[code], *decimal, index
 
     def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[FoundRows, int | None]:
         """Find the values of some messages' rows; `kinds` has each message's kind of row, or is None.
@@ -206,37 +205,9 @@ def has(validity: Bytes, rows: Int64s) -> NDArray[np.bool_]:
     return (validity[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)  # type: ignore[no-any-return]
 
 
-_KNOWN = {
-    16: (kernel_columns.BOOLEAN, pa.bool_()),
-    17: (kernel_columns.BYTES, pa.binary()),
-    20: (kernel_columns.INT64, pa.int64()),
-    21: (kernel_columns.INT16, pa.int16()),
-    23: (kernel_columns.INT32, pa.int32()),
-    25: (kernel_columns.STRING, pa.string()),
-    26: (kernel_columns.OID, pa.int64()),
-    28: (kernel_columns.OID, pa.int64()),
-    29: (kernel_columns.OID, pa.int64()),
-    700: (kernel_columns.FLOAT32, pa.float32()),
-    701: (kernel_columns.FLOAT64, pa.float64()),
-    1082: (kernel_columns.DATE, pa.date32()),
-    1114: (kernel_columns.TIMESTAMP, pa.timestamp("us")),
-    1184: (kernel_columns.TIMESTAMPTZ, pa.timestamp("us", "UTC")),
-    1700: (kernel_columns.NUMBER, pa.string()),
-    2950: (kernel_columns.UUID, pa.string()),
-}
-_BY_LOADER = {type_of(oid).from_text: known for oid, known in _KNOWN.items()}
-_NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)").fullmatch
-
-
-def _code(column: Column, arrow_type: pa.DataType) -> tuple[int, int, int]:
-    """Return the code of a column's loader, and a decimal's precision and scale."""
-    code, made = _BY_LOADER.get(column.type.from_text, (kernel_columns.OTHER, None))
-    numeric = _NUMERIC(column.type.name)
-    is_number = code == kernel_columns.NUMBER or (numeric is not None and int(numeric[2]) <= int(numeric[1]))
-    if is_number and pa.types.is_decimal128(arrow_type):
-        return kernel_columns.DECIMAL, arrow_type.precision, arrow_type.scale
-    if code == kernel_columns.NUMBER and pa.types.is_float64(arrow_type):
-        return kernel_columns.FLOAT64, 0, 0
-    if made != arrow_type or (code == kernel_columns.STRING and column.encoding != "utf-8"):
-        return kernel_columns.OTHER, 0, 0
-    return code, 0, 0
+def _code(column: Column, arrow_type: pa.DataType, *, for_spark: bool) -> tuple[Kernel, int, int]:
+    """Return the kernel that loads a column, and a decimal's precision and scale."""
+    kernel = (column.type.spark if for_spark else column.type.arrow).kernel
+    if kernel is Kernel.STRING and column.encoding != "utf-8":
+        return Kernel.NONE, 0, 0
+    return kernel, *((arrow_type.precision, arrow_type.scale) if kernel is Kernel.DECIMAL else (0, 0))

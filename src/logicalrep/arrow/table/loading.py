@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.kernels.kernel_columns import BOOLEAN, COLUMN, OTHER, STRING, KernelColumn
+from logicalrep.arrow.kernels.kernel_columns import COLUMN, KernelColumn
 from logicalrep.arrow.table.columns import FoundRows, LoadedColumns, LocatedValues, RowReader, Rows
 from logicalrep.transactions.errors import TooLargeError
+from logicalrep.values.kernel import Kernel
 from logicalrep_runtime.columnar.located import PADDING, Bytes, Int64s, Records, padded_room, room
 
 __all__ = ["RelationRows", "load"]
@@ -137,18 +138,18 @@ class _Memory:
 
     def array(self, column: KernelColumn, type_: pa.DataType) -> pa.Array:
         """Return a column's values."""
-        if column.code == OTHER:
+        if column.code == Kernel.NONE:
             return pa.nulls(column.changes, type_)
         if not column.having:
-            buffers = [self.zeros] * (3 if column.code >= STRING else 2)
+            buffers = [self.zeros] * (3 if column.code >= Kernel.STRING else 2)
         else:
             is_full = column.valued == column.changes
             buffers = [None if is_full else self.block.slice(4 * column.validity, -(-column.changes // 8))]
             start = column.width * column.values
-            if column.code >= STRING:
+            if column.code >= Kernel.STRING:
                 buffers.append(self.block.slice(start, column.width * (column.changes + 1)))
                 buffers.append(self.texts.slice(column.texts, column.total))
-            elif column.code == BOOLEAN:
+            elif column.code == Kernel.BOOLEAN:
                 values = self.bytes[start : start + column.changes]
                 buffers.append(pa.py_buffer(np.packbits(values, bitorder="little")))
             else:

@@ -10,9 +10,8 @@ from logicalrep.postgres.server import Connection
 from logicalrep.values.table import TABLE
 from logicalrep_runtime.errors import LogicalRepError
 
-_NAMES = [row for row in TABLE if row.typname.startswith("reg") or row.typname == "aclitem"]
-_MONEY = {oid for row in TABLE if row.typname == "money" for oid in (row.oid, row.array_oid)}
-_TYPES = sorted(_MONEY.union(*((row.oid, row.array_oid) for row in _NAMES)))
+_DEPENDENT = {oid: row.text_depends_on for row in TABLE if row.text_depends_on for oid in (row.oid, row.array_oid)}
+_TYPES = sorted(_DEPENDENT)
 # The types of columns, and the types that domains, arrays, ranges and composite types are made of.
 _QUERY = """
 WITH RECURSIVE used AS (
@@ -61,7 +60,7 @@ def query_changing_texts(
     rows = connection.execute(_QUERY.format(of_ranges=of_ranges).encode(), parameters).fetchall()
     texts: dict[int, list[ChangingText]] = {oid: [] for oid in oids}
     for oid, column, type_, type_id in rows:
-        texts[oid].append(ChangingText(column, type_, type_id in _MONEY))
+        texts[oid].append(ChangingText(column, type_, _DEPENDENT[type_id] == "lc_monetary"))
     return texts
 
 

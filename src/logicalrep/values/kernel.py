@@ -1,0 +1,31 @@
+"""The names of the compiled loops that read values in the text format."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Kernel(IntEnum):
+    """The compiled loop that reads a type's values from the server's texts into the arrays of an Arrow type.
+
+    A loop makes the same values as the type's own loader, and leaves to the loader each value that it does not read.
+    `logicalrep.arrow.kernels.loaders` has the loops. The loops from STRING on write texts or bytes; UUID and NUMBER
+    check the form of the text.
+    """
+
+    NONE = 0
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    OID = 4
+    BOOLEAN = 5
+    FLOAT32 = 6
+    FLOAT64 = 7
+    DECIMAL = 8
+    DATE = 9
+    TIMESTAMP = 10
+    TIMESTAMPTZ = 11
+    STRING = 12
+    UUID = 13
+    NUMBER = 14
+    BYTES = 15
