@@ -47,14 +47,6 @@ def test_the_name_is_postgresqls(literal: Literal) -> None:
     assert type_of(literal).name == literal.name
 
 
-def test_every_type_of_the_table_has_a_literal() -> None:
-    missing = {row.typname for row in TABLE} - {
-        row.typname for row in TABLE for literal in LITERALS if literal.oid == row.oid
-    }
-    names_of_objects = {row.typname for row in TABLE if row.typname.startswith("reg")}
-    assert missing == names_of_objects | {"aclitem"}
-
-
 # --- arrays of every type --------------------------------------------------------------------------------------
 
 SCALARS = [literal for literal in LITERALS if not literal.name.endswith("[]")]

@@ -53,6 +53,7 @@ LITERALS = [
     Literal('integer', 23, -1, '2147483647', '7fffffff', 2**31 - 1),
     Literal('bigint', 20, -1, '-9223372036854775808', '8000000000000000', -(2**63)),
     Literal('bigint', 20, -1, '9223372036854775807', '7fffffffffffffff', 2**63 - 1),
+    Literal('bigint', 20, -1, '1234567890123', '0000011f71fb04cb', 1234567890123),
     Literal('real', 700, -1, '0', '00000000', 0.0),
     Literal('real', 700, -1, '-0', '80000000', -0.0),
     Literal('real', 700, -1, '1.1', '3f8ccccd', 1.10000002384185791015625),
@@ -99,6 +100,7 @@ LITERALS = [
     Literal('numeric(5,-2)', 1700, 329730, '0', '0000000000000000', Decimal(0)),
     Literal('numeric(3,5)', 1700, 196617, '0.00123', '0002ffff00000005000c0bb8', Decimal("0.00123")),
     Literal('numeric(3,5)', 1700, 196617, '-0.00999', '0002ffff4000000500632328', Decimal("-0.00999")),
+    Literal('numeric(50,10)', 1700, 3276814, '1.0000000001', '000400000000000a0001000000000064', Decimal("1.0000000001")),
     Literal('money', 790, -1, '$0.00', '0000000000000000', "$0.00"),
     Literal('money', 790, -1, '-$1,234.56', 'fffffffffffe1dc0', "-$1,234.56"),
     Literal('money', 790, -1, '$92,233,720,368,547,758.07', '7fffffffffffffff', "$92,233,720,368,547,758.07"),
@@ -269,5 +271,18 @@ LITERALS = [
     Literal('character(3)[]', 1014, 7, '{"x  "}', '000000010000000000000412000000010000000100000003782020', ["x  "]),
     Literal('interval', 1186, -1, 'infinity', '7fffffffffffffff7fffffff7fffffff', Interval(2**31 - 1, 2**31 - 1, 2**63 - 1)),
     Literal('interval', 1186, -1, '-infinity', '80000000000000008000000080000000', Interval(-(2**31), -(2**31), -(2**63))),
+]
+
+# Values of the types of extensions, which have no OIDs of their own.
+EXTENSION_LITERALS = [
+    Literal('hstore', 0, -1, '', '00000000', {}),
+    Literal('hstore', 0, -1, '"a"=>"1", "b c"=>NULL', '000000020000000161000000013100000003622063ffffffff', {"a": "1", "b c": None}),
+    Literal('hstore', 0, -1, '"\\"q"=>"日本"', '0000000100000002227100000006e697a5e69cac', {'"q': "日本"}),
+    Literal('citext', 0, -1, '', '', ""),
+    Literal('citext', 0, -1, 'Größe', '4772c3b6c39f65', "Größe"),
+    Literal('ltree', 0, -1, '', '01', ""),
+    Literal('ltree', 0, -1, 'Top.Science.Astronomy', '01546f702e536369656e63652e417374726f6e6f6d79', "Top.Science.Astronomy"),
+    Literal('lquery', 0, -1, 'Top.*{1,2}.Astro%@*', '01546f702e2a7b312c327d2e417374726f25402a', "Top.*{1,2}.Astro%@*"),
+    Literal('ltxtquery', 0, -1, 'Europe & Russia@* & !Asia', '014575726f7065202620527573736961402a2026202141736961', "Europe & Russia@* & !Asia"),
 ]
 # fmt: on
