@@ -73,10 +73,9 @@ def query(spark: Any, database: Database, name: str, folder: Path) -> list[Any]:
     return rows
 
 
-def _write(folder: Path) -> None:
+def write(folder: Path, spark: Any) -> None:
     """Write a destination, and the checkpoints of queries, into a folder."""
     lake, storage = folder / "lake", Storage(str(folder / "lake"))
-    spark = session("local[2]")
     with server() as database:
         # The destination makes its slot itself.
         database.execute("SELECT pg_drop_replication_slot('lake')")
@@ -101,7 +100,6 @@ def _write(folder: Path) -> None:
             other.execute("ROLLBACK")
     pause(storage)
     request_resync(storage, [TableName("public", "toasted")])
-    spark.stop()
 
 
 def main() -> int:
@@ -110,8 +108,11 @@ def main() -> int:
     if target.exists():
         print(f"{target} is there, and stays as it is", file=sys.stderr)
         return 1
+    RELEASES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
-        _write(Path(temporary))
+        spark = session("local[2]")
+        write(Path(temporary), spark)
+        spark.stop()
         with tarfile.open(target, "x:gz") as tar:
             tar.add(temporary, arcname=".")
     print(f"{target}: {target.stat().st_size:,} bytes")

@@ -1,4 +1,4 @@
-"""Places and checkpoints of earlier releases are read, and go on where they ended."""
+"""Destinations and checkpoints of each release, and of the code as it is, are read and resumed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from logicalrep.pipeline.state.requests import PausedError, resume
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.compatibility.releases import QUERIES, RELEASES, query, replicate
+from tests.compatibility.releases import QUERIES, RELEASES, query, replicate, write
 from tests.compatibility.server import CHANGES, LATER, advance, head, server
 from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database
@@ -27,11 +27,14 @@ pytestmark = pytest.mark.postgres
 TABLES = [f"public.{name}" for name in ("plain", "whole", "parted", "toasted", "loading")]
 
 
-@pytest.fixture(params=sorted(RELEASES.glob("*.tar.gz")), ids=lambda path: path.name.removesuffix(".tar.gz"))
+@pytest.fixture(params=["now", *sorted(path.name.removesuffix(".tar.gz") for path in RELEASES.glob("*.tar.gz"))])
 def release(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return a folder with the files of a release."""
-    with tarfile.open(request.param) as tar:
-        tar.extractall(tmp_path, filter="data")
+    """Return a folder with the files of a release; those of "now" are written by the code as it is."""
+    if request.param == "now":
+        write(tmp_path, request.getfixturevalue("spark"))
+    else:
+        with tarfile.open(RELEASES / f"{request.param}.tar.gz") as tar:
+            tar.extractall(tmp_path, filter="data")
     return tmp_path
 
 
@@ -41,7 +44,9 @@ def later(release: Path) -> Iterator[Database]:
     with server() as database:
         database.execute(*CHANGES.split(";\n"))
         ends = [Lsn(json.loads(offsets.read_text().splitlines()[-1])["lsn"]) for offsets in _offsets(release)]
-        ends += [Lsn(int(path.stem, 16)) for path in (release / "lake/_logicalrep/kept").rglob("*.parquet")]
+        ends += [
+            Lsn(int(path.stem.partition("-")[0], 16)) for path in (release / "lake/_logicalrep/kept").rglob("*.parquet")
+        ]
         first = min(State.read(Storage(str(release / "lake"))).lsn, *ends)
         assert head(database) < first
         advance(database, max(*ends, first))

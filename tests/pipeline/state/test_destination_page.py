@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -53,19 +52,10 @@ def one_of(names: Iterable[str]) -> re.Pattern[str]:
 
 def test_each_file_is_on_the_page_and_each_on_the_page_is_written() -> None:
     written = [*FILES, "_logicalrep/state.json", "_logicalrep/kept/public/t/0000000000000010-RANDOM.part"]
-    written += ["_logicalrep/shared/RANDOM", "_logicalrep/kept/public/t/0000000000000010.parquet"]
+    written += ["_logicalrep/shared/RANDOM"]
     for name in files():
         assert any(one_of([name]).fullmatch(path) for path in written), name
     assert [path for path in written if not one_of(files()).fullmatch(path)] == []
-
-
-def test_files_of_a_release_are_on_the_page() -> None:
-    paths = []
-    for release in (ROOT / "tests" / "compatibility" / "releases").glob("*.tar.gz"):
-        with tarfile.open(release) as archive:
-            paths += [member.name for member in archive if member.isfile() and "/_logicalrep/" in member.name]
-    assert len(paths) > 5
-    assert [path for path in paths if not one_of(files()).fullmatch(path[path.index("_logicalrep/") :])] == []
 
 
 def test_files_have_the_keys_of_the_page() -> None:

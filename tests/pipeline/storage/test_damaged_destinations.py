@@ -63,7 +63,7 @@ FILES: dict[str, tuple[str, Callable[[Storage], object], tuple[str, ...]]] = {
         ("[", "[]", '{"folder": "../t", "replaces": null, "reason": ""}'),
     ),
     "buffered changes": (
-        "_logicalrep/kept/public/t/0000000000000001.parquet",
+        "_logicalrep/kept/public/t/0000000000000001-0000000000000000.parquet",
         lambda storage: list(ChangeBuffer(storage).changes("public/t")),
         ("", "PAR1"),
     ),

@@ -195,10 +195,10 @@ class ChangeBuffer:
         return sorted(BufferedFile(*self._ends(path), path) for path in paths)
 
     def _ends(self, path: str) -> tuple[Lsn, Lsn]:
-        """Return the ends of a file and of the file before; earlier versions do not name the latter."""
+        """Return the ends of a file and of the file before, which its name has."""
         with self._storage.parsing(path):
-            end, _, previous = path.rpartition("/")[2].removesuffix(_LAST).partition("-")
-            return Lsn(int(end, 16)), Lsn(int(previous or "0", 16))
+            end, previous = path.rpartition("/")[2].removesuffix(_LAST).split("-")
+            return Lsn(int(end, 16)), Lsn(int(previous, 16))
 
     def _end(self, path: str) -> Lsn:
         with self._storage.parsing(path):

@@ -1,7 +1,6 @@
 """The files of a change buffer: Parquet, with what the rows do not tell in the properties of the schema.
 
-Format 3 has rows as in a ChangeBatch. Format 2 lacks the partitions of Relation messages. Format 1, which had rows of
-the change feed, is read by `feed_changes`.
+The rows are those of a ChangeBatch.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import pyarrow.parquet as pq
 from logicalrep.arrow.changes.change_batch import ChangeBatch, schema_of
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
-from logicalrep.pipeline.buffer.feed_changes import changes_of_feed
 from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol import v1
@@ -28,7 +26,7 @@ from logicalrep_runtime.scalars import Oid
 _FORMAT, _RELATION, _RELATIONS = b"logicalrep.format", b"logicalrep.relation", b"logicalrep.relations"
 PARTS = b"logicalrep.parts"
 """The property of the last file of one end with the names of the others."""
-_NOW, _WITHOUT_PARTITIONS = 3, 2
+_NUMBER = b"1"
 
 
 def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dict[bytes, bytes]]]:
@@ -40,7 +38,7 @@ def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dic
     groups = [part for _, batches in of_relations for part in in_parts(batches, most_bytes)] or [[]]
     found = []
     for group in groups:
-        properties = {_FORMAT: str(_NOW).encode()}
+        properties = {_FORMAT: _NUMBER}
         schema = schema_of(())
         if group:
             properties[_RELATION] = json.dumps(_relation_json(group[0].relation)).encode()
@@ -66,16 +64,14 @@ def properties_of(data: bytes) -> dict[bytes, bytes]:
 
 
 def changes_in(data: bytes) -> TableChanges:
-    """Return the changes in a file. Raises ValueError if it is damaged, or of a later format."""
+    """Return the changes in a file. Raises ValueError or KeyError if it is damaged, or of another format."""
     with _reading():
         rows = ParquetFile(pa.BufferReader(data)).read()
     properties = dict(rows.schema.metadata or {})
     rows = rows.replace_schema_metadata(None)
-    number = int(properties.get(_FORMAT, b"1"))
-    if number == 1:
-        return changes_of_feed(rows)
-    if number not in (_NOW, _WITHOUT_PARTITIONS):
-        raise ValueError(f"its format {number} is of a later version")
+    number = properties[_FORMAT]
+    if number != _NUMBER:
+        raise ValueError(f"its format {number.decode()} is unknown: a later version wrote it")
     sent = [SentRelation.from_json(each) for each in json.loads(properties.get(_RELATIONS, b"[]"))]
     batches: list[ChangeBatch] = []
     if _RELATION in properties:
