@@ -34,6 +34,7 @@ from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Lsn, Oid
+from tests.pipeline.evidence import evidence
 
 _SIZES = (1, 10)
 """The rows of the tables, as multiples of the scale."""
@@ -147,7 +148,8 @@ def make_table(
     described = _described(columns)
     numbers = tuple(range(1, len(columns) + 1))
     settings = TableSettings(write_mode=mode, format=format_name)
-    spec = TableSpec(described, TypeCatalog(), ("id",), numbers, ((1, 1),), settings=settings)
+    facts = evidence([(n, each.name, each.type_id, -1) for n, each in zip(numbers, described.columns, strict=True)])
+    spec = TableSpec(described, TypeCatalog(), ("id",), numbers, ((1, 1),), facts, settings=settings)
     stored = table_format(storage, format_name).replace(
         "public/t", NewTable(spec, [], APP, Lsn(1), load="bench", keep_hours=24), None
     )

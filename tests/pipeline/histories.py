@@ -16,6 +16,7 @@ from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 from tests.pipeline.changes import change_batch, relation
+from tests.pipeline.evidence import evidence
 
 OID = 4711
 Row = tuple[str | None, ...]
@@ -38,6 +39,7 @@ def table(key: tuple[str, ...] | None, settings: TableSettings | None = None) ->
         key=key,
         attnums=(1, 2, 3, 4),
         files=((OID, 1),),
+        evidence=evidence([(n, name, oid, -1) for n, (name, oid) in enumerate(types.items(), 1)]),
         settings=settings or TableSettings(),
     )
 

@@ -27,6 +27,7 @@ from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Lsn, Oid
 from tests.pipeline.changes import change_batch, relation
+from tests.pipeline.evidence import evidence
 
 APP = "logicalrep/1/1/x"
 NUMERIC_38_2 = (38 << 16 | 2) + 4
@@ -67,6 +68,7 @@ def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) ->
         key=key,
         attnums=tuple(range(1, len(types) + 1)),
         files=((7, 1),),
+        evidence=evidence([(n, name, *type_) for n, (name, type_) in enumerate(types.items(), 1)]),
     )
 
 

@@ -13,7 +13,7 @@ from logicalrep.pipeline.catalog.labels import unknown_labels
 from logicalrep.pipeline.catalog.partitions import unproven_partitions
 from logicalrep.pipeline.catalog.proof import proven, reading, reason_to_load
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.schema.table_facts import Evidence, TypePart
+from logicalrep.pipeline.schema.table_facts import TypePart
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.visibility import Visibility
@@ -23,6 +23,7 @@ from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 from tests.pipeline import changes as written
+from tests.pipeline.evidence import evidence
 
 OID = 4711
 
@@ -60,13 +61,13 @@ class Server:
     def described(self, **facts: object) -> CatalogTable:
         there = self.there
         columns = tuple((number, *state, -1) for number, state in there.items())
-        evidence = Evidence(
-            columns=columns,
+        facts_of_now = evidence(
+            columns,
             columns_written=tuple((number, self.columns[number][2]) for number in there),
             numbers=len(self.columns),
             published=("p1:7",),
             written=((OID, str(sum(writer for *_, writer in self.columns.values()))),),
-            links=(),
+            key_indexes=((11, 0),),
             logged=("t5",),
         )
         table = TableSpec(
@@ -77,7 +78,7 @@ class Server:
                 types=(None,) * len(there),
             ),
             catalog=TypeCatalog(), key=(there[min(there)][0],), attnums=tuple(there), files=((OID, OID),),
-            evidence=evidence,
+            evidence=facts_of_now,
         )  # fmt: skip
         dropped = frozenset(self.columns.keys() - there.keys())
         return CatalogTable(replace(table, **facts), dropped, {})  # type: ignore[arg-type]
@@ -98,8 +99,6 @@ def test_a_reading_is_the_truth_or_none() -> None:
         for number in [number for number in table.there if number > 1 and chance.random() < 0.3]:
             table.drop(number)
         before = table.described().table
-        if chance.random() < 0.1:
-            before = replace(before, evidence=None)
         sent = []
         for _ in range(chance.randrange(1, 7)):
             free = [name for name in "abcd" if name not in {name for name, _ in table.there.values()}]
@@ -157,7 +156,6 @@ _ATTRIBUTE, _ATTRIBUTES = TypePart(700, 1, None, 50), TypePart(700, 0, None, 2)
         ({"published": "a"}, {"published": "b"}, "publication"),
         ({"type_parts": (_PART,)}, {"type_parts": (_PART._replace(written=51),)}, "label"),
         ({"type_parts": (_PART,)}, {"type_parts": (_PART._replace(label="l"),)}, "label"),
-        ({"type_parts": (_PART._replace(written=None),)}, {"type_parts": (_PART,)}, None),
         ({"type_parts": (_PART,)}, {"type_parts": (_PART, _PART._replace(number=2, label="high"))}, None),
         ({"type_parts": (_PART,)}, {"type_parts": (_PART, _PART._replace(number=2, label=None))}, "label"),
         ({"type_parts": (_ATTRIBUTE,)}, {"type_parts": (_ATTRIBUTE._replace(written=51),)}, None),
@@ -185,8 +183,6 @@ def test_a_new_file_with_written_columns_demands_a_load() -> None:
     table.rename(2, "a")
     assert reason_to_load(before, table.described()) is None
     assert reason_to_load(before, table.described(files=((OID, 2),))) == "the server rewrote it"
-    old = replace(before, evidence=None)
-    assert reason_to_load(old, table.described(files=((OID, 2),))) == "the server rewrote it"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +198,6 @@ def test_a_new_file_with_written_columns_demands_a_load() -> None:
 )
 def test_labels_that_are_not_known_are_found_in_texts(nesting: int, text: str, unknown: set[str]) -> None:
     described = server("id", "m").described(type_parts=(_PART,)).table
-    assert described.evidence is not None
     table = replace(described, evidence=replace(described.evidence, labelled=((2, 600, nesting),)))
     changes = [{"op": "insert", "after": {"id": "mid", "m": text}}, {"op": "delete", "before": {"m": None}}]
     batch = written.change_batch(written.relation(("id", "m")), changes)
@@ -229,21 +224,18 @@ def test_another_key_is_not_proven_where_messages_do_not_tell_it() -> None:
         (((11, 0), (12, 7)), ((12, 7),), ((12, 7),)),
         (((12, 7),), ((12, 8),), ()),
         (((11, 0),), ((13, 0),), ()),
-        (None, ((11, 0),), None),
     ],
 )
 def test_a_key_is_proven_by_an_index_that_stayed_where_messages_do_not_tell_it(
-    earlier: tuple[tuple[int, int], ...] | None,
+    earlier: tuple[tuple[int, int], ...],
     later: tuple[tuple[int, int], ...],
-    stay: tuple[tuple[int, int], ...] | None,
+    stay: tuple[tuple[int, int], ...],
 ) -> None:
     table = server("id", "a")
     before, now = table.described().table, table.described()
-    assert before.evidence is not None
     now = replace(now, table=replace(before, evidence=replace(before.evidence, key_indexes=later)))
     before = replace(before, evidence=replace(before.evidence, key_indexes=earlier))
     by_key = proven(before, now, [table.relation()])[0][1]
-    assert by_key.evidence is not None
     assert by_key.evidence.key_indexes == stay
     message = replace(table.relation(), replica_identity="f", key=("id", "a"))
     if stay == ():
@@ -280,7 +272,6 @@ def test_a_table_with_masks_is_proven_as_it_was_or_not_at_all() -> None:
 def test_partitions_are_proven_by_their_birth_at_all_levels() -> None:
     table = server("id", "a")
     known = table.described(files=((10, 10),))
-    assert known.table.evidence is not None
     before = replace(known.table, evidence=replace(known.table.evidence, links=((10, OID, 5),)))
     links = ((10, OID, 5), (20, OID, 6), (21, 20, 7), (30, OID, 8))
     after = replace(before, files=((10, 10), (21, 21), (30, 30)), evidence=replace(known.table.evidence, links=links))

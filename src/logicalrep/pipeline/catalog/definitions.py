@@ -268,6 +268,7 @@ def query_catalog_tables(
             links=tuple(links[oid]),
             labelled=tuple(labelled[oid]),
             key_indexes=tuple((each.oid, each.written) for each in unique[oid] if each.has_just(key)),
+            filled=(),
             logged=tuple(logged[oid]),
             lc_monetary=lc_monetary,
         )

@@ -25,7 +25,7 @@ def unknown_labels(table: TableSpec, changes: Sequence[ChangeBatch]) -> Mapping[
     """Return the labels in changes that a table's description does not have, by the enum types' OIDs."""
     names = dict(zip(table.attnums, table.relation.names, strict=True))
     found: dict[int, set[str]] = {}
-    for number, type_id, nesting in table.evidence.labelled if table.evidence is not None else ():
+    for number, type_id, nesting in table.evidence.labelled:
         name = names.get(number)
         if name is None or name in table.settings.protected:
             continue
@@ -57,7 +57,7 @@ def proven_labels(table: TableSpec, now: CatalogTable, unknown: Mapping[int, set
 
 def has_new_label_that_rows_hide(before: TableSpec, after: TableSpec) -> bool:
     """Return whether a type has a new label, and rows cannot be searched for what it was called before."""
-    for number, type_id, nesting in after.evidence.labelled if after.evidence is not None else ():
+    for number, type_id, nesting in after.evidence.labelled:
         earlier, later = (_labels(table.type_parts, type_id) for table in (before, after))
         is_new = bool(earlier) and {part.number for part in later} != {part.number for part in earlier}
         labels = {str(part.label) for part in (*earlier, *later)}

@@ -38,9 +38,8 @@ def unproven_partitions(before: TableSpec, after: TableSpec, born: Collection[in
         after: the present one.
         born: the partitions, at all levels, that were made as such.
     """
-    assert after.evidence is not None
     above = {oid: parent for oid, parent, _ in after.evidence.links}
-    known = set() if before.evidence is None else {oid for oid, *_ in before.evidence.links}
+    known = {oid for oid, *_ in before.evidence.links}
     found = []
     for oid in {oid for oid, _ in after.files} - {oid for oid, _ in before.files}:
         at = oid
@@ -53,10 +52,7 @@ def unproven_partitions(before: TableSpec, after: TableSpec, born: Collection[in
 
 def new_partitions(before: TableSpec, after: TableSpec) -> list[int]:
     """Return the partitions, at all levels, of which it is not known yet whether they were made as such."""
-    assert after.evidence is not None
-    known = {oid for oid, _ in before.files}
-    if before.evidence is not None:
-        known |= {oid for oid, *_ in before.evidence.links}
+    known = {oid for oid, _ in before.files} | {oid for oid, *_ in before.evidence.links}
     return sorted({oid for oid, *_ in after.evidence.links} - known)
 
 

@@ -37,10 +37,7 @@ def reason_to_load(before: TableSpec, now: CatalogTable, copied: Collection[int]
         copied: the OIDs of partitions that were copied, which have to be there.
     """
     after = now.table
-    assert after.evidence is not None
-    if before.published != after.published or (
-        before.evidence and before.evidence.published != after.evidence.published
-    ):
+    if (before.published, before.evidence.published) != (after.published, after.evidence.published):
         return "its publication changed"
     if not _texts_stay(before.type_parts, after.type_parts):
         return "a label of an enum type, or the attributes of a composite type, changed"
@@ -48,9 +45,7 @@ def reason_to_load(before: TableSpec, now: CatalogTable, copied: Collection[int]
         return "a label of an enum type was added that is used within other types"
     if any(not text.is_money for text in now.changing_texts):
         return "a column has names of other objects"
-    if any(text.is_money for text in now.changing_texts) and (
-        before.evidence is None or before.evidence.lc_monetary != after.evidence.lc_monetary
-    ):
+    if now.changing_texts and before.evidence.lc_monetary != after.evidence.lc_monetary:
         return "lc_monetary changed, and with it the texts of money"
     if before.protected != after.protected:
         return "a column that is masked or left out changed"
@@ -60,11 +55,8 @@ def reason_to_load(before: TableSpec, now: CatalogTable, copied: Collection[int]
 
 
 def _of_partitions(before: TableSpec, after: TableSpec, copied: Collection[int]) -> str | None:
-    filled = () if before.evidence is None else before.evidence.filled
-    if {oid for oid, _ in before.files}.union(copied, filled) - {oid for oid, _ in after.files}:
+    if {oid for oid, _ in before.files}.union(copied, before.evidence.filled) - {oid for oid, _ in after.files}:
         return "a partition was dropped or detached"
-    if before.evidence is None or after.evidence is None:
-        return None
     links = {link[0]: link for link in before.evidence.links}
     if any(links.get(link[0], link) != link for link in after.evidence.links):
         return "a partition was detached and attached again"
@@ -74,9 +66,7 @@ def _of_partitions(before: TableSpec, after: TableSpec, copied: Collection[int])
 def _of_files(before: TableSpec, after: TableSpec) -> str | None:
     """Return why rows may be others without a change of theirs: TRUNCATE is sent, but for a partition alone."""
     of_before = dict(before.files)
-    evidence = before.evidence
-    written = None if evidence is None else dict(evidence.written)
-    assert after.evidence is not None
+    earlier, later = before.evidence, after.evidence
     for oid, file in after.files:
         # The first file of a new partition has the number that is its OID.
         if of_before.get(oid, oid) == file:
@@ -84,23 +74,20 @@ def _of_files(before: TableSpec, after: TableSpec) -> str | None:
         if oid != after.relation.relation_id:
             return "a partition was truncated, or the server rewrote it"
         # TRUNCATE and VACUUM FULL write another row of the catalog than statements that change values.
-        if written is None or written.get(oid) != dict(after.evidence.written)[oid]:
+        if dict(earlier.written).get(oid) != dict(later.written)[oid]:
             return "the server rewrote it"
-        if evidence is None or not {*evidence.logged} & {*after.evidence.logged}:
+        if not {*earlier.logged} & {*later.logged}:
             return MAY_BE_UNLOGGED
     return None
 
 
 def _of_columns(before: TableSpec, after: TableSpec) -> str | None:
-    earlier, later = before.sent_columns, after.sent_columns
-    assert later is not None
-    if earlier is None or before.protected:
-        names = {*zip(before.attnums, before.relation.names, strict=True), *before.protected}
-        is_same = {column[:2] for column in later} == names if earlier is None else earlier == later
+    earlier, later = before.evidence, after.evidence
+    if before.protected:
+        is_same = earlier.columns == later.columns
         return None if is_same else "columns of a table that has masked or left out columns changed"
-    highest = max(before.attnums, default=0) if before.evidence is None else before.evidence.numbers
-    known = {number for number, *_ in earlier}
-    if any(number not in known and number <= highest for number, *_ in later):
+    known = {number for number, *_ in earlier.columns}
+    if any(number not in known and number <= earlier.numbers for number, *_ in later.columns):
         return "a column is published now that was not before, and rows have values in it"
     return None
 
@@ -111,9 +98,10 @@ def _texts_stay(before: Collection[TypePart], now: Collection[TypePart]) -> bool
     earlier, later = ({part[:2]: part for part in parts if part.type_id in of_both} for parts in (before, now))
     for identity, part in earlier.items():
         there = later.get(identity)
+        if there is None or there.label != part.label:
+            return False
         # An attribute's name is in no text.
-        is_same = part.written in (None, there and there.written) or (part.label is None and part.number)
-        if there is None or there.label != part.label or not is_same:
+        if part.written != there.written and (part.label is not None or not part.number):
             return False
     # A new label is in no text yet; a new attribute is in the text of each value.
     return all(part.label is not None or not part.number for identity, part in later.items() if identity not in earlier)
@@ -160,8 +148,8 @@ def latest(before: TableSpec, now: CatalogTable) -> TableSpec:
 
 def with_partitions_of(table: TableSpec, before: TableSpec) -> TableSpec:
     """Return a description with the partitions of an earlier one, in whose rows those of later partitions are not."""
-    earlier, later = before.evidence, table.evidence
-    evidence = earlier and later and replace(later, written=earlier.written, links=earlier.links, filled=earlier.filled)
+    earlier = before.evidence
+    evidence = replace(table.evidence, written=earlier.written, links=earlier.links, filled=earlier.filled)
     return replace(table, files=before.files, evidence=evidence)
 
 
@@ -178,9 +166,9 @@ def first_messages(table: TableSpec, relations: Sequence[SentRelation]) -> dict[
 
 
 def with_filled_partitions(table: TableSpec, partitions: Collection[int]) -> TableSpec:
-    """Return a description that notes partitions which rows are sent of; itself if it does so, or has no evidence."""
+    """Return a description that notes partitions which rows are sent of; itself if it does so."""
     evidence = table.evidence
-    if evidence is None or {*partitions} <= {*evidence.filled}:
+    if {*partitions} <= {*evidence.filled}:
         return table
     return replace(table, evidence=replace(evidence, filled=tuple(sorted({*partitions, *evidence.filled}))))
 
@@ -188,7 +176,7 @@ def with_filled_partitions(table: TableSpec, partitions: Collection[int]) -> Tab
 def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> TableSpec:
     after = now.table
     if before.protected:
-        sent = after.sent_columns or ()
+        sent = after.evidence.columns
         is_same = relation.columns == tuple(column[1:] for column in sent) and before.key == after.key
         if not is_same or before.relation.replica_identity.value != relation.replica_identity:
             raise NeedsResync("columns or the key of a table that has masked or left out columns changed")
@@ -226,11 +214,10 @@ def _described(before: TableSpec, now: CatalogTable, relation: SentRelation) -> 
         key=None if key is None else tuple(names[number] for number in key),
         attnums=numbers,
         type_parts=(*before.type_parts, *_parts_of_new_types(before, now)),
-        evidence=before.evidence
-        and replace(
+        evidence=replace(
             before.evidence,
             columns=tuple(columns),
-            labelled=tuple({*before.evidence.labelled, *(after.evidence.labelled if after.evidence else ())}),
+            labelled=tuple({*before.evidence.labelled, *after.evidence.labelled}),
             columns_written=tuple(item for item in before.evidence.columns_written if item[0] in same),
             key_indexes=_unwritten_key_indexes(before, after),
         ),
@@ -295,15 +282,13 @@ def reading(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tup
 
 
 def _candidates(before: TableSpec, now: CatalogTable) -> list[_Candidate]:
-    earlier, later, evidence = before.sent_columns, now.table.sent_columns, before.evidence
-    assert earlier is not None
-    assert later is not None
-    highest = max(before.attnums, default=0) if evidence is None else evidence.numbers
+    earlier, later = before.evidence.columns, now.table.evidence.columns
+    highest = before.evidence.numbers
     of_before, of_now = {number for number, *_ in earlier}, {number for number, *_ in later}
     same = _unwritten(before, now.table)
     states = {number: (name, type_id, modifier) for number, name, type_id, modifier in earlier if number in same}
-    # A column that came and went meanwhile; of an earlier version it is not known which were dropped before.
-    passed = {number for number in now.dropped if evidence is None or number > highest} - of_before
+    # A column that came and went meanwhile.
+    passed = {number for number in now.dropped if number > highest} - of_before
     return [
         _Candidate(
             number,
@@ -317,17 +302,13 @@ def _candidates(before: TableSpec, now: CatalogTable) -> list[_Candidate]:
 
 
 def has_same_columns(before: TableSpec, after: TableSpec) -> bool:
-    """Return whether a table has the same columns, and nothing wrote one meanwhile, as far as it is known."""
+    """Return whether a table has the same columns, and nothing wrote one meanwhile."""
     earlier, later = before.evidence, after.evidence
-    if earlier is None or later is None:
-        return before.relation == after.relation and before.attnums == after.attnums
     return (earlier.columns, earlier.columns_written) == (later.columns, later.columns_written)
 
 
 def _unwritten(before: TableSpec, after: TableSpec) -> set[int]:
     """Return the numbers of the columns that nothing wrote since."""
-    if before.evidence is None or after.evidence is None:
-        return set()
     return {number for number, _ in {*before.evidence.columns_written} & {*after.evidence.columns_written}}
 
 
@@ -361,16 +342,13 @@ def _prove_key_stayed(before: TableSpec, after: TableSpec) -> None:
     if key is None:
         return
     may_be_null = before.settings.key and not {*key} <= _unwritten(before, after)
-    if _unwritten_key_indexes(before, after) == () or may_be_null:
+    if not _unwritten_key_indexes(before, after) or may_be_null:
         raise NeedsResync("its key may have been another one for a while, as its replica identity is all columns")
 
 
-def _unwritten_key_indexes(before: TableSpec, after: TableSpec) -> tuple[tuple[int, int], ...] | None:
-    """Return those of the key's indexes that nothing wrote since; None if those of before are not known."""
-    earlier, later = before.evidence, after.evidence
-    if earlier is None or later is None or earlier.key_indexes is None:
-        return None
-    return tuple(index for index in earlier.key_indexes if index in (later.key_indexes or ()))
+def _unwritten_key_indexes(before: TableSpec, after: TableSpec) -> tuple[tuple[int, int], ...]:
+    """Return the key's indexes whose catalog rows are unchanged."""
+    return tuple(index for index in before.evidence.key_indexes if index in after.evidence.key_indexes)
 
 
 def numbers_of_key(table: TableSpec) -> tuple[int, ...] | None:

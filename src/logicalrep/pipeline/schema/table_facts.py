@@ -17,8 +17,8 @@ class TypePart(NamedTuple):
     """The label's own OID, or the attribute's number; 0 for the number of attributes so far, also of dropped ones."""
     label: str | None
     """The label's text; None for an attribute, whose name is in no text."""
-    written: int | None = None
-    """The `xmin` of its row in the catalog, or the number of attributes; None in descriptions of earlier versions."""
+    written: int
+    """The `xmin` of its row in the catalog, or the number of attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,18 @@ class Evidence:
     """A summary of the `xmin` of the columns and their defaults, for the table and each partition, by OID."""
     links: tuple[tuple[int, int, int], ...]
     """The partitions at all levels: the OID, that of the table above, and the `xmin` of the link between them."""
-    labelled: tuple[tuple[int, int, int], ...] = ()
+    labelled: tuple[tuple[int, int, int], ...]
     """The columns with labels: number, enum type's OID, and 0 for a label alone or one of a domain, 1 for labels in
     arrays and ranges, 2 for those in composite types."""
-    key_indexes: tuple[tuple[int, int], ...] | None = None
+    key_indexes: tuple[tuple[int, int], ...]
     """The indexes that tell rows apart by just the key's columns: the OID of the constraint and 0, or without one that
-    of the index and its `xmin`; None in descriptions of earlier versions."""
-    filled: tuple[int, ...] = ()
+    of the index and its `xmin`."""
+    filled: tuple[int, ...]
     """The OIDs of partitions that rows were sent of, and that the description does not have yet."""
-    logged: tuple[str, ...] = ()
+    logged: tuple[str, ...]
     """What changes in the catalog when the table becomes unlogged: its entries in publications, and its TOAST table."""
-    lc_monetary: str | None = None
-    """The setting that the texts of `money` depend on; None in descriptions of earlier versions."""
+    lc_monetary: str
+    """The setting that the texts of `money` depend on."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as plain values."""
@@ -61,8 +61,8 @@ class Evidence:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the facts that `to_json` returned."""
         keys = ("columns", "columns_written", "written", "links", "labelled", "key_indexes")
-        pairs = {key: tuple(tuple(item) for item in content[key]) for key in keys if content.get(key) is not None}
-        lists = {key: tuple(content[key]) for key in ("published", "filled", "logged") if key in content}
+        pairs = {key: tuple(tuple(item) for item in content[key]) for key in keys}
+        lists = {key: tuple(content[key]) for key in ("published", "filled", "logged")}
         return cls(**_EVIDENCE.arguments({**content, **pairs, **lists}))
 
 

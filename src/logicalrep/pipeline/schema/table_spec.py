@@ -59,6 +59,8 @@ class TableSpec:
     """The columns' numbers on the server, which renaming does not change."""
     files: tuple[tuple[int, int], ...]
     """The OIDs and the numbers of the server's files, of each partition if there are any: rewriting changes them."""
+    evidence: Evidence
+    """Facts of the catalog when it was like this."""
     published: str = ""
     """A digest of how the publications list it, which changes with a row filter, or if it leaves and joins again."""
     settings: TableSettings = field(default_factory=TableSettings)
@@ -71,8 +73,6 @@ class TableSpec:
     """The labels and attributes of the columns' types when its rows were loaded, or new ones since."""
     protected: tuple[tuple[int, str], ...] = ()
     """The numbers and the names of the server's columns that the settings mask or leave out, as far as it has them."""
-    evidence: Evidence | None = None
-    """Facts of the catalog when it was like this; None in descriptions of earlier versions."""
     skipped: tuple[Skipped, ...] = ()
     """The commits that were skipped since its rows were loaded."""
     comments: tuple[tuple[int, str], ...] = ()
@@ -217,16 +217,6 @@ class TableSpec:
         return mask, self.settings.mask_key if mask == "hashed" else None
 
     @property
-    def sent_columns(self) -> tuple[tuple[int, str, int, int], ...] | None:
-        """The published columns as the server sends them; None if an earlier version did not store them."""
-        if self.evidence is not None:
-            return self.evidence.columns
-        if self.protected:
-            return None
-        columns = zip(self.attnums, self.relation.columns, strict=True)
-        return tuple((number, each.name, each.type_id, each.type_modifier) for number, each in columns)
-
-    @property
     def sent_names(self) -> tuple[str, ...]:
         """The names of all published columns, with those that are left out, in the order of their numbers."""
         numbered = {*zip(self.attnums, self.relation.names, strict=True), *self.protected}
@@ -307,7 +297,7 @@ class TableSpec:
                 "left": self.left,
                 "beside": self.companion,
                 "type_parts": self.type_parts,
-                "evidence": self.evidence and self.evidence.to_json(),
+                "evidence": self.evidence.to_json(),
                 "skipped": self.skipped,
                 "comments": self.comments,
                 **({"partitions": self.partitions} if self.partitions else {}),
@@ -346,7 +336,7 @@ class TableSpec:
             left=tuple(content.get("left", ())),
             companion=content.get("beside"),
             type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),
-            evidence=Evidence.from_json(content["evidence"]) if content.get("evidence") else None,
+            evidence=Evidence.from_json(content["evidence"]),
             skipped=tuple(Skipped(*each) for each in content.get("skipped", ())),
             comments=tuple((number, text) for number, text in content.get("comments", ())),
             partitions=tuple(PartitionRule(*each) for each in content.get("partitions", ())),

@@ -251,4 +251,4 @@ def _store_end(table: Table, end: Lsn) -> None:
 def _has_labels(table: Table) -> bool:
     """Return whether a table has columns with labels of enum types."""
     stored = table.stored
-    return stored is not None and stored.table.evidence is not None and bool(stored.table.evidence.labelled)
+    return stored is not None and bool(stored.table.evidence.labelled)

@@ -82,7 +82,7 @@ class TableFailures:
                 raise
             return None
         copied = table.stored.table
-        if now is None or now.table.sent_columns != copied.sent_columns:
+        if now is None or now.table.evidence.columns != copied.evidence.columns:
             return "its columns changed"
         is_same = (now.table.key, now.table.has_whole_old) == (copied.key, copied.has_whole_old)
         return None if is_same else "its replica identity changed"

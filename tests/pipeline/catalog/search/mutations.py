@@ -46,7 +46,7 @@ def _in_text(target: Any, name: str, *replaced: tuple[str, str]) -> Mutation:
 
 def _read_by_names(patch: pytest.MonkeyPatch) -> None:
     def reading(before: TableSpec, now: CatalogTable, relation: SentRelation) -> tuple[int, ...] | None:
-        numbers = {name: number for table in (before, now.table) for number, name, *_ in table.sent_columns or ()}
+        numbers = {name: number for table in (before, now.table) for number, name, *_ in table.evidence.columns}
         found = tuple(numbers[name] for name, *_ in relation.columns if name in numbers)
         return found if len(found) == len(relation.columns) else None
 
@@ -75,8 +75,7 @@ def _any_publication(patch: pytest.MonkeyPatch) -> None:
 
     def reason_to_load(before: TableSpec, now: CatalogTable, *more: Any) -> str | None:
         after = now.table
-        assert after.evidence is not None
-        evidence = before.evidence and replace(before.evidence, published=after.evidence.published)
+        evidence = replace(before.evidence, published=after.evidence.published)
         return reason(replace(before, published=after.published, evidence=evidence), now, *more)
 
     for module in (proof, differences, failures, table_writer):
