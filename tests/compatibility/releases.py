@@ -73,31 +73,30 @@ def query(spark: Any, database: Database, name: str, folder: Path) -> list[Any]:
     return rows
 
 
-def write(folder: Path, spark: Any) -> None:
-    """Write a destination, and the checkpoints of queries, into a folder."""
+def write(folder: Path, spark: Any, database: Database) -> None:
+    """Write a destination, and the checkpoints of queries, into a folder, from a server with the tables."""
     lake, storage = folder / "lake", Storage(str(folder / "lake"))
-    with server() as database:
-        # The destination makes its slot itself.
-        database.execute("SELECT pg_drop_replication_slot('lake')")
-        replicate(database, lake)
-        database.execute(*CHANGES.split(";\n"))
-        for name in QUERIES:
-            assert query(spark, database, name, folder / name)
-        # Where the server is made again, it may have written a little more by then.
-        advance(database, head(database) + (32 << 20))
-        replicate(database, lake)
-        for name in QUERIES:
-            query(spark, database, name, folder / name)
-        resync(database.settings, storage, [TableName("public", "loading")])
-        # The load of one table waits for a transaction that has written.
-        with database.writer() as other:
-            other.execute("BEGIN")
-            other.execute("INSERT INTO plain VALUES (-1)")
-            database.execute("UPDATE loading SET v = 'kept'")
-            options = {"publication": "p", "slot": "lake", "config": CONFIG}
-            with replicate_meanwhile(database, lake, **options):
-                eventually(lambda: list((lake / "_logicalrep" / "kept").rglob("*.parquet")) != [])
-            other.execute("ROLLBACK")
+    # The destination makes its slot itself.
+    database.execute("SELECT pg_drop_replication_slot('lake')")
+    replicate(database, lake)
+    database.execute(*CHANGES.split(";\n"))
+    for name in QUERIES:
+        assert query(spark, database, name, folder / name)
+    # Where the server is made again, it may have written a little more by then.
+    advance(database, head(database) + (32 << 20))
+    replicate(database, lake)
+    for name in QUERIES:
+        query(spark, database, name, folder / name)
+    resync(database.settings, storage, [TableName("public", "loading")])
+    # The load of one table waits for a transaction that has written.
+    with database.writer() as other:
+        other.execute("BEGIN")
+        other.execute("INSERT INTO plain VALUES (-1)")
+        database.execute("UPDATE loading SET v = 'kept'")
+        options = {"publication": "p", "slot": "lake", "config": CONFIG}
+        with replicate_meanwhile(database, lake, **options):
+            eventually(lambda: list((lake / "_logicalrep" / "kept").rglob("*.parquet")) != [])
+        other.execute("ROLLBACK")
     pause(storage)
     request_resync(storage, [TableName("public", "toasted")])
 
@@ -111,7 +110,8 @@ def main() -> int:
     RELEASES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         spark = session("local[2]")
-        write(Path(temporary), spark)
+        with server() as database:
+            write(Path(temporary), spark, database)
         spark.stop()
         with tarfile.open(target, "x:gz") as tar:
             tar.add(temporary, arcname=".")

@@ -1,9 +1,7 @@
-"""Destinations and checkpoints of each release, and of the code as it is, are read and resumed."""
+"""A destination and checkpoints that the code has written are read and resumed."""
 
 from __future__ import annotations
 
-import json
-import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +14,8 @@ from logicalrep.pipeline.operate.status import query_status
 from logicalrep.pipeline.state.requests import PausedError, resume
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep_runtime.scalars import Lsn
-from tests.compatibility.releases import QUERIES, RELEASES, query, replicate, write
-from tests.compatibility.server import CHANGES, LATER, advance, head, server
+from tests.compatibility.releases import QUERIES, query, replicate, write
+from tests.compatibility.server import LATER, server
 from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database
 
@@ -27,29 +24,17 @@ pytestmark = pytest.mark.postgres
 TABLES = [f"public.{name}" for name in ("plain", "whole", "parted", "toasted", "loading")]
 
 
-@pytest.fixture(params=["now", *sorted(path.name.removesuffix(".tar.gz") for path in RELEASES.glob("*.tar.gz"))])
-def release(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return a folder with the files of a release; those of "now" are written by the code as it is."""
-    if request.param == "now":
-        write(tmp_path, request.getfixturevalue("spark"))
-    else:
-        with tarfile.open(RELEASES / f"{request.param}.tar.gz") as tar:
-            tar.extractall(tmp_path, filter="data")
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """Return the folder for the files that the code writes."""
     return tmp_path
 
 
 @pytest.fixture
-def later(release: Path) -> Iterator[Database]:
-    """Yield the release's server, with changes that the files have, and later ones that they lack."""
+def later(release: Path, spark: Any) -> Iterator[Database]:
+    """Yield the server of the files, with changes that the files have, and later ones that they lack."""
     with server() as database:
-        database.execute(*CHANGES.split(";\n"))
-        ends = [Lsn(json.loads(offsets.read_text().splitlines()[-1])["lsn"]) for offsets in _offsets(release)]
-        ends += [
-            Lsn(int(path.stem.partition("-")[0], 16)) for path in (release / "lake/_logicalrep/kept").rglob("*.parquet")
-        ]
-        first = min(State.read(Storage(str(release / "lake"))).lsn, *ends)
-        assert head(database) < first
-        advance(database, max(*ends, first))
+        write(release, spark, database)
         database.execute(*LATER.split(";\n"))
         yield database
 
@@ -102,7 +87,3 @@ def test_a_query_goes_on(spark: Any, release: Path, later: Database, name: str) 
     assert Counter(row.table for row in rows) == Counter(
         {"plain": 45, "whole": 2, "parted": 16, "toasted": 3, "kept": 3, "texts": 1, "loading": 1}
     )
-
-
-def _offsets(release: Path) -> list[Path]:
-    return [max((release / name / "checkpoint/offsets").glob("[0-9]*")) for name in QUERIES]
