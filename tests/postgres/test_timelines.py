@@ -103,7 +103,7 @@ def test_two_servers_promoted_from_one_backup(server: LocalServer, tmp_path: Pat
     reason = f"a timeline 2 that began at {of_second.began}, but the server's timeline 2 began at {slot.timeline.began}"
     with pytest.raises(LostPositionError, match=reason):
         check_within_wal(settings, slot, read)
-    # Offsets of earlier versions lack the start; and the part that both have is not lost.
+    # The start may be unknown; and the part that both have is not lost.
     check_within_wal(settings, slot, replace(read, timeline=replace(of_second, began=None)))
     check_within_wal(settings, slot, replace(read, lsn=slot.timeline.began))
     back_up(server, tmp_path / "third")

@@ -51,7 +51,6 @@ def position_of(offset: Mapping[str, Any]) -> WalPosition:
         )
     if system is None or timeline is None:
         return WalPosition(Lsn(lsn), None)
-    # Offsets of earlier versions lack it.
     began = offset.get("timeline_began")
     return WalPosition(Lsn(lsn), Timeline(int(system), int(timeline), None if began is None else Lsn(began)))
 

@@ -155,7 +155,7 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
         found = ", ".join(repr(offset["slot"]) for offset in with_slots) or "not named"
         raise QueryError(
             f"{len(of_slot)} of the query's sources read replication slot {read.the_slot!r}, but exactly one must: "
-            f"the slots of its sources are {found}; a query of an earlier version names its slot after another run",
+            f"the slots of its sources are {found}",
             code="QUERY_NOT_OF_SLOT",
         )
     position = position_of(of_slot[0])

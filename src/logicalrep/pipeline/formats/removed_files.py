@@ -12,7 +12,7 @@ from typing import Any
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 _LIST = "_removed.json"
-"""The file with the list of them in the table's folder: checkpoints of earlier versions had them for an hour only."""
+"""The file with the list of them in the table's folder."""
 _LEAST_AGE = 3600.0
 """The seconds after which a file that is in no version is taken for one of a commit that was never made."""
 _SEARCH_AGAIN = 24 * 3600.0

@@ -25,7 +25,7 @@ class TableIdentity:
         """The OID; None if it is not known yet, or the query reads the change feed."""
 
     def go_on_from(self, offset: Mapping[str, object]) -> None:
-        """Take the OID from an offset, if it has one: offsets of earlier versions do not."""
+        """Take the OID from an offset, if it has one."""
         found = offset.get("relation_id")
         if found is not None:
             self.relation_id = int(str(found))

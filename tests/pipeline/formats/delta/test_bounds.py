@@ -15,7 +15,7 @@ from tests.pipeline.apply.test_applying import APP, new_log
 from tests.pipeline.histories import table
 
 
-@pytest.mark.parametrize("is_escaped", [False, True], ids=["as it is written now", "as earlier versions wrote it"])
+@pytest.mark.parametrize("is_escaped", [False, True], ids=["as it is written now", "as another program escapes it"])
 @pytest.mark.parametrize("text", ["\U00020000", "\U0001f600", "x" * 40, "\U00020000" * 40, "é", ""])
 def test_no_text_is_above_the_upper_bound_of_its_file(tmp_path: Path, text: str, *, is_escaped: bool) -> None:
     """delta-rs reads escapes of some characters beyond U+FFFF as lower ones: a batch would leave out their files."""

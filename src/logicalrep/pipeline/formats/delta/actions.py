@@ -220,8 +220,8 @@ def read_files(reader: DeltaTable, table: TableSpec, storage: Storage, folder: s
 def _statistics(least: dict[str, Any], greatest: dict[str, Any], nulls: dict[str, int]) -> Statistics:
     """Return a file's statistics; none if an upper bound is in doubt.
 
-    Earlier versions wrote escapes of characters beyond U+FFFF, of which delta-rs reads a part as lower ones: U+20000 as
-    U+10000, and the end of a cut text, U+10FFFF, as U+FFFFF.
+    Of escapes of characters beyond U+FFFF, as other programs write them, delta-rs reads a part as lower ones: U+20000
+    as U+10000, and the end of a cut text, U+10FFFF, as U+FFFFF.
     """
     for name, value in greatest.items():
         if isinstance(value, str) and max(value, default="") > "\uffff":
