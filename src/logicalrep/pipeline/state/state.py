@@ -27,7 +27,7 @@ FOLDER = "_logicalrep"
 FORMAT = 1
 """The format of these files."""
 _STATES, STATE_FORMAT = "states", 2
-"""The folder of the numbered states, and their format. Versions up to 0.1 have `state.json` alone, of format 1."""
+"""The folder of the numbered states, and their format."""
 _COPY = "state.json"
 
 
@@ -177,10 +177,11 @@ class State:
     def of(cls, found: dict[str, Any]) -> Self:
         """Return the state in a file's content."""
         tables = {name: TableState.from_json(table) for name, table in found["tables"].items()}
-        check_times(found["commit_timestamp"], found.get("caught_up"), found.get("until"))
-        times, history = (found["commit_timestamp"], found.get("caught_up")), History.from_json(found.get("history"))
+        times = found["commit_timestamp"], found["caught_up"]
+        check_times(*times, found["until"])
+        history = History.from_json(found["history"])
         history = None if history is None else typed(history)
-        return typed(cls(Lsn(found["lsn"]), *times, tables, found.get("until"), history))
+        return typed(cls(Lsn(found["lsn"]), *times, tables, found["until"], history))
 
     @property
     def without_progress(self) -> State:
@@ -283,7 +284,7 @@ def _numbers(storage: Storage) -> list[int]:
 
 
 def _last(storage: Storage) -> tuple[int, State]:
-    """Return the last state, and its number; 0 for a new destination, and for one of a version that gave none."""
+    """Return the last state, and its number; 0 for a new destination."""
     while numbers := _numbers(storage):
         name = _path(numbers[-1]).removeprefix(f"{FOLDER}/")
         state = read_file(storage, name, State.of, STATE_FORMAT)
@@ -291,12 +292,10 @@ def _last(storage: Storage) -> tuple[int, State]:
             return numbers[-1], state
         # It was removed meanwhile, as there are later ones.
 
-    def only_one(found: dict[str, Any]) -> State:
-        if "writer" in found:
-            raise MalformedFileError(f"{storage.uri_of(FOLDER)} has no file in {_STATES}, of which {_COPY} is a copy")
-        return State.of(found)
-
-    return 0, read_file(storage, _COPY, only_one, STATE_FORMAT) or State()
+    if storage.read(f"{FOLDER}/{_COPY}") is not None:
+        copy = storage.uri_of(f"{FOLDER}/{_COPY}")
+        raise MalformedFileError(f"{copy} is damaged: it is a copy of the last file in {_STATES}, which has none")
+    return 0, State()
 
 
 def read_file(

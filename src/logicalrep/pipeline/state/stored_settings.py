@@ -43,8 +43,7 @@ class StoredSettings:
                 TableSettings.from_json(found["others"]),
                 {table_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
                 {int(oid): table_name(text) for oid, text in found["protected"].items()},
-                # Absent in destinations of earlier versions.
-                {int(oid): dict(numbers) for oid, numbers in found.get("numbers", {}).items()},
+                {int(oid): dict(numbers) for oid, numbers in found["numbers"].items()},
             )
         )
 
