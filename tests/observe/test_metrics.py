@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from logicalrep.observe.figures import Figures, TableFigures
+from logicalrep.observe.figures import Figures, Standing, TableFigures
 from logicalrep.observe.metrics import METRICS, registry
 from tests.observe.scraping import figures_of
 
@@ -19,7 +19,7 @@ ODD = 'public."<script> \\ "" \n"'
 ALL = Figures(
     slot="a", lag_bytes=1, lag_seconds=2.5, retained_bytes=3, retained_limit=4, changes=5, bytes=6, batches=7, restarts=8,
     errors={"load": 12}, mode="peek", seconds={"spark": 0.5}, committed=NOW, checkpointed=NOW.timestamp(), load_snapshot=NOW,
-    tables={ODD: TableFigures(state="loading", version=9, rows=10, rows_copied=11, committed=NOW, unfit=13)},
+    tables={ODD: TableFigures(state=Standing.LOADING, version=9, rows=10, rows_copied=11, committed=NOW, unfit=13)},
 )  # fmt: skip
 
 

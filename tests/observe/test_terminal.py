@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from logicalrep.observe.figures import TableFigures
+from logicalrep.observe.figures import Standing, TableFigures
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter, show_progress
 from logicalrep.transactions.table_names import TableName
@@ -163,10 +163,10 @@ def test_a_load_that_ended_before_it_was_told_as_needed_is_over(clock: list[floa
         with show_progress(stream) as observer:
             load(observer, 10, 10)
             observer.on_loads_needed([ORDERS], "new table")
-            observer.on_checkpoint(1, {str(ORDERS): TableFigures(state="loading")})
+            observer.on_checkpoint(1, {str(ORDERS): TableFigures(state=Standing.LOADING)})
             if isinstance(observer, Bars):
                 assert [each.description for each in observer.progress.tasks] == ["0 of 1 table loaded"]
-            observer.on_checkpoint(2, {str(ORDERS): TableFigures(state="following")})
+            observer.on_checkpoint(2, {str(ORDERS): TableFigures(state=Standing.FOLLOWING)})
             if isinstance(observer, Bars):
                 assert not observer.progress.tasks
             else:
@@ -202,9 +202,9 @@ def test_the_bar_of_a_load_that_is_given_up_goes() -> None:
         assert isinstance(observer, Bars)
         observer.on_loads_needed([ORDERS], "asked for: the rows where id < 100")
         observer.on_load_begun(ORDERS, 1000)
-        observer.on_checkpoint(1, {str(ORDERS): TableFigures(state="loading")})
+        observer.on_checkpoint(1, {str(ORDERS): TableFigures(state=Standing.LOADING)})
         assert len(observer.progress.tasks) == 2
-        observer.on_checkpoint(2, {str(ORDERS): TableFigures(state="following")})
+        observer.on_checkpoint(2, {str(ORDERS): TableFigures(state=Standing.FOLLOWING)})
         assert not observer.progress.tasks
 
 

@@ -25,7 +25,7 @@ import yaml
 
 from logicalrep.cli.main import main
 from logicalrep.observe.counts import Observed
-from logicalrep.observe.figures import LoadProgress, TableFigures
+from logicalrep.observe.figures import LoadProgress, Phase, Standing, TableFigures
 from logicalrep.observe.health import readiness
 from logicalrep.observe.metrics import METRICS
 from logicalrep.observe.metrics import page as metrics_page
@@ -57,7 +57,7 @@ SLOT = Slot(
 
 
 def standing(state: str, version: int | None = None, **others: Any) -> TableFigures:
-    return TableFigures(state=state, version=version, **others)
+    return TableFigures(state=Standing(state), version=version, **others)
 
 
 class Heard(Observer):
@@ -325,9 +325,9 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
             4000,
             {
                 str(SCRIPT): standing("loading", progress=LoadProgress(50, 200, "2026-01-01T11:59:00+01:00")),
-                "public.waits": standing("loading", phase="catching up"),
+                "public.waits": standing("loading", phase=Phase.CATCHING_UP),
                 "public.orders": standing("stopped", 3, error=stopped),
-                "public.good": standing("following", 12, phase="following", rows=1234),
+                "public.good": standing("following", 12, phase=Phase.FOLLOWING, rows=1234),
             },
         )
         observed.on_warning("<em>warning</em>")

@@ -5,11 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Literal, get_args
 
 ErrorKind = Literal["server", "destination", "load", "changes"]
 """The part of the work in which an error happened that did not end the command."""
 ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
+
+
+class Standing(StrEnum):
+    """What a table's phase means for readers: the value of `state` in `status --json` and in the metrics."""
+
+    FOLLOWING = "following"
+    LOADING = "loading"
+    STOPPED = "stopped"
+
+
+class Phase(StrEnum):
+    """The phases of a table's life, as docs/explanation/lifecycle.md has them."""
+
+    OPENING = "opening"
+    QUEUED = "queued"
+    COPYING = "copying"
+    CATCHING_UP = "catching up"
+    FOLLOWING = "following"
+    HELD = "held"
+    STOPPED = "stopped"
+    LEFT = "left"
+
+    @property
+    def standing(self) -> Standing:
+        """What the phase means for readers."""
+        if self in (Phase.HELD, Phase.STOPPED):
+            return Standing.STOPPED
+        return Standing.FOLLOWING if self is Phase.FOLLOWING else Standing.LOADING
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +58,9 @@ class LoadProgress:
 class TableFigures:
     """The figures of one table."""
 
-    state: str
-    """`following`, `loading` or `stopped`."""
-    phase: str | None = None
-    """The phase of its life, such as `copying`, as docs/explanation/lifecycle.md has them; None if that is unknown."""
+    state: Standing
+    phase: Phase | None = None
+    """The phase of its life; None if that is unknown."""
     version: int | None = None
     """The stored table's version."""
     rows: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from logicalrep.observe.counts import Observed
+from logicalrep.observe.figures import Standing
 
 FRESH = 120.0
 """The seconds for which a checkpoint shows that the work goes on; an idle run saves one every few seconds."""
@@ -29,5 +30,5 @@ def readiness(observed: Observed) -> tuple[bool, str]:
     if age > FRESH:
         return False, f"not ready: the last checkpoint was saved {age:.0f} s ago"
     states = [table.state for table in observed.tables.values()]
-    counts = ", ".join(f"{states.count(state)} {state}" for state in ("following", "loading", "stopped"))
+    counts = ", ".join(f"{states.count(state)} {state}" for state in Standing)
     return True, f"ready: {counts}"

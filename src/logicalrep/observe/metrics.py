@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from logicalrep.observe.figures import Figures, TableFigures
+from logicalrep.observe.figures import Figures, Standing, TableFigures
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -17,7 +17,6 @@ Giver = Literal["replicate", "source", "listener"]
 Values = Iterator[tuple[tuple[str, ...], float | None]]
 """The values of the labels after `slot`, and the figure; None for one that is unknown."""
 
-_STATES = ("following", "loading", "stopped")
 _MODES = ("peek", "walsender")
 _ALL: tuple[Giver, ...] = ("replicate", "source", "listener")
 _REPLICATE: tuple[Giver, ...] = ("replicate",)
@@ -55,7 +54,9 @@ def _modes(figures: Figures) -> Values:
 
 
 def _states(figures: Figures) -> Values:
-    return (((name, state), float(table.state == state)) for name, table in figures.tables.items() for state in _STATES)
+    return (
+        ((name, state), float(table.state == state)) for name, table in figures.tables.items() for state in Standing
+    )
 
 
 METRICS = (

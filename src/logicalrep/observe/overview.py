@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from logicalrep.observe.figures import Standing
 from logicalrep.observe.page import STYLE, as_text, bytes_text, clock_text, seconds_text
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ def _row(answer: DatabaseAnswer) -> str:
     figures = []
     if answer.metrics is not None:
         head = f'<b><a href="{name}/">{name}</a></b>'
-        stopped = answer.count_state("stopped")
-        figures = [f"{answer.count_state(state):,} {state}" for state in ("following", "loading")]
+        stopped = answer.count_state(Standing.STOPPED)
+        figures = [f"{answer.count_state(state):,} {state}" for state in (Standing.FOLLOWING, Standing.LOADING)]
         figures.append(f'<span class="bad">{stopped:,} stopped</span>' if stopped else "0 stopped")
         lag, seconds = answer.value("logicalrep_lag_bytes"), answer.value("logicalrep_lag_seconds")
         if lag is not None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from logicalrep.error_codes import CODES
 from logicalrep.observe.counts import Observed, Sample
-from logicalrep.observe.figures import LoadProgress, TableFigures
+from logicalrep.observe.figures import LoadProgress, Standing, TableFigures
 from logicalrep_runtime.visible import visible
 
 _WIDTH, _HEIGHT = 600, 120
@@ -69,10 +69,7 @@ def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -
     # A refresh would clear what a person types.
     refresh = "" if "q" in query else '<meta http-equiv="refresh" content="5">'
     samples, tables = observed.all_samples(), observed.tables
-    counts = [
-        f"{sum(table.state == state for table in tables.values()):,} {text}"
-        for state, text in (("following", "following"), ("loading", "loading"), ("stopped", "stopped"))
-    ]
+    counts = [f"{sum(table.state is state for table in tables.values()):,} {state}" for state in Standing]
     saved = observed.checkpoint_at
     heard = "no checkpoint is saved yet" if saved is None else f"checkpoint saved {seconds_text(now - saved)} ago"
     return f"""<!DOCTYPE html>
@@ -139,7 +136,7 @@ def _chart(title: str, points: Sequence[tuple[float, float]], shown: Callable[[f
 <div class="ends"><span>{clock_text(first)}</span><span>{clock_text(last)} UTC</span></div></section>"""
 
 
-_STATES = ("stopped", "loading", "following")
+_STATES = (Standing.STOPPED, Standing.LOADING, Standing.FOLLOWING)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _ORDERS: Mapping[str, Callable[[str, TableFigures], tuple[Any, ...]]] = {
     "state": lambda name, table: (_STATES.index(table.state), name),
@@ -176,7 +173,8 @@ def _search(query: Mapping[str, str]) -> str:
 def _table(name: str, table: TableFigures) -> str:
     figures = [] if table.rows is None else [f"{table.rows:,} rows"]
     figures += [] if table.version is None else [f"version {table.version}"]
-    state = table.state if table.phase in (None, table.state) else f"{table.state}: {table.phase}"
+    words = [table.state.value, *([] if table.phase is None else [table.phase.value])]
+    state = ": ".join(dict.fromkeys(words))
     return (
         f'<div class="row"><div class="name">{as_text(name)}</div>'
         f'<div><span class="{as_text(table.state)}">{as_text(state)}</span> <small>{", ".join(figures)}</small></div>'

@@ -15,7 +15,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from logicalrep.observe.figures import TableFigures
+from logicalrep.observe.figures import Standing, TableFigures
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.load_summary import LoadSummary
 from logicalrep.observe.log import timed
@@ -161,7 +161,7 @@ class LinePrinter(_SentencePrinter):
         """Note how many tables load, also those whose changes meanwhile are being applied."""
         if not is_compiling():
             self._step = None
-        loading = {name for name, table in tables.items() if table.state == "loading"}
+        loading = {name for name, table in tables.items() if table.state is Standing.LOADING}
         self._loading = len(loading)
         self._summary.keep(loading)
 
@@ -218,7 +218,7 @@ class Bars(_SentencePrinter):
 
     def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Show how far the loads are; a load may have ended without rows, as that of a part that is refused."""
-        loading = {name for name, table in tables.items() if table.state == "loading"}
+        loading = {name for name, table in tables.items() if table.state is Standing.LOADING}
         for table in [table for table in self._loads if str(table) not in loading]:
             self._end(table)
         self._summary.keep(loading)

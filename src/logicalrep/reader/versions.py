@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from logicalrep.observe.figures import Standing
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
@@ -120,10 +121,10 @@ def at(
         )
     tables, behind = {}, {}
     for name, table in state.tables.items():
-        if table.state == "following":
+        if table.state is Standing.FOLLOWING:
             tables.update(_versions(tables_there, name, table))
         else:
-            why = f"it was stopped: {table.error}" if table.state == "stopped" else "it was being loaded"
+            why = f"it was stopped: {table.error}" if table.state is Standing.STOPPED else "it was being loaded"
             names = [name, *(f"{name}~{companion}" for companion in table.companions)]
             behind.update(dict.fromkeys(names, why))
     until = None if state.until is None else datetime.fromisoformat(state.until)

@@ -14,6 +14,7 @@ from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.receiving import ChangeReceiver, Changes
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.tables.buffers import TableBuffers
+from logicalrep.pipeline.tables.phases import Copy
 from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -69,12 +70,12 @@ def test_buffered_changes_that_the_copy_has_are_not_missed(
         buffered = State.read(destination.storage).tables["public.t"].buffered
         return buffered is not None and buffered.end > position
 
-    def replace_later(writer: TableWriter, table: Any, loaded: LoadedTable, *arguments: Any) -> None:
+    def replace_later(writer: TableWriter, table: Any, loaded: LoadedTable, *arguments: Any) -> Copy:
         # The batch with changes from before the snapshot ends after it.
         db18.execute("INSERT INTO dated VALUES (1000, 'n', '2026-01-01')")
         targets.append(Lsn(str(db18.value("SELECT pg_current_wal_lsn()"))))
         eventually(lambda: ends_after(loaded.position), seconds=60)
-        replace_rows(writer, table, loaded, *arguments)
+        return replace_rows(writer, table, loaded, *arguments)
 
     def take_and_end(*arguments: Any) -> None:
         take_table(*arguments)

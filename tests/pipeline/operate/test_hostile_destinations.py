@@ -23,6 +23,7 @@ from logicalrep.pipeline.state.requests import RequestedPart, request_part, requ
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables.buffers import TableBuffers
+from logicalrep.pipeline.tables.phases import Copy
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.postgres.table_rows.conditions import parse_condition
 from logicalrep.transactions.table_names import TableName
@@ -156,7 +157,7 @@ def lake_with_all_files(db: Database, lake: Path, format_: str) -> None:
     request_part(storage, RequestedPart(T, parse_condition("id < 4 OR id BETWEEN 6 AND 7")))
     request_skip(storage, T, Lsn(5))
     storage.write("_logicalrep/paused.json", b'{"since": "2026-01-01T00:00:00+00:00"}')
-    load = {"folder": "public/t", "replaces": None, "reason": "new table"}
+    load = {"kind": "table", "folder": "public/t", "reason": "new table", "replaces": None, "begin": None}
     storage.write("_logicalrep/loads/public/t/load.json", json.dumps(load).encode())
     storage.write("_logicalrep/loads/public/t/counts.json", b'{"loads": [[1.5, "new table"]]}')
 
@@ -267,7 +268,7 @@ def test_buffered_changes_are_masked_as_the_operator_says(
             assert table["settings"].pop("masked") == {"v": "nulled"}
             properties["logicalrep.table"] = json.dumps({**table, "settings": {**table["settings"], "masked": {}}})
     path.write_text("\n".join(map(json.dumps, lines)))
-    load = {"folder": "public/t", "replaces": "another", "reason": "new table"}
+    load = {"kind": "table", "folder": "public/t", "reason": "new table", "replaces": "another"}
     Storage(str(tmp_path)).write("_logicalrep/loads/public/t/load.json", json.dumps(load).encode())
     db18.execute("UPDATE t SET v = 'later secret' WHERE id < 5")
     kept, was_kept = list[str](), threading.Event()
@@ -278,9 +279,9 @@ def test_buffered_changes_are_masked_as_the_operator_says(
         was_kept.set()
         keep(self, table, changes, end)
 
-    def apply_later(self: TableBuffers, table: Table) -> None:
+    def apply_later(self: TableBuffers, *arguments: Any) -> Copy:
         was_kept.wait(2)
-        apply(self, table)
+        return apply(self, *arguments)
 
     monkeypatch.setattr(TableBuffers, "keep", keep_and_note)
     monkeypatch.setattr(TableBuffers, "apply", apply_later)

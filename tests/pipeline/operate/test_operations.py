@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from logicalrep.cli.main import main
-from logicalrep.observe.figures import LoadProgress
+from logicalrep.observe.figures import LoadProgress, Phase
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.operate.dropping import drop
@@ -240,7 +240,7 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     assert found.lag_seconds < 60
     # What a process that was killed had copied is held by nobody any more.
     progress = LoadProgress(6630, 10_000, "2026-01-01T00:00:00+00:00")
-    orders = replace(long_ago.tables["public.orders"], state="loading", progress=progress)
+    orders = replace(long_ago.tables["public.orders"], phase=Phase.COPYING, progress=progress)
     States(storage).write(replace(long_ago, tables={**long_ago.tables, "public.orders": orders}))
     assert not query_status(shop.settings, storage).is_running
     assert query_status(shop.settings, storage).tables["public.orders"]["progress"] is None

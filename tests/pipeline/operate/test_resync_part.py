@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from logicalrep.cli.main import main
+from logicalrep.observe.figures import Phase
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -585,7 +586,7 @@ def test_a_table_that_is_stopped_is_loaded_as_a_whole_only(db18: Database, tmp_p
     state = State.read(storage)
     part = RequestedPart(T, parse_condition("id < 60"))
     request_part(storage, part)
-    stopped = replace(state.tables["public.t"], state="stopped", error="a reason")
+    stopped = replace(state.tables["public.t"], phase=Phase.STOPPED, error="a reason")
     States(storage).write(replace(state, tables={"public.t": stopped}))
     with pytest.raises(PartError, match=r"is stopped: run logicalrep resync public\.t, which loads all of it"):
         resync_part(db18.settings, storage, T, parse_condition("id < 60"))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer, PendingLoad
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
+from logicalrep.pipeline.buffer.pending_loads import HeldCommit
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.operate.skip import SkipError, skip
@@ -210,10 +212,8 @@ def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Pa
     stopped(db, tmp_path)
     lsn = refused(tmp_path)
     (mark,) = ChangeBuffer(storage).pending_loads().values()
-    assert mark.since is not None
-    ChangeBuffer(storage).save_pending_load(
-        PendingLoad(mark.folder, mark.replaces, mark.reason, mark.refused, mark.since - 25 * 3600)
-    )
+    assert isinstance(mark, HeldCommit)
+    ChangeBuffer(storage).save_pending_load(replace(mark, since=mark.since - 25 * 3600))
     assert re.search("was refused 24 hours ago; its changes are not buffered", stopped(db, tmp_path))
     with pytest.raises(SkipError, match="not buffered any more"):
         skip(db.settings, storage, T, lsn)

@@ -23,6 +23,7 @@ from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.requests import request_skip
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.tables.phases import Copy
 from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
@@ -131,14 +132,15 @@ class Destination:
         resync(self.db.settings, self.storage, [name])
         replace_rows, buffer = TableWriter.replace, self.lake / "_logicalrep/kept/public/t"
 
-        def replace_and_end(writer: TableWriter, table: Any, *arguments: Any) -> None:
+        def replace_and_end(writer: TableWriter, table: Any, *arguments: Any) -> Copy:
             if table.name == name:
                 self.change_rows()
                 target = Lsn(str(self.db.value("SELECT pg_current_wal_insert_lsn()")))
                 eventually(lambda: State.read(self.storage).lsn >= target and any(buffer.glob("*.parquet")), seconds=60)
-            replace_rows(writer, table, *arguments)
+            copy = replace_rows(writer, table, *arguments)
             if table.name == name:
                 raise Killed
+            return copy
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TableWriter, "replace", replace_and_end)

@@ -17,7 +17,6 @@ import pytest
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
-from logicalrep.pipeline.operate.status import stored_phases
 from logicalrep.pipeline.state.destination_names import UnconfirmedNameError, confirm_names, default_name
 from logicalrep.pipeline.state.past_states import first_time, read_state
 from logicalrep.pipeline.state.requests import read_paused_since, take_requests
@@ -73,7 +72,7 @@ def _changed(content: Any, path: tuple[str | int, ...], value: Any, how: str = "
 
 def _state(storage: Storage) -> object:
     state = State.read(storage)
-    return [table.figures for table in state.tables.values()], stored_phases(storage, state), first_time(storage)
+    return [table.figures for table in state.tables.values()], first_time(storage)
 
 
 READERS: dict[str, Callable[[Storage], object]] = {

@@ -20,8 +20,9 @@ from pyiceberg.table.metadata import TableMetadataUtil
 
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.cli.verify import verdict_json
-from logicalrep.observe.figures import LoadProgress
-from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer, PendingLoad
+from logicalrep.observe.figures import LoadProgress, Phase
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
+from logicalrep.pipeline.buffer.pending_loads import BufferedChanges, HeldCommit, PartitionsLoad, TableLoad
 from logicalrep.pipeline.formats.iceberg.old_versions import keep_old_versions, read_old_version
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
@@ -62,7 +63,7 @@ from tests.pipeline.changes import change_batch, relation
 
 SKIPPED = {"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}
 TABLE_STATE = TableState(
-    "public/t", 3, Lsn(16), "load", 1, "stopped", "why", 7, {"history": 4}, 5, "2026-01-01T00:00:00+00:00",
+    "public/t", 3, Lsn(16), "load", 1, Phase.STOPPED, "why", 7, {"history": 4}, 5, "2026-01-01T00:00:00+00:00",
     LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED], {"price": 2}, {"table": "ab", "history": None},
     Buffered(Lsn(16), "load"),
 )  # fmt: skip
@@ -71,7 +72,7 @@ STORED_HISTORY = (
     '{"lsn": "0/18", "xid": 740, "timestamp": 5, "slot_began": "0/8", "server_started": "1.5", "origin": "none"}'
 )
 STORED_TABLE_STATE = """{
-  "folder": "public/t", "version": 3, "lsn": "0/10", "load": "load", "timeline": 1, "state": "stopped", "error": "why",
+  "folder": "public/t", "version": 3, "lsn": "0/10", "load": "load", "timeline": 1, "phase": "stopped", "error": "why",
   "oid": 7, "beside": {"history": 4}, "rows": 5, "commit_timestamp": "2026-01-01T00:00:00+00:00",
   "progress": {"rows": 8, "estimate": 9, "snapshot_since": "2026-01-01T00:00:00+00:00"}, "refused": "0/6",
   "skipped": [{"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}],
@@ -158,11 +159,14 @@ FILES = {
       "numbers": {"7": {"b": 2}}
     }""".replace("SETTINGS", STORED_SETTINGS),
     "_logicalrep/loads/public/t/load.json": """{
-      "folder": "public/t", "replaces": null, "reason": "new table", "refused": "0/6", "since": 1.5
+      "kind": "held", "folder": "public/t", "refused": "0/6", "since": 1.5
     }""",
-    "_logicalrep/loads/public/u/load.json": '{"folder": "public/u", "replaces": "load", "reason": "asked for"}',
+    "_logicalrep/loads/public/u/load.json": '{"kind": "table", "folder": "public/u", "reason": "asked for", "replaces": "load", "begin": null}',
+    "_logicalrep/loads/public/w/load.json": """{
+      "kind": "buffered", "folder": "public/w", "reason": "its changes are buffered"
+    }""",
     "_logicalrep/loads/public/v/load.json": """{
-      "folder": "public/v", "replaces": null, "reason": "attached", "partitions": [7, 8], "begin": 2.5
+      "kind": "partitions", "folder": "public/v", "reason": "attached", "partitions": [7, 8], "begin": 2.5
     }""",
     "_logicalrep/loads/public/t/counts.json": '{"loads": [[1.5, "new table", 1]]}',
     "_logicalrep/kept/public/t/0000000000000010-0000000000000000.parquet": "null",
@@ -218,9 +222,10 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     settings = StoredSettings(SETTINGS, {name: SETTINGS}, {7: name}, {7: {"b": 2}})
     settings.write(storage)
     marks = {
-        "public/t": PendingLoad("public/t", None, "new table", "0/6", 1.5),
-        "public/u": PendingLoad("public/u", "load", "asked for"),
-        "public/v": PendingLoad("public/v", None, "attached", partitions=(7, 8), begin=2.5),
+        "public/t": HeldCommit("public/t", "0/6", 1.5),
+        "public/u": TableLoad("public/u", "asked for", "load"),
+        "public/v": PartitionsLoad("public/v", "attached", (7, 8), 2.5),
+        "public/w": BufferedChanges("public/w", "its changes are buffered"),
     }
     kept = ChangeBuffer(storage)
     for mark in marks.values():

@@ -60,7 +60,7 @@ FILES: dict[str, tuple[str, Callable[[Storage], object], tuple[str, ...]]] = {
     "a pending load": (
         "_logicalrep/loads/public/t/load.json",
         lambda storage: ChangeBuffer(storage).pending_loads(),
-        ("[", "[]", '{"folder": "../t", "replaces": null, "reason": ""}'),
+        ("[", "[]", '{"kind": "table", "folder": "../t", "reason": ""}', '{"kind": "others", "folder": "public/t"}'),
     ),
     "buffered changes": (
         "_logicalrep/kept/public/t/0000000000000001-0000000000000000.parquet",

@@ -7,21 +7,39 @@ import random
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast, get_args
 
-import pyarrow as pa
 import pytest
 
+from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.observe.figures import Phase, Standing
+from logicalrep.pipeline.buffer.pending_loads import HeldCommit, TableLoad
 from logicalrep.pipeline.table_errors import is_of_one_table
 from logicalrep.pipeline.tables import lifecycle
-from logicalrep.pipeline.tables.lifecycle import MEANINGS, TRANSITIONS, Life, LifecycleError, Phase
+from logicalrep.pipeline.tables.lifecycle import MEANINGS, TRANSITIONS, LifecycleError
+from logicalrep.pipeline.tables.phases import (
+    CatchingUp,
+    CatchUp,
+    Copying,
+    Following,
+    Held,
+    Opening,
+    Queued,
+    Stopped,
+    TablePhase,
+    Unproven,
+    Unpublished,
+)
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 
 SOURCES = ROOT / "src" / "logicalrep"
+PHASES = {phase.__name__: phase.name for phase in get_args(TablePhase)}
 
 
 def ways() -> dict[Phase, list[Phase]]:
@@ -36,10 +54,27 @@ def ways() -> dict[Phase, list[Phase]]:
     return found
 
 
+def data(phase: Phase, reason: str) -> TablePhase:
+    """Return a phase with what a table may have in it."""
+    copy = cast(Any, SimpleNamespace(stored_tables=[], is_whole_after=lambda pending: True))
+    pending = TableLoad("public/t", "because")
+    phases: dict[Phase, TablePhase] = {
+        Phase.OPENING: Opening(reason),
+        Phase.QUEUED: Queued(reason, None, pending),
+        Phase.COPYING: Copying(reason, None, pending),
+        Phase.CATCHING_UP: CatchingUp(reason, CatchUp(None, pending)),
+        Phase.FOLLOWING: Following(reason, copy),
+        Phase.HELD: Held(reason, copy, HeldCommit("public/t", "0/9", 1.0)),
+        Phase.STOPPED: Stopped(reason, None, None),
+        Phase.LEFT: Unpublished(reason),
+    }
+    return phases[phase]
+
+
 def table_in(phase: Phase) -> Table:
     table = Table(TableName("public", "t"), "public/t", 1)
     for each in ways()[phase]:
-        table.move(each, f"to {each}")
+        table.move(data(each, f"to {each}"))
     return table
 
 
@@ -50,19 +85,19 @@ def test_each_phase_is_reached_and_has_a_meaning() -> None:
 @pytest.mark.parametrize(("before", "after"), [*product(Phase, Phase)])
 def test_the_transitions_of_the_table_happen_and_all_others_are_refused(before: Phase, after: Phase) -> None:
     table = table_in(before)
-    reason = table.life.reason
+    phase = table.phase
     if (before, after) in TRANSITIONS:
-        table.move(after, "because")
-        assert (table.phase, table.life.reason) == (after, "because")
+        table.move(data(after, "because"))
+        assert (table.phase.name, table.phase.reason) == (after, "because")
     else:
         with pytest.raises(LifecycleError, match=rf"\[TABLE_TRANSITION\] .* {before} .* cannot be {after} next \(bec"):
-            table.move(after, "because")
-        assert (table.phase, table.life.reason) == (before, reason)
+            table.move(data(after, "because"))
+        assert table.phase is phase
 
 
 def test_a_mistake_stops_its_table_alone() -> None:
     with pytest.raises(LifecycleError) as raised:
-        Life().move(Phase.HELD, "")
+        Table(TableName("public", "t"), "public/t", 1).move(data(Phase.HELD, ""))
     assert is_of_one_table(raised.value)
     # Whatever phase it is in, it can be stopped, and loaded again.
     for phase in set(Phase) - {Phase.LEFT}:
@@ -76,48 +111,48 @@ def test_random_lives_end_only_where_a_table_is_left() -> None:
         table, seen = Table(TableName("public", "t"), "public/t", 1), [Phase.OPENING]
         for _ in range(50):
             after = chance.choice(list(Phase))
-            if (table.phase, after) in TRANSITIONS:
-                table.move(after, "chance")
+            if (table.phase.name, after) in TRANSITIONS:
+                table.move(data(after, "chance"))
                 seen.append(after)
-            assert table.phase is seen[-1]
-            assert (table.stopped is not None) == (table.phase in (Phase.HELD, Phase.STOPPED))
-            assert table.state(Lsn(5), 1, None).state == table.phase.stored
+            assert table.phase.name is seen[-1]
+            assert (table.stopped is not None) == (seen[-1].standing is Standing.STOPPED)
+            assert table.takes_changes == (seen[-1] not in (Phase.OPENING, Phase.STOPPED, Phase.LEFT))
+            assert table.is_up_to_date == (seen[-1] is Phase.FOLLOWING)
         assert Phase.LEFT not in seen[:-1]
         assert Phase.OPENING not in seen[1:]
 
 
-def test_another_phase_ends_the_job_of_the_one_before_and_what_waited_in_it() -> None:
-    table, is_catching_up, saw = table_in(Phase.CATCHING_UP), threading.Event(), []
+def test_another_phase_ends_the_work_of_the_one_before_and_what_waited_in_it() -> None:
+    table, is_catching_up, saw = table_in(Phase.QUEUED), threading.Event(), list[bool]()
+    work = CatchUp(None, TableLoad("public/t", "because"))
 
-    def catch_up() -> None:
+    def catch_up(work: CatchUp) -> None:
         is_catching_up.set()
-        while table.phase is Phase.CATCHING_UP:
+        while not work.is_to_end:
             pass
-        saw.append(table.phase)
+        saw.append(True)
 
     with ThreadPoolExecutor(1) as pool:
-        table.job = pool.submit(catch_up)
+        table.move(CatchingUp("its rows are copied", work))
+        work.begin(pool, catch_up)
         is_catching_up.wait()
-        table.move(Phase.QUEUED, "asked for")
+        assert not work.is_done
+        table.move(data(Phase.QUEUED, "asked for"))
         # It has ended before anything else is done with the table.
-        assert saw == [Phase.QUEUED]
-    assert table.job is None
+        assert saw == [True]
     table = table_in(Phase.FOLLOWING)
-    table.unproven, table.has_new_labels = pa.table({}), True
+    assert isinstance(table.phase, Following)
+    table.update(replace(table.phase, unproven=Unproven(TableChanges(), has_new_labels=True)))
     assert not table.is_up_to_date
-    table.move(Phase.QUEUED, "its columns changed")
+    table.move(data(Phase.QUEUED, "its columns changed"))
     assert table.unproven is None
-    assert not table.has_new_labels
 
 
-@pytest.mark.parametrize("phase", sorted(set(Phase) - {Phase.OPENING, Phase.LEFT}))
-def test_another_process_tells_the_phase_from_what_is_stored(phase: Phase) -> None:
-    assert phase is Phase.of_stored(
-        phase.stored,
-        is_refused=phase is Phase.HELD,
-        is_copied=phase is Phase.COPYING,
-        is_whole=phase not in (Phase.QUEUED, Phase.COPYING),
-    )
+def test_the_data_of_a_phase_is_only_taken_in_that_phase() -> None:
+    table = table_in(Phase.FOLLOWING)
+    with pytest.raises(LifecycleError, match="that is following has no data of one that is queued"):
+        table.update(data(Phase.QUEUED, "because"))
+    assert table.phase.name is Phase.FOLLOWING
 
 
 def test_the_page_shows_the_transitions_of_now() -> None:
@@ -128,22 +163,19 @@ def test_the_page_shows_the_transitions_of_now() -> None:
 
 
 def moves(path: Path) -> list[tuple[str, str]]:
-    """Return the phases that a module's classes move tables to, with the classes."""
+    """Return the phases that a module's classes make, with the classes."""
     tree = ast.parse(path.read_text("utf-8"))
     return [
-        (of.name, argument.attr)
+        (of.name, PHASES[call.func.id].name)
         for of in ast.walk(tree)
         if isinstance(of, ast.ClassDef)
         for call in ast.walk(of)
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("move", "_move")
-        for argument in call.args
-        if isinstance(argument, ast.Attribute) and isinstance(argument.value, ast.Name) and argument.value.id == "Phase"
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in PHASES
     ]
 
 
 def test_the_classes_that_set_a_phase_are_those_that_the_page_has() -> None:
     found: dict[str, set[str]] = {phase.name: set() for phase in Phase}
-    found["OPENING"].add("Life")
     for path in SOURCES.rglob("*.py"):
         for name, phase in moves(path):
             found[phase].add(name)
@@ -155,6 +187,6 @@ def test_nothing_else_changes_a_phase() -> None:
         path.relative_to(SOURCES).as_posix()
         for path in (SOURCES / "pipeline").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Attribute) and node.attr in ("_phase", "life") and isinstance(node.ctx, ast.Store)
+        if isinstance(node, ast.Attribute) and node.attr == "_phase" and isinstance(node.ctx, ast.Store)
     }
-    assert assigned == {"pipeline/tables/lifecycle.py"}
+    assert assigned == {"pipeline/tables/table.py"}

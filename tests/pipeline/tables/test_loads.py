@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from logicalrep.pipeline.buffer.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.observe.figures import Phase
+from logicalrep.pipeline.buffer.pending_loads import (
+    ASKED_FOR,
+    BufferedChanges,
+    HeldCommit,
+    PartitionsLoad,
+    PendingLoad,
+)
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
+from logicalrep.pipeline.formats.stored_table import Head
 from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.tables.failures import TableFailures
-from logicalrep.pipeline.tables.lifecycle import LifecycleError, Phase
+from logicalrep.pipeline.tables.lifecycle import LifecycleError
 from logicalrep.pipeline.tables.loads import TableLoads
+from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Queued
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.tries import MOST_TRIES
@@ -25,7 +34,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 from tests.waiting import eventually
 
-T = TableName("public", "t")
+T, FOLDER = TableName("public", "t"), "public/t"
 
 
 @dataclass
@@ -37,6 +46,7 @@ class Writer:
     pause: float = 1000.0
     is_ending: bool = False
     did: list[str] = field(default_factory=list)
+    saved: list[PendingLoad] = field(default_factory=list)
 
     def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> float | None:
         self.loads_left -= 1
@@ -45,14 +55,14 @@ class Writer:
     def forget_loads(self, table: Table) -> None:
         self.loads_left = 2
 
-    def save_pending_load(self, table: Table, pending_load: PendingLoad) -> None:
-        table.pending_load = pending_load
+    def save_pending_load(self, pending: PendingLoad) -> None:
+        self.saved.append(pending)
 
-    def hold(self, table: Table, lsn: Lsn) -> None:
-        table.pending_load = PendingLoad(table.folder, None, "", refused=str(lsn), since=0.0)
+    def hold(self, table: Table, lsn: Lsn) -> HeldCommit:
+        return HeldCommit(table.folder, str(lsn), 0.0)
 
-    def hold_no_more(self, table: Table) -> None:
-        table.pending_load = PendingLoad(table.folder, None, "")
+    def hold_no_more(self, table: Table) -> BufferedChanges:
+        return BufferedChanges(table.folder, "")
 
     def clear(self, table: Table) -> None:
         self.did.append("clear")
@@ -60,22 +70,29 @@ class Writer:
     def write_stopped(self, table: Table) -> None:
         self.did.append("stopped")
 
-    def take_table(self, table: Table, loaded: LoadedTable) -> None:
+    def take_table(self, table: Table, loaded: LoadedTable, work: CatchUp) -> Copy:
         self.did.append("replace")
+        log = SimpleNamespace(
+            load=loaded.load,
+            table=SimpleNamespace(relation=SimpleNamespace(relation_id=2), skipped=()),
+            applied=lambda application: Lsn(5),
+            head=Head(1, None),
+            files={},
+            folder=FOLDER,
+        )
+        work.copy = Copy(cast(Any, log), "application")
+        return work.copy
 
-    def take_partitions(self, table: Table, loaded: LoadedTable) -> None:
+    def take_partitions(self, table: Table, copy: Copy, now: object, loaded: LoadedTable, work: CatchUp) -> Copy | None:
         self.did.append("put in")
-        assert table.pending_load is not None
-        if not self.is_ending:
-            self.save_pending_load(table, replace(table.pending_load, partitions=()))
+        return None if self.is_ending else copy
 
-    def apply(self, table: Table) -> None:
+    def apply(self, table: Table, copy: Copy, work: CatchUp) -> Copy:
         self.did.append("apply")
+        return copy
 
-    def apply_rest(self, table: Table) -> bool:
+    def apply_rest(self, table: Table, copy: Copy) -> bool:
         self.behind -= 1
-        if self.behind < 0:
-            table.pending_load = None
         return self.behind < 0
 
 
@@ -121,9 +138,10 @@ class Fixture:
         self.loads.step({T: self.table}, Lsn(100))
 
     def end_job(self) -> None:
-        assert self.table.job is not None
-        wait([self.table.job])
-        self.failures.run(self.table, lambda: self.loads.finish(self.table))
+        phase = self.table.phase
+        assert isinstance(phase, CatchingUp)
+        eventually(lambda: phase.work.is_done)
+        self.failures.run(self.table, lambda: self.loads.finish(self.table, phase.work))
 
 
 @pytest.fixture
@@ -141,19 +159,19 @@ def test_a_table_is_queued_copied_catches_up_and_follows(pool: ThreadPoolExecuto
     with_ = Fixture(pool)
     with_.writer.behind = 1
     with_.loads.load(with_.table, "new table")
-    assert (with_.table.phase, with_.writer.did, len(with_.loader.wanted)) == (Phase.QUEUED, ["clear"], 1)
+    assert (with_.table.phase.name, with_.writer.did, len(with_.loader.wanted)) == (Phase.QUEUED, ["clear"], 1)
     with_.step()
-    assert with_.table.phase is Phase.QUEUED
+    assert with_.table.phase.name is Phase.QUEUED
     with_.loader.copying[T] = object()
     with_.step()
-    assert with_.table.phase is Phase.COPYING
+    assert with_.table.phase.name is Phase.COPYING
     with_.step(copied())
-    assert with_.table.phase is Phase.CATCHING_UP
+    assert with_.table.phase.name is Phase.CATCHING_UP
     with_.end_job()
     # The catalog does not have all transactions of the buffered changes.
-    assert with_.table.phase is Phase.CATCHING_UP
+    assert with_.table.phase.name is Phase.CATCHING_UP
     with_.end_job()
-    assert with_.table.phase is Phase.FOLLOWING
+    assert with_.table.phase.name is Phase.FOLLOWING
     assert with_.writer.did == ["clear", "replace", "apply"]
 
 
@@ -180,7 +198,7 @@ def test_the_end_of_a_copy_moves_its_table(
     with_.loads.load(with_.table, "new table")
     for result in results:
         with_.step(result)
-    assert with_.table.phase is phase
+    assert with_.table.phase.name is phase
     assert len(with_.warnings) == (phase is Phase.STOPPED)
 
 
@@ -192,29 +210,25 @@ def follow(with_: Fixture) -> None:
 def follow_copied(with_: Fixture) -> None:
     with_.step(copied())
     with_.end_job()
-    assert with_.table.phase is Phase.FOLLOWING
+    assert with_.table.phase.name is Phase.FOLLOWING
 
 
 def test_partitions_are_put_in_among_changes_that_stay_buffered(pool: ThreadPoolExecutor) -> None:
     with_ = Fixture(pool)
     follow(with_)
-    before = SimpleNamespace(relation=SimpleNamespace(relation_id=2))
-    with_.table.stored = cast(Any, SimpleNamespace(table=before))
-    with_.table.load = "load 1"
     with_.writer.did.clear()
     with_.loads.load(with_.table, "a partition with rows was attached", [7])
-    assert with_.table.pending_load == PendingLoad(
-        "public/t", None, "a partition with rows was attached", partitions=(7,)
-    )
-    assert (with_.table.is_whole, with_.table.lacks_partitions) == (True, True)
-    assert with_.loader.wanted[-1][T].before is cast(Any, before)
+    pending = PartitionsLoad(FOLDER, "a partition with rows was attached", (7,))
+    assert with_.table.pending == with_.writer.saved[-1] == pending
+    assert with_.table.is_whole
+    assert with_.table.copy is not None
+    assert with_.loader.wanted[-1][T].before is with_.table.copy.stored.table
     of_partitions = replace(copied(), now=cast(Any, "the table in the catalog"))
     with_.step(NotLoaded(T, "no", again=True))
-    assert with_.table.phase is Phase.QUEUED
+    assert with_.table.phase.name is Phase.QUEUED
     with_.step(of_partitions)
-    with_.table.stored = None
     with_.end_job()
-    assert (with_.table.phase, with_.writer.did) == (Phase.FOLLOWING, ["put in"])
+    assert (with_.table.phase.name, with_.writer.did) == (Phase.FOLLOWING, ["put in"])
 
 
 def test_a_process_that_ends_leaves_partitions_to_the_next_one(pool: ThreadPoolExecutor) -> None:
@@ -224,7 +238,8 @@ def test_a_process_that_ends_leaves_partitions_to_the_next_one(pool: ThreadPoolE
     with_.loads.load(with_.table, "a partition with rows was attached", [7])
     with_.step(replace(copied(), now=cast(Any, "the table in the catalog")))
     with_.end_job()
-    assert (with_.table.phase, with_.table.lacks_partitions) == (Phase.CATCHING_UP, True)
+    assert with_.table.phase.name is Phase.CATCHING_UP
+    assert isinstance(with_.table.pending, PartitionsLoad)
 
 
 def fail(error: Exception) -> Callable[[], None]:
@@ -250,7 +265,7 @@ def test_an_error_of_a_table_loads_or_stops_it(
     with_ = Fixture(pool)
     follow(with_)
     assert with_.failures.run(with_.table, fail(error)) is None
-    assert with_.table.phase is phase
+    assert with_.table.phase.name is phase
     assert with_.table.state(Lsn(9), 1, None).refused == refused
     assert (with_.table.stopped is None) == (phase is Phase.QUEUED)
 
@@ -260,7 +275,7 @@ def test_an_error_of_all_tables_is_raised_and_moves_none(pool: ThreadPoolExecuto
     follow(with_)
     with pytest.raises(StorageError):
         with_.failures.run(with_.table, fail(StorageError("it is away")))
-    assert with_.table.phase is Phase.FOLLOWING
+    assert with_.table.phase.name is Phase.FOLLOWING
 
 
 def test_a_held_table_is_stopped_by_time_or_another_error_and_loads_when_asked_for(pool: ThreadPoolExecutor) -> None:
@@ -272,14 +287,14 @@ def test_a_held_table_is_stopped_by_time_or_another_error_and_loads_when_asked_f
     ]
     for stop in stops:
         with_.failures.run(with_.table, fail(RefusedCommit(Lsn(9), ValueError("infinity"))))
-        assert with_.table.phase is Phase.HELD
+        assert with_.table.phase.name is Phase.HELD
         stop()
-        assert with_.table.phase is Phase.STOPPED
+        assert with_.table.phase.name is Phase.STOPPED
         assert not with_.table.is_refused
         with_.loads.load(with_.table, ASKED_FOR)
         with_.step(copied())
         with_.end_job()
-        assert with_.table.phase is Phase.FOLLOWING
+        assert with_.table.phase.name is Phase.FOLLOWING
 
 
 def test_a_load_that_comes_too_often_waits_and_begins_when_it_is_due_or_asked_for(pool: ThreadPoolExecutor) -> None:
@@ -292,13 +307,14 @@ def test_a_load_that_comes_too_often_waits_and_begins_when_it_is_due_or_asked_fo
         # A load that waits already is counted once.
         with_.loads.load(with_.table, reason)
         with_.step()
-        assert (with_.table.phase, len(with_.loader.wanted), with_.writer.loads_left) == (Phase.QUEUED, begun, -1)
+        assert (with_.table.phase.name, len(with_.loader.wanted), with_.writer.loads_left) == (Phase.QUEUED, begun, -1)
         assert f"({reason}): to spare the server, the next load begins at 20" in str(with_.table.postponed)
         assert with_.warnings[-1] == f"public.t: {with_.table.postponed}"
         assert with_.table.state(Lsn(1), 1, None).error == with_.table.postponed
     assert sum("next load begins" in warning for warning in with_.warnings) == 2
     # So it is after a restart.
-    with_.loads.queue(with_.table, "its load was pending")
+    assert isinstance(with_.table.phase, Queued)
+    with_.loads.queue(with_.table, with_.table.phase)
     assert len(with_.loader.wanted) == begun
     with_.loads.load(with_.table, ASKED_FOR)
     assert (len(with_.loader.wanted), with_.table.postponed) == (begun + 1, None)
@@ -319,4 +335,4 @@ def test_a_load_that_comes_too_often_waits_and_begins_when_it_is_due_or_asked_fo
 def test_a_table_that_must_not_be_loaded_stops(pool: ThreadPoolExecutor) -> None:
     with_ = Fixture(pool, refused="it had masks")
     with_.loads.load(with_.table, "new table")
-    assert (with_.table.phase, with_.loader.wanted) == (Phase.STOPPED, [])
+    assert (with_.table.phase.name, with_.loader.wanted) == (Phase.STOPPED, [])

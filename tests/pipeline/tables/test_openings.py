@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from logicalrep.pipeline.buffer.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.observe.figures import Phase, Standing
+from logicalrep.pipeline.buffer.pending_loads import (
+    ASKED_FOR,
+    BufferedChanges,
+    HeldCommit,
+    PartitionsLoad,
+    PendingLoad,
+    TableLoad,
+)
 from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.state.table_state import Buffered, TableState
-from logicalrep.pipeline.tables.lifecycle import Phase
-from logicalrep.pipeline.tables.openings import Openings
+from logicalrep.pipeline.tables.openings import Opened, Openings
+from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Queued
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -32,12 +40,14 @@ class Loads:
 
     def load(self, table: Table, reason: str) -> None:
         self.reasons.append(reason)
-        table.move(Phase.QUEUED, reason)
+        table.move(Queued(reason, table.copy, TableLoad(FOLDER, reason)))
 
-    queue = load
+    def queue(self, table: Table, queued: Queued) -> None:
+        assert (queued.copy, queued.pending) == (table.copy, table.pending)
+        table.move(queued)
 
-    def catch_up(self, table: Table, work: Callable[[], None], reason: str) -> None:
-        table.move(Phase.CATCHING_UP, reason)
+    def catch_up(self, table: Table, reason: str, copy: Copy, pending: PendingLoad, action: object) -> None:
+        table.move(CatchingUp(reason, CatchUp(copy, pending)))
 
 
 @dataclass
@@ -48,9 +58,11 @@ class Writer:
     has_buffer: bool
     cleared: list[str] = field(default_factory=list)
 
-    def open_companions(self, table: Table, before: object) -> bool:
-        table.load, table.application = "load 1", "1/1/load 1"
-        return self.has_companions
+    def copy_of(self, stored: StoredTable) -> Copy:
+        return Copy(stored, "1/1/load 1")
+
+    def open_companions(self, copy: Copy, since: SinceCheckpoint, before: object) -> tuple[Copy, SinceCheckpoint, bool]:
+        return copy, since, self.has_companions
 
     def forget_loads(self, table: Table) -> None:
         self.cleared.append("loads")
@@ -60,19 +72,20 @@ class Writer:
 
     def open(self, table: Table) -> None: ...
 
-    def has_all(self, table: Table, end: Lsn) -> bool:
+    def has_all(self, table: Table, copy: Copy, end: Lsn) -> bool:
         assert end == Lsn(9)
         return self.has_buffer
 
     def apply(self, table: Table) -> None: ...
 
 
-def state(word: str = "following") -> TableState:
-    return TableState(FOLDER, 1, Lsn(5), "load 1", 1, state=word, error="why" if word == "stopped" else None, oid=1)
+def state(phase: Phase = Phase.FOLLOWING) -> TableState:
+    error = "why" if phase.standing is Standing.STOPPED else None
+    return TableState(FOLDER, 1, Lsn(5), "load 1", 1, phase, error, 1)
 
 
 def buffering(load: str | None) -> TableState:
-    return replace(state("loading"), buffered=Buffered(Lsn(9), load))
+    return replace(state(Phase.QUEUED), buffered=Buffered(Lsn(9), load))
 
 
 def go_on(
@@ -100,23 +113,24 @@ def go_on(
         cast(Any, loads),
         {} if pending is None else {FOLDER: pending},
     )
-    table = Table(T, FOLDER, 1)
+    table, opened = Table(T, FOLDER, 1), None
     if stored:
         spec = SimpleNamespace(settings=settings, relation=SimpleNamespace(relation_id=relation), skipped=())
-        table.stored = cast(Any, SimpleNamespace(table=spec, applied=lambda application: Lsn(5)))
-    table.since_checkpoint = SinceCheckpoint(restored, changed_by_others)
-    openings.go_on(table, was_left=was_left)
-    return table.phase, loads.reasons, writer.cleared
+        log = SimpleNamespace(table=spec, applied=lambda application: Lsn(5), load="load 1")
+        opened = Opened(cast(Any, log), SinceCheckpoint(restored, changed_by_others))
+    openings.go_on(table, opened, was_left=was_left)
+    return table.phase.name, loads.reasons, writer.cleared
 
 
 GONE = "it was loading at the last checkpoint, and its pending load is not there any more"
 LOST = "changes before 0/9 that were buffered are not there any more"
 OLD = "its pending load was restored to an earlier state, and its buffered changes may be others"
-NOT_WHOLE = PendingLoad(FOLDER, "load 1", "its columns changed")
-WHOLE = PendingLoad(FOLDER, "load 0", "its columns changed")
-REFUSED = PendingLoad(FOLDER, None, "a commit was refused", refused="0/9", since=1.0)
-PARTITION = PendingLoad(FOLDER, None, "a partition", partitions=(7,))
-ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
+NOT_WHOLE = TableLoad(FOLDER, "its columns changed", "load 1")
+WHOLE = TableLoad(FOLDER, "its columns changed", "load 0")
+BUFFERED = BufferedChanges(FOLDER, "its changes are buffered")
+REFUSED = HeldCommit(FOLDER, "0/9", 1.0)
+PARTITION = PartitionsLoad(FOLDER, "a partition", (7,))
+ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
 
 
 @pytest.mark.parametrize(
@@ -129,43 +143,45 @@ ASKED = PendingLoad(FOLDER, "load 1", ASKED_FOR)
         ({"before": None}, Phase.QUEUED, ["published again"]),
         ({"was_left": True}, Phase.QUEUED, ["published again"]),
         ({"relation": 2}, Phase.QUEUED, ["another table of this name"]),
-        ({"relation": 2, "before": replace(state("stopped"), oid=2)}, Phase.QUEUED, ["another table of this name"]),
+        ({"relation": 2, "before": replace(state(Phase.STOPPED), oid=2)}, Phase.QUEUED, ["another table of this name"]),
         ({"changed_by_others": "rows"}, Phase.QUEUED, ["rows"]),
-        ({"before": state("loading")}, Phase.QUEUED, [GONE]),
+        ({"before": state(Phase.QUEUED)}, Phase.QUEUED, [GONE]),
         ({"before": buffering("load 1"), "pending": WHOLE}, Phase.CATCHING_UP, []),
         ({"before": buffering("load 1"), "pending": WHOLE, "has_buffer": False}, Phase.QUEUED, [LOST]),
         ({"before": buffering("load 1"), "pending": REFUSED, "has_buffer": False}, Phase.QUEUED, [LOST]),
         ({"before": buffering(None), "pending": WHOLE}, Phase.QUEUED, [OLD]),
         # Its copied rows were committed after the checkpoint.
         ({"before": replace(buffering(None), load="load 0"), "pending": WHOLE}, Phase.CATCHING_UP, []),
-        ({"before": buffering(None), "pending": NOT_WHOLE, "has_buffer": False}, Phase.QUEUED, ["its columns changed"]),
+        ({"before": buffering(None), "pending": NOT_WHOLE, "has_buffer": False}, Phase.QUEUED, []),
         ({"changed_by_others": "rows", "pending": WHOLE}, Phase.QUEUED, ["rows"]),
         ({"restored": "old"}, Phase.QUEUED, ["old"]),
         ({"restored": "old", "pending": WHOLE}, Phase.QUEUED, ["old"]),
         ({"restored": "old", "pending": REFUSED}, Phase.QUEUED, ["old"]),
         ({"restored": "old", "pending": PARTITION}, Phase.QUEUED, ["old"]),
-        ({"restored": "old", "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
-        ({"restored": "old", "before": state("stopped")}, Phase.STOPPED, []),
+        ({"restored": "old", "pending": NOT_WHOLE}, Phase.QUEUED, []),
+        ({"restored": "old", "before": state(Phase.STOPPED)}, Phase.STOPPED, []),
         ({"has_companions": False}, Phase.QUEUED, ["its history or its changes are not there"]),
         # The next refresh compares the settings.
         ({"settings": OTHER}, Phase.FOLLOWING, []),
-        ({"before": state("stopped")}, Phase.STOPPED, []),
-        ({"before": state("stopped"), "settings": OTHER}, Phase.QUEUED, ["its settings changed"]),
-        ({"before": state("stopped"), "pending": WHOLE}, Phase.STOPPED, []),
-        ({"before": state("stopped"), "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
-        ({"before": state("loading"), "pending": NOT_WHOLE}, Phase.QUEUED, ["its columns changed"]),
-        ({"before": state("loading"), "pending": NOT_WHOLE, "relation": 2}, Phase.QUEUED, ["its columns changed"]),
-        ({"before": state("loading"), "pending": WHOLE}, Phase.CATCHING_UP, []),
+        ({"before": state(Phase.STOPPED)}, Phase.STOPPED, []),
+        ({"before": state(Phase.STOPPED), "settings": OTHER}, Phase.QUEUED, ["its settings changed"]),
+        ({"before": state(Phase.STOPPED), "pending": WHOLE}, Phase.STOPPED, []),
+        ({"before": state(Phase.STOPPED), "pending": NOT_WHOLE}, Phase.QUEUED, []),
+        ({"before": state(Phase.QUEUED), "pending": NOT_WHOLE}, Phase.QUEUED, []),
+        ({"before": state(Phase.QUEUED), "pending": NOT_WHOLE, "relation": 2}, Phase.QUEUED, []),
+        ({"before": state(Phase.QUEUED), "pending": WHOLE}, Phase.CATCHING_UP, []),
+        ({"before": state(Phase.CATCHING_UP), "pending": BUFFERED}, Phase.CATCHING_UP, []),
+        ({"was_left": True, "pending": BUFFERED}, Phase.QUEUED, ["published again"]),
         ({"before": None, "pending": WHOLE}, Phase.QUEUED, ["published again"]),
         ({"was_left": True, "pending": WHOLE}, Phase.QUEUED, ["published again"]),
-        ({"before": state("stopped"), "pending": REFUSED}, Phase.CATCHING_UP, []),
+        ({"before": state(Phase.STOPPED), "pending": REFUSED}, Phase.CATCHING_UP, []),
         ({"before": None, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
         ({"was_left": True, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
         ({"relation": 2, "pending": REFUSED}, Phase.QUEUED, ["another table of this name"]),
         ({"changed_by_others": "rows", "pending": REFUSED}, Phase.QUEUED, ["rows"]),
         ({"settings": OTHER, "pending": REFUSED}, Phase.QUEUED, ["its settings changed"]),
-        ({"before": state("loading"), "pending": PARTITION}, Phase.QUEUED, ["a partition"]),
-        ({"before": state("stopped"), "pending": PARTITION}, Phase.STOPPED, []),
+        ({"before": state(Phase.QUEUED), "pending": PARTITION}, Phase.QUEUED, []),
+        ({"before": state(Phase.STOPPED), "pending": PARTITION}, Phase.STOPPED, []),
         ({"settings": OTHER, "pending": PARTITION}, Phase.QUEUED, ["its settings changed"]),
         ({"was_left": True, "pending": PARTITION}, Phase.QUEUED, ["published again"]),
         ({"relation": 2, "pending": PARTITION}, Phase.QUEUED, ["another table of this name"]),

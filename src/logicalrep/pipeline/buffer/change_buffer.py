@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
 
 from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.arrow.mapped_files import forget_read_pages
 from logicalrep.pipeline.buffer.change_files import PARTS, changes_in, contents, parquet, properties_of
+from logicalrep.pipeline.buffer.pending_loads import PendingLoad, from_json, to_json
 from logicalrep.pipeline.buffer.row_buffer import RowBuffer
-from logicalrep.pipeline.schema.stored_keys import StoredKeys, typed
 from logicalrep.pipeline.state.state import FOLDER
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
 from logicalrep_runtime.scalars import Lsn
@@ -30,44 +29,6 @@ _LAST, _OTHER = ".parquet", ".part"
 _NONE = Lsn(0)
 BYTES_AT_ONCE = 64 << 20
 """About the bytes of changes that are applied at once: to rewrite files for each batch could take ever longer."""
-ASKED_FOR = "asked for"
-"""The reason of a load that somebody asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingLoad:
-    """A table that is to be loaded, or whose buffered changes are not all applied."""
-
-    folder: str
-    replaces: str | None
-    """The load whose rows the table had before; None for a new table. Once it has others, the copy is whole."""
-    reason: str
-    """The reason in a few words, such as `new table`."""
-    refused: str | None = None
-    """The LSN of the first commit whose changes the table does not take, since which all are kept; None without one."""
-    since: float | None = None
-    """The time at which that commit was refused, in seconds since 1970."""
-    partitions: tuple[int, ...] = ()
-    """The OIDs of partitions whose rows alone are to be loaded, and put in by key; without any it is the table."""
-    begin: float | None = None
-    """The time before which the load does not begin, in seconds since 1970; None for a load that begins at once."""
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the load that `to_json` returned."""
-        known = {**content, "folder": below(content["folder"]), "partitions": tuple(content.get("partitions", ()))}
-        pending_load = typed(cls(**_KEYS.arguments(known)))
-        if pending_load.refused is not None:
-            Lsn(pending_load.refused)
-        return pending_load
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        content = _KEYS.content(self).items()
-        return {key: value for key, value in content if key == "replaces" or value not in (None, ())}
-
-
-_KEYS = StoredKeys("folder replaces reason refused since partitions begin")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -94,14 +55,14 @@ class ChangeBuffer:
         found = {}
         for path in self._storage.list(_LOADS):
             if path.endswith(f"/{_LOAD_FILE}"):
-                pending_load = self._storage.parse(path, PendingLoad.from_json)
+                pending_load = self._storage.parse(path, from_json)
                 if pending_load is not None:
                     found[pending_load.folder] = pending_load
         return found
 
     def save_pending_load(self, pending_load: PendingLoad) -> None:
         """Save that a table is to be loaded: from now on its changes are buffered."""
-        self._storage.write(f"{_LOADS}/{pending_load.folder}/{_LOAD_FILE}", json.dumps(pending_load.to_json()).encode())
+        self._storage.write(f"{_LOADS}/{pending_load.folder}/{_LOAD_FILE}", json.dumps(to_json(pending_load)).encode())
 
     def delete_pending_load(self, folder: str) -> None:
         """Delete the pending load of a table that follows."""

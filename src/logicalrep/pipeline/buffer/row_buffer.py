@@ -22,7 +22,7 @@ _COPIED = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _BufferedChanges:
+class _WrittenChanges:
     """Changes whose rows are in the file."""
 
     changes: TableChanges
@@ -34,7 +34,7 @@ class _BufferedChanges:
 @dataclass(slots=True)
 class _BufferFile:
     file: IO[bytes]
-    written: list[_BufferedChanges] = field(default_factory=list)
+    written: list[_WrittenChanges] = field(default_factory=list)
 
     def copy(self, other: _BufferFile) -> None:
         """Take in what another file has."""
@@ -75,7 +75,7 @@ class RowBuffer:
             self._files.append(_BufferFile(tempfile.TemporaryFile(prefix="logicalrep-")))  # noqa: SIM115
         last = self._files[-1]
         batches = [(batch.relation, *_write(last.file, batch.rows)) for batch in changes.batches]
-        last.written.append(_BufferedChanges(replace(changes, batches=()), batches))
+        last.written.append(_WrittenChanges(replace(changes, batches=()), batches))
 
     def append(self, other: RowBuffer) -> None:
         """Take over what another holds, which holds nothing then."""
@@ -122,7 +122,7 @@ def _next_start(file: IO[bytes]) -> int:
     return -(-file.tell() // _ALIGNED) * _ALIGNED
 
 
-def _read(written: _BufferedChanges, data: pa.Buffer) -> TableChanges:
+def _read(written: _WrittenChanges, data: pa.Buffer) -> TableChanges:
     batches = [
         ChangeBatch(relation, pa.ipc.open_stream(data.slice(start, end - start)).read_next_batch())
         for relation, start, end in written.batches

@@ -123,7 +123,7 @@ class NotLoaded:
 
 
 @dataclass(slots=True)
-class _Copy:
+class _RunningCopy:
     """A table that is being copied."""
 
     name: TableName
@@ -211,7 +211,7 @@ class Loading:
         self, snapshot: Snapshot, group: Mapping[TableName, WantedLoad], is_wanted: Callable[[TableName], bool]
     ) -> Iterator[LoadedTable | NotLoaded]:
         """Copy tables; the parts of all of them run side by side, those of small tables first."""
-        copies: list[_Copy] = []
+        copies: list[_RunningCopy] = []
         for name, wanted in group.items():
             self._go_on()
             planned = self._plan_copy(snapshot, name, wanted)
@@ -222,7 +222,7 @@ class Loading:
                 yield self._finish_copy(snapshot, planned)
             else:
                 copies.append(planned)
-        running: dict[Future[CopiedPart], _Copy] = {}
+        running: dict[Future[CopiedPart], _RunningCopy] = {}
         try:
             for each in sorted(copies, key=lambda copy: copy.left):
                 for part in each.parts:
@@ -259,7 +259,7 @@ class Loading:
             for future in running:
                 future.cancel()
 
-    def _plan_copy(self, snapshot: Snapshot, name: TableName, wanted: WantedLoad) -> _Copy | NotLoaded:
+    def _plan_copy(self, snapshot: Snapshot, name: TableName, wanted: WantedLoad) -> _RunningCopy | NotLoaded:
         settings, began = self._settings, time.monotonic()
         rate = settings.load_bytes
         size = _RANGE if rate is None else min(_RANGE, int(rate * _RANGE_SECONDS) + 1)
@@ -322,7 +322,7 @@ class Loading:
                 for few in tasks_of(wanted.part)
             ]
         now = None if wanted.before is None else found
-        return _Copy(name, table, now, part, parts, sum(rows.nbytes for rows in ranges), began, len(parts))
+        return _RunningCopy(name, table, now, part, parts, sum(rows.nbytes for rows in ranges), began, len(parts))
 
     def _copy(self, part: CopyTask | KeysTask, of_table: int) -> CopiedPart:
         if isinstance(part, KeysTask):
@@ -333,7 +333,7 @@ class Loading:
         # All parts of a table are work of its size: the last one may be little.
         return self._engine.run(copy, [part], of_table)[0]
 
-    def _finish_copy(self, snapshot: Snapshot, copy: _Copy) -> LoadedTable:
+    def _finish_copy(self, snapshot: Snapshot, copy: _RunningCopy) -> LoadedTable:
         self._said.pop(copy.name, None)
         del self._progress[copy.name]
         self._observer.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
@@ -366,7 +366,7 @@ class Loading:
         return NotLoaded(name, reason, again=True, is_own=is_own)
 
 
-def _give_up(running: dict[Future[CopiedPart], _Copy], name: TableName) -> None:
+def _give_up(running: dict[Future[CopiedPart], _RunningCopy], name: TableName) -> None:
     for future in [future for future, its in running.items() if its.name == name]:
         future.cancel()
         del running[future]

@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from logicalrep.observe.figures import Standing
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
@@ -88,7 +89,11 @@ def _wait_until_caught_up(
         if end is None and load.poll() is not None:
             end = query_wal_head(connection)
             _say(f"pgbench has ended, the server's WAL ends at {end}; waiting for the tables ...")
-        elif end is not None and not lags[-1] and all(table.state == "following" for table in state.tables.values()):
+        elif (
+            end is not None
+            and not lags[-1]
+            and all(table.state is Standing.FOLLOWING for table in state.tables.values())
+        ):
             return lags
         time.sleep(0.2)
     raise SystemExit("the tables did not reach the end of the server's WAL in time")

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from logicalrep.pipeline.buffer.change_buffer import ASKED_FOR, ChangeBuffer, PendingLoad
+from logicalrep.observe.figures import Standing
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
+from logicalrep.pipeline.buffer.pending_loads import ASKED_FOR, TableLoad
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publishable import exists
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
@@ -106,7 +108,7 @@ def resync(
     for name, table in state.tables.items():
         if not tables or names[name] in tables:
             buffer.remove(table.folder)
-            buffer.save_pending_load(PendingLoad(table.folder, table.load, ASKED_FOR))
+            buffer.save_pending_load(TableLoad(table.folder, ASKED_FOR, table.load))
     if is_other:
         # It comes last: until then the command can be run again.
         identity.replace_server(storage, system_identifier=system, database=database)
@@ -151,7 +153,7 @@ def resync_part(
             if not found:
                 raise StateError(f"{storage.uri} has no table {name}; it has {', '.join(state.tables) or 'none'}")
             table, partition = TableName(*found[0][:2]), RequestedPartition(found[0][2], name)
-        if state.tables[str(table)].state == "stopped":
+        if state.tables[str(table)].state is Standing.STOPPED:
             raise PartError(f"{table} is stopped: run logicalrep resync {table}, which loads all of it")
         part = RequestedPart(table, condition, partition)
         publications = (identity.publication,)

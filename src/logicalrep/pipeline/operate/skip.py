@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from logicalrep.observe.figures import Standing
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.state.requests import request_skip
 from logicalrep.pipeline.state.state import State, StateError
@@ -46,7 +47,7 @@ def skip(settings: ConnectionSettings, storage: Storage, table: TableName, lsn: 
     state = tables.get(str(table))
     if state is None:
         raise StateError(f"{storage.uri} has no table {table}; it has {', '.join(tables) or 'none'}")
-    if state.state != "stopped":
+    if state.state is not Standing.STOPPED:
         raise SkipError(f"{table} is not stopped: there is no commit to skip")
     if state.refused is None:
         raise SkipError(

@@ -7,11 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from logicalrep.observe.lag import lag_seconds
-from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.state.requests import read_paused_since
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.tables.lifecycle import Phase
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.server import query_oldest_load, query_oldest_writer
 from logicalrep.postgres.slots.slot import Slot, find_slot
@@ -107,7 +105,7 @@ def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
         oldest_transaction=oldest,
         oldest_transaction_since=None if began is None else began.isoformat(),
         load_snapshot=None if load is None else load.isoformat(),
-        tables=stored_phases(storage, state),
+        tables={name: {"state": table.state, **table.to_json()} for name, table in state.tables.items()},
     )
 
 
@@ -116,24 +114,6 @@ def _why_lost(slot: Slot | None, state: State) -> str | None:
         return slot.lost
     # Before the first start has made it, nothing is lost.
     return "it does not exist" if state.lsn else None
-
-
-def stored_phases(storage: Storage, state: State) -> dict[str, dict[str, Any]]:
-    """Return the tables by their names, each with its phase, as far as what is stored tells it."""
-    loads = any(table.state == "loading" for table in state.tables.values())
-    pending_loads = ChangeBuffer(storage).pending_loads() if loads else {}
-    tables = {}
-    for name, table in state.tables.items():
-        pending_load = pending_loads.get(table.folder)
-        phase = Phase.of_stored(
-            table.state,
-            is_refused=table.refused is not None,
-            is_copied=table.progress is not None,
-            is_whole=table.version is not None
-            and (pending_load is None or (pending_load.replaces != table.load and not pending_load.partitions)),
-        )
-        tables[name] = {**table.to_json(), "phase": phase}
-    return tables
 
 
 def read_identity(storage: Storage) -> Identity:

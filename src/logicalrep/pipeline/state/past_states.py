@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from logicalrep.observe.figures import Standing
 from logicalrep.pipeline.state.state import FOLDER, STATE_FORMAT, State, States, read_file
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
@@ -40,7 +41,9 @@ def _may_have_others(before: TableState | None, now: TableState) -> bool:
     if before is None or before.load != now.load:
         return now.version is not None
     is_same = (before.version, before.companions) == (now.version, now.companions)
-    return not is_same and (before.commit_timestamp == now.commit_timestamp or "loading" in (before.state, now.state))
+    return not is_same and (
+        before.commit_timestamp == now.commit_timestamp or Standing.LOADING in (before.state, now.state)
+    )
 
 
 def keep_past(storage: Storage, states: States, later: State, keep_hours: float) -> None:

@@ -186,7 +186,7 @@ class State:
     @property
     def without_progress(self) -> State:
         """The state of a destination where nobody copies rows."""
-        return replace(self, tables={name: replace(table, progress=None) for name, table in self.tables.items()})
+        return replace(self, tables={name: table.without_progress for name, table in self.tables.items()})
 
     def position(self, system_identifier: int) -> WalPosition:
         """Return the position of the destination in the WAL of its server."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
-from logicalrep.observe.figures import LoadProgress, TableFigures
+from logicalrep.observe.figures import LoadProgress, Phase, Standing, TableFigures
 from logicalrep.pipeline.formats.stored_table import Head
 from logicalrep.pipeline.schema.stored_keys import StoredKeys, check_times, typed
 from logicalrep.pipeline.storage.storage import below
@@ -40,8 +40,8 @@ class TableState:
     """The load that its rows began with."""
     timeline: int
     """The server's timeline at that LSN."""
-    state: str = "following"
-    """`following`, `loading` or `stopped`."""
+    phase: Phase = Phase.FOLLOWING
+    """The table's phase."""
     error: str | None = None
     """The reason why it is stopped, or why its load waits, with the time at which that begins; else None."""
     oid: int | None = None
@@ -64,8 +64,16 @@ class TableState:
     """The commits of the versions, `Head.commit`, by `table` and the names of the companion tables."""
     buffered: Buffered | None = None
     """The change buffer of a table that loads or is held; None for one that follows."""
-    phase: str | None = field(default=None, compare=False)
-    """Its phase, as docs/explanation/lifecycle.md has them; it is not stored, and so None for a state that was read."""
+
+    @property
+    def state(self) -> Standing:
+        """What the phase means for readers."""
+        return self.phase.standing
+
+    @property
+    def without_progress(self) -> TableState:
+        """The state of a table whose rows nobody copies."""
+        return replace(self, progress=None, phase=Phase.QUEUED if self.phase is Phase.COPYING else self.phase)
 
     def head(self, companion: str | None = None) -> Head | None:
         """Return the last commit of the table, or of a companion table; None before the first load."""
@@ -94,6 +102,7 @@ class TableState:
         read = {
             "folder": below(content["folder"]),
             "lsn": Lsn(content["lsn"]),
+            "phase": Phase(content["phase"]),
             "progress": None if progress is None else typed(LoadProgress(**_PROGRESS.arguments(progress))),
             "buffered": None if buffered is None else typed(Buffered(Lsn(buffered["end"]), buffered["load"])),
         }
@@ -120,6 +129,6 @@ class TableState:
 _PROGRESS = StoredKeys("rows estimate snapshot_since")
 _UNFIT = "unrepresentable"
 _TABLE_STATE = StoredKeys(
-    "folder version lsn load timeline state error oid beside=companions commits buffered rows commit_timestamp "
+    "folder version lsn load timeline phase error oid beside=companions commits buffered rows commit_timestamp "
     f"progress refused skipped {_UNFIT}=unfit"
 )

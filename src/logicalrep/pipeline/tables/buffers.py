@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
 from logicalrep.arrow.changes.table_changes import TableChanges
-from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer, PendingLoad
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
+from logicalrep.pipeline.buffer.pending_loads import BufferedChanges, HeldCommit, PartitionsLoad, PendingLoad
 from logicalrep.pipeline.catalog.catalog import Catalog
+from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.state.requests import RequestedPart
-from logicalrep.pipeline.tables.lifecycle import Phase
 from logicalrep.pipeline.tables.load_counts import LoadCounts
+from logicalrep.pipeline.tables.phases import CatchUp, Copy
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
@@ -54,11 +55,10 @@ class TableBuffers:
         """Return the pending loads by their tables' folders."""
         return self._buffer.pending_loads()
 
-    def save_pending_load(self, table: Table, pending_load: PendingLoad) -> None:
-        """Save that a table is to be loaded: from now on its changes are buffered."""
-        self._patience.run(lambda: self._buffer.save_pending_load(pending_load))
-        self._finished.discard(table.folder)
-        table.pending_load = pending_load
+    def save_pending_load(self, pending: PendingLoad) -> None:
+        """Save the pending load of a table whose changes are buffered from now on."""
+        self._patience.run(lambda: self._buffer.save_pending_load(pending))
+        self._finished.discard(pending.folder)
 
     def delete_finished(self) -> None:
         """Delete the pending loads of tables that follow, once a checkpoint says so.
@@ -93,10 +93,9 @@ class TableBuffers:
         files = self._patience.run(lambda: self._buffer.files(table.folder))
         table.buffered = files[-1].end if files else Lsn(0)
 
-    def has_all(self, table: Table, end: Lsn) -> bool:
-        """Return whether a table and its change buffer have all changes before the end of a file of the buffer."""
-        assert table.stored is not None
-        applied = None if table.application is None else table.stored.applied(table.application)
+    def has_all(self, table: Table, copy: Copy, end: Lsn) -> bool:
+        """Return whether a copy and its change buffer have all changes before the end of a file of the buffer."""
+        applied = copy.applied
         covered = 0 if applied is None else int(applied) + 1
         for file in self._patience.run(lambda: self._buffer.files(table.folder)):
             if file.previous > covered:
@@ -109,58 +108,61 @@ class TableBuffers:
         self._patience.run(lambda: self._buffer.forget_all(table.folder))
         table.buffered = Lsn(0)
 
-    def remove(self, table: Table) -> None:
-        """Remove the change buffer and the pending load of a table that needs neither any more."""
-        self.remove_from(table.folder)
-        table.pending_load = None
-
-    def remove_from(self, folder: str) -> None:
-        """Remove the change buffer and the pending load of a folder."""
+    def remove(self, folder: str) -> None:
+        """Remove the change buffer and the pending load of a folder, whose table needs neither any more."""
         self._patience.run(lambda: self._buffer.remove(folder))
 
-    def apply(self, table: Table) -> None:
+    def apply(self, table: Table, copy: Copy, work: CatchUp) -> Copy:
         """Apply the change buffer of a table whose copy is whole, until little more comes meanwhile."""
         took = math.inf
         while True:
             before, began = took, time.monotonic()
             for end, changes in self._buffer.changes(table.folder):
-                if not self._apply_in_time(table, changes, end) or self._is_to_end(table):
-                    return
-                for stored in table.stored_tables:
+                if not self._apply_in_time(table, copy, work, changes, end) or self._is_to_end(work):
+                    return copy
+                for stored in copy.stored_tables:
                     self._writer.merge(stored)
                     if stored.is_upkeep_due(self._keep_hours):
                         self._writer.maintain(stored)
             took = time.monotonic() - began
             # The batches wait for the rest where more comes than is applied.
             if took < _SOON or took >= before:
-                return
+                return copy
 
-    def apply_rest(self, table: Table) -> bool:
+    def apply_rest(self, table: Table, copy: Copy) -> bool:
         """Apply the last of the change buffer, after which the table follows; return False if the catalog is behind."""
         for end, changes in self._buffer.changes(table.folder):
-            if not self._apply(table, changes, end):
+            if not self._apply(table, copy, changes, end):
                 return False
         self.clear(table)
-        table.pending_load = None
         self._finished.add(table.folder)
         return True
 
-    def _apply_in_time(self, table: Table, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
+    def _apply_in_time(
+        self,
+        table: Table,
+        copy: Copy,
+        work: CatchUp,
+        changes: TableChanges,
+        end: Lsn,
+        *,
+        may_lack_rows: bool = False,
+    ) -> bool:
         """Apply some of the change buffer once the catalog has it; return False if the table is to end before."""
-        while not self._apply(table, changes, end, may_lack_rows=may_lack_rows):
+        while not self._apply(table, copy, changes, end, may_lack_rows=may_lack_rows):
             time.sleep(_CATALOG_AGAIN)
-            if self._is_to_end(table):
+            if self._is_to_end(work):
                 return False
         return True
 
-    def _is_to_end(self, table: Table) -> bool:
+    def _is_to_end(self, work: CatchUp) -> bool:
         """Return whether a table is not to catch up any more."""
-        return table.phase is not Phase.CATCHING_UP or self._patience.is_over
+        return work.is_to_end or self._patience.is_over
 
-    def _apply(self, table: Table, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
+    def _apply(self, table: Table, copy: Copy, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
         """Apply some of the change buffer; return False if the catalog does not have its transactions yet."""
-        relations, now, has_all = self._writer.new_changes(table, changes).relations, None, False
-        if relations or _has_labels(table):
+        relations, now, has_all = copy.new_changes(changes).relations, None, False
+        if relations or _has_labels(copy):
             refresh = self._catalog.refresh([table.oid])
             has_all = all(map(refresh.visibility.sees, changes.xids))
             if not all(refresh.visibility.sees(relation.xid) for relation in relations):
@@ -169,25 +171,29 @@ class TableBuffers:
             if now is None:
                 raise NeedsResync("it was dropped before its changes were proven")
         try:
-            self._writer.apply(table, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows)
+            self._writer.apply(table, copy, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows)
         except NotProvenYetError:
             return False
-        self._patience.run(partial(_store_end, table, end))
+        self._patience.run(partial(_store_end, copy, end))
         self._buffer.forget(table.folder, end)
         return True
 
     # Copied rows
 
-    def take_table(self, table: Table, loaded: LoadedTable) -> None:
+    def take_table(self, table: Table, loaded: LoadedTable, work: CatchUp) -> Copy:
         """Put loaded rows in the place of those that the table has, and apply what was buffered meanwhile."""
-        self._writer.replace(table, loaded, lambda: (changes for _, changes in self._buffer.changes(table.folder)))
-        self.apply(table)
+        work.copy = copy = self._writer.replace(
+            table, loaded, work.copy, lambda: (changes for _, changes in self._buffer.changes(table.folder))
+        )
+        return self.apply(table, copy, work)
 
     def end_request(self, part: RequestedPart) -> None:
         """Delete the request for a part of a table: it is loaded, or cannot be."""
         self._patience.run(lambda: self._storage.delete(part.path))
 
-    def take_partitions(self, table: Table, loaded: LoadedTable) -> None:
+    def take_partitions(
+        self, table: Table, copy: Copy, now: CatalogTable, loaded: LoadedTable, work: CatchUp
+    ) -> Copy | None:
         """Put loaded rows of partitions in by key, among the rows that the table has from before their snapshot.
 
         What was buffered before is applied first: a row of these partitions may be missing that it changes, and is as
@@ -195,60 +201,62 @@ class TableBuffers:
 
         Raises NeedsResync if it is not proven what the other rows are at the snapshot.
         """
-        pending_load = table.pending_load
-        assert pending_load is not None
         for end, changes in self._buffer.changes(table.folder):
-            before = changes.between(last=int(loaded.position) - 1)
-            if not self._apply_in_time(table, before, min(end, loaded.position), may_lack_rows=loaded.part is None):
-                return
+            before, upto = changes.between(last=int(loaded.position) - 1), min(end, loaded.position)
+            if not self._apply_in_time(table, copy, work, before, upto, may_lack_rows=loaded.part is None):
+                return None
             if end >= loaded.position:
                 break
-        self._writer.put_in(table, loaded, pending_load.partitions)
+        pending = work.pending
+        if isinstance(pending, PartitionsLoad):
+            self._writer.put_in(table, copy, now, loaded, pending.partitions)
+            work.pending = BufferedChanges(table.folder, pending.reason)
+            self.save_pending_load(work.pending)
+        else:
+            self._writer.put_in(table, copy, now, loaded, ())
         if loaded.part is not None:
             self.end_request(loaded.part)
-        else:
-            self.save_pending_load(table, replace(pending_load, partitions=()))
-        self.apply(table)
+        return self.apply(table, copy, work)
 
     # Refused commits
 
-    def hold(self, table: Table, lsn: Lsn) -> None:
+    def hold(self, table: Table, lsn: Lsn) -> HeldCommit:
         """Save that a table does not take a commit, and that all changes from it on are buffered."""
-        is_tried_again = table.pending_load is not None and table.pending_load.refused == str(lsn)
-        if not is_tried_again:
-            self.save_pending_load(
-                table, PendingLoad(table.folder, None, "a commit was refused", refused=str(lsn), since=time.time())
-            )
+        pending = table.pending
+        if isinstance(pending, HeldCommit) and pending.refused == str(lsn):
+            # It was tried again.
+            return pending
+        held = HeldCommit(table.folder, str(lsn), time.time())
+        self.save_pending_load(held)
+        return held
 
-    def hold_no_more(self, table: Table) -> None:
+    def hold_no_more(self, table: Table) -> BufferedChanges:
         """Save that a table is stopped at no commit: its change buffer is being applied, or it has to be loaded."""
-        self.save_pending_load(table, PendingLoad(table.folder, None, "its changes are buffered"))
+        pending = BufferedChanges(table.folder, "its changes are buffered")
+        self.save_pending_load(pending)
+        return pending
 
-    def skip(self, table: Table, lsn: Lsn) -> Skipped | None:
+    def skip(self, table: Table, copy: Copy, lsn: Lsn) -> Skipped | None:
         """Leave the refused commit out of all stored tables of a table, of which none has it; None if one has it."""
-        assert table.application is not None
-        if any((stored.applied(table.application) or 0) >= lsn for stored in table.stored_tables):
+        if any((stored.applied(copy.application) or 0) >= lsn for stored in copy.stored_tables):
             return None
         changes = sum(changes.between(int(lsn), int(lsn)).num_rows for _, changes in self._buffer.changes(table.folder))
         skipped = Skipped(str(lsn), changes, datetime.now(UTC).isoformat(timespec="seconds"))
         # The table itself comes last: after a kill before that, those beside it tell that it is to be loaded.
-        for stored in reversed(table.stored_tables):
-            self._patience.run(partial(stored.skip, skipped, table.application))
+        for stored in reversed(copy.stored_tables):
+            self._patience.run(partial(stored.skip, skipped, copy.application))
         return skipped
 
 
-def _store_end(table: Table, end: Lsn) -> None:
-    """Store that a table has all changes before `end`, if none of them was a change of a row that it lacked.
+def _store_end(copy: Copy, end: Lsn) -> None:
+    """Store that a copy has all changes before `end`, if none of them was a change of a row that it lacked.
 
     Else the next start could not tell files that were applied from files that are lost.
     """
-    assert table.stored is not None
-    assert table.application is not None
-    if (table.stored.applied(table.application) or 0) < end - 1:
-        table.stored.commit([], [], table.application, Lsn(end - 1))
+    if (copy.applied or 0) < end - 1:
+        copy.stored.commit([], [], copy.application, Lsn(end - 1))
 
 
-def _has_labels(table: Table) -> bool:
+def _has_labels(copy: Copy) -> bool:
     """Return whether a table has columns with labels of enum types."""
-    stored = table.stored
-    return stored is not None and bool(stored.table.evidence.labelled)
+    return bool(copy.stored.table.evidence.labelled)

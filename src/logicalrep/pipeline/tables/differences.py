@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from logicalrep.pipeline.apply.other_settings import change_partitions, change_write_mode
@@ -13,8 +13,8 @@ from logicalrep.pipeline.schema.fitting import refuse_unfit
 from logicalrep.pipeline.schema.table_settings import WriteMode
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.tables.failures import TableFailures
-from logicalrep.pipeline.tables.lifecycle import Phase
 from logicalrep.pipeline.tables.loads import OTHER_SETTINGS, TableLoads
+from logicalrep.pipeline.tables.phases import Copy, Following
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
@@ -41,42 +41,38 @@ class Differences:
         """
         if is_another:
             self.loads.load(table, "another table of this name")
-        if table.application is not None:
-            self.writer.adopt(table, now.head)
-        if table.phase is Phase.FOLLOWING:
-            self._compare(table, now, position)
+        if table.copy is not None:
+            self.writer.adopt(table, table.copy, now.head)
+        if isinstance(table.phase, Following):
+            self._compare(table, table.phase.copy, now, position)
         described = now.now.table
         table.server_files = frozenset(oid for oid, _ in described.files)
         is_as_before = described.has_protected(self.context.settings.of(table.name), self.loads.numbers(table))
         table.columns = described.sent_names if is_as_before else ()
 
-    def _compare(self, table: Table, found: ServerTable, position: Lsn) -> None:
+    def _compare(self, table: Table, copy: Copy, found: ServerTable, position: Lsn) -> None:
         """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""
-        assert table.stored is not None
-        before = table.stored.table
         settings = self.context.settings.of(table.name)
-        if not before.settings.has_same_rows(settings):
+        if not copy.stored.table.settings.has_same_rows(settings):
             self.loads.load(table, OTHER_SETTINGS)
             return
-        if before.settings.write_mode != settings.write_mode:
-            self.failures.run(table, partial(self._change_write_mode, table, settings.write_mode))
-            if table.phase is not Phase.FOLLOWING:
-                return
-            before = table.stored.table
-        if before.settings.partition_by != settings.partition_by:
+        if copy.stored.table.settings.write_mode != settings.write_mode:
+            self.failures.run(table, partial(self._change_write_mode, table, copy, settings.write_mode))
+        is_followed = isinstance(table.phase, Following)
+        if is_followed and copy.stored.table.settings.partition_by != settings.partition_by:
             wanted = found.now.table
             # A column that is new on the server comes to the table first.
-            if {rule.number for rule in wanted.partitions} <= {*before.attnums}:
-                self.failures.run(table, partial(self._change_partitions, table, wanted))
-                if table.phase is not Phase.FOLLOWING:
-                    return
-                before = table.stored.table
+            if {rule.number for rule in wanted.partitions} <= {*copy.stored.table.attnums}:
+                self.failures.run(table, partial(self._change_partitions, table, copy, wanted))
+        phase, before = table.phase, copy.stored.table
+        if not isinstance(phase, Following):
+            return
         found.now.refuse_incomplete_old_rows()
         reason = reason_to_load(before, found.now)
         if reason is None:
             unsent = self.catalog.unsent_partitions(before, found.now.table)
             # Rows that wait for the catalog are applied before a partition is put in among them.
-            if unsent is None or (unsent and table.unproven is not None):
+            if unsent is None or (unsent and phase.unproven is not None):
                 return
             if unsent:
                 self.loads.load(table, ATTACHED, () if before.key is None else unsent)
@@ -84,24 +80,24 @@ class Differences:
         if reason is not None:
             self.loads.load(table, reason)
         elif latest(before, found.now) == before:
-            table.later = None
-        elif table.later is None or table.later[0] != found.now:
+            table.update(replace(phase, later=None))
+        elif phase.later is None or phase.later[0] != found.now:
             # Rows from before the change may still come.
-            table.later = found.now, found.head
-        elif position >= table.later[1]:
-            table.later = None
-            self.failures.run(table, partial(self.writer.describe, table, found.now))
+            table.update(replace(phase, later=(found.now, found.head)))
+        elif position >= phase.later[1]:
+            table.update(replace(phase, later=None))
+            self.failures.run(table, partial(self.writer.describe, table, copy, found.now))
 
-    def _change_partitions(self, table: Table, wanted: TableSpec) -> None:
+    def _change_partitions(self, table: Table, copy: Copy, wanted: TableSpec) -> None:
         refuse_unfit(wanted, {})
-        count = self.writer.change_all(table, partial(change_partitions, wanted=wanted))
+        count = self.writer.change_all(copy, partial(change_partitions, wanted=wanted))
         by = ", ".join(wanted.settings.partition_by) or "nothing"
         self.context.observer.on_warning(
             f"{table.name}: its settings changed to partition_by {by}: {count:,} files were written anew, with all rows"
         )
 
-    def _change_write_mode(self, table: Table, mode: WriteMode) -> None:
-        count = self.writer.change_all(table, partial(change_write_mode, mode=mode))
+    def _change_write_mode(self, table: Table, copy: Copy, mode: WriteMode) -> None:
+        count = self.writer.change_all(copy, partial(change_write_mode, mode=mode))
         marks = self.context.settings.table_settings.marks
         if mode == "merge-on-read":
             text = f"rows that go are marked from now on, and readers need to know {marks}"

@@ -58,22 +58,26 @@ class TableFailures:
             return
         log_unforeseen(table.name, error)
         self.context.observer.on_error("changes")
-        if isinstance(error, RefusedCommit):
-            self.stops.hold(table, error)
+        if isinstance(error, RefusedCommit) and table.copy is not None:
+            self.stops.hold(table, table.copy, error)
         else:
             self.stops.stop(table, reason_of(error))
 
     def _query_unproven_partitions(self, table: Table) -> tuple[int, ...]:
         """Return the partitions that may have the rows which a table with a key lacks, if they alone can be loaded."""
-        assert table.stored is not None
-        before, now = table.stored.table, self.catalog.refresh([table.oid]).tables.get(table.oid)
-        if now is None or before.key is None or reason_to_load(before, now) is not None:
+        copy = table.copy
+        now = None if copy is None else self.catalog.refresh([table.oid]).tables.get(table.oid)
+        if copy is None or now is None:
+            return ()
+        before = copy.stored.table
+        if before.key is None or reason_to_load(before, now) is not None:
             return ()
         return self.catalog.unproven_partitions(before, now.table)
 
     def _query_change(self, table: Table) -> str | None:
         """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
-        if table.stored is None:
+        copy = table.copy
+        if copy is None:
             return None
         try:
             now = self.catalog.refresh([table.oid]).tables.get(table.oid)
@@ -81,7 +85,7 @@ class TableFailures:
             if not is_of_one_table(error):
                 raise
             return None
-        copied = table.stored.table
+        copied = copy.stored.table
         if now is None or now.table.evidence.columns != copied.evidence.columns:
             return "its columns changed"
         is_same = (now.table.key, now.table.has_whole_old) == (copied.key, copied.has_whole_old)

@@ -1,18 +1,18 @@
 """The phases of a replicated table's life, and the transitions between them.
 
-Every transition that may happen is in `TRANSITIONS`, and `Life.move` is the only function that makes one: it refuses
-all others. `python -m logicalrep.pipeline.tables.lifecycle docs/explanation/lifecycle.md` draws them.
+Every transition that may happen is in `TRANSITIONS`, and `Table.move` is the only function that makes one: it refuses
+all others. `phases` has what a table has in each phase. `python -m logicalrep.pipeline.tables.lifecycle
+docs/explanation/lifecycle.md` draws them.
 
-The phase itself is not stored. A checkpoint has one of three words for it (`Phase.stored`), and the pending load of a
-table tells the rest, so that another process finds it again.
+A checkpoint has the phase as it is, for people; another process goes on from the pending load of a table.
 """
 
 from __future__ import annotations
 
 import pathlib
 import sys
-from enum import StrEnum
 
+from logicalrep.observe.figures import Phase
 from logicalrep_runtime.errors import LogicalRepError
 
 
@@ -22,53 +22,12 @@ class LifecycleError(LogicalRepError, RuntimeError):
     code = "TABLE_TRANSITION"
 
 
-class Phase(StrEnum):
-    """The phases of a table's life."""
-
-    OPENING = "opening"
-    QUEUED = "queued"
-    COPYING = "copying"
-    CATCHING_UP = "catching up"
-    FOLLOWING = "following"
-    HELD = "held"
-    STOPPED = "stopped"
-    LEFT = "left"
-
-    @property
-    def stored(self) -> str:
-        """The word that a checkpoint, the metrics and `status` have for it: `following`, `loading` or `stopped`."""
-        if self in (Phase.HELD, Phase.STOPPED):
-            return "stopped"
-        return "following" if self is Phase.FOLLOWING else "loading"
-
-    @property
-    def takes_changes(self) -> bool:
-        """Whether changes that come are applied or buffered; else they are dropped."""
-        return self not in (Phase.OPENING, Phase.STOPPED, Phase.LEFT)
-
-    @classmethod
-    def of_stored(cls, word: str, *, is_refused: bool, is_copied: bool, is_whole: bool) -> Phase:
-        """Return the phase of a table of another process, as far as stored files tell it.
-
-        Args:
-            word: its word in the checkpoint.
-            is_refused: whether the checkpoint has the commit that the table does not take.
-            is_copied: whether the checkpoint has the progress of the copying.
-            is_whole: whether its rows are those of its last load, so that only buffered changes are left.
-        """
-        if word == "stopped":
-            return cls.HELD if is_refused else cls.STOPPED
-        if word == "following":
-            return cls.FOLLOWING
-        return cls.COPYING if is_copied else cls.CATCHING_UP if is_whole else cls.QUEUED
-
-
 MEANINGS: dict[Phase, tuple[str, str]] = {
-    Phase.OPENING: ("The table is published, and its stored table is being opened.", "Life"),
+    Phase.OPENING: ("The table is published, and its stored table is being opened.", "Openings, Table"),
     Phase.QUEUED: (
         "A load is pending, and waits for other loads, a snapshot, its next try, or a time, if it was loaded often. "
         "Changes are buffered.",
-        "TableLoads",
+        "Openings, TableLoads",
     ),
     Phase.COPYING: ("Its rows are copied under a snapshot. Changes are buffered.", "TableLoads"),
     Phase.CATCHING_UP: (
@@ -122,28 +81,10 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
 """The transitions that may happen, each with its cause."""
 
 
-class Life:
-    """The phase that one table is in, and the reason for it."""
-
-    def __init__(self) -> None:
-        """Begin with a table that is found in the publication."""
-        self._phase, self._reason = Phase.OPENING, "it is published"
-
-    @property
-    def phase(self) -> Phase:
-        """The phase."""
-        return self._phase
-
-    @property
-    def reason(self) -> str:
-        """The reason for the last transition, in words."""
-        return self._reason
-
-    def move(self, to: Phase, reason: str) -> None:
-        """Change the phase. Raises LifecycleError for a transition that is not in `TRANSITIONS`."""
-        if (self._phase, to) not in TRANSITIONS:
-            raise LifecycleError(f"a table that is {self._phase} ({self._reason}) cannot be {to} next ({reason})")
-        self._phase, self._reason = to, reason
+def check_transition(before: Phase, after: Phase, text: str) -> None:
+    """Raise LifecycleError for a transition that is not in `TRANSITIONS`; `text` says which one."""
+    if (before, after) not in TRANSITIONS:
+        raise LifecycleError(text)
 
 
 _UNSTORED = (Phase.OPENING, Phase.LEFT)
@@ -164,7 +105,7 @@ def diagram() -> str:
 def page() -> str:
     """Return the page of all phases and transitions as Markdown."""
     phases = [
-        f"| {phase} | {'' if phase in _UNSTORED else phase.stored} | {meaning} | `{setters.replace(', ', '`, `')}` |"
+        f"| {phase} | {'' if phase in _UNSTORED else phase.standing} | {meaning} | `{setters.replace(', ', '`, `')}` |"
         for phase, (meaning, setters) in MEANINGS.items()
     ]
     transitions = [
@@ -175,10 +116,10 @@ def page() -> str:
 
 _PAGE = """# A table's life
 
-`logicalrep status` and the page of `--listen` show the phase of each table; `status --json` has it as `phase`. The key
-`state` there, in `_logicalrep/state.json` and in the metrics has one of three words. This page is written from
-`src/logicalrep/pipeline/tables/lifecycle.py`, whose table of transitions is the only one: each other transition is
-refused.
+`logicalrep status` and the page of `--listen` show the phase of each table; `status --json` and
+`_logicalrep/state.json` have it as `phase`. The key `state` of `status --json` and of the metrics has one of three
+words, for what the phase means to readers. This page is written from `src/logicalrep/pipeline/tables/lifecycle.py`,
+whose table of transitions is the only one: each other transition is refused.
 
 ```mermaid
 {diagram}

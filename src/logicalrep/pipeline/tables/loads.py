@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from logicalrep.pipeline.buffer.change_buffer import ASKED_FOR, PendingLoad
+from logicalrep.pipeline.buffer.pending_loads import (
+    ASKED_FOR,
+    BufferedChanges,
+    PartitionsLoad,
+    PendingLoad,
+    TableLoad,
+)
 from logicalrep.pipeline.load.gone_keys import WantedPart
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
@@ -15,11 +21,11 @@ from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.tables.buffers import TableBuffers
-from logicalrep.pipeline.tables.lifecycle import Phase
 from logicalrep.pipeline.tables.load_counts import pause_until
+from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Copying, Following, Queued
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
-from logicalrep.pipeline.tables.tries import MOST_TRIES, Tries
+from logicalrep.pipeline.tables.tries import MOST_TRIES
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -57,28 +63,32 @@ class TableLoads:
         """
         begin = table.load_begin
         postponed = table.postponed
-        # This ends what applies its buffered changes: the pending load has to name the copy that is being committed.
-        table.move(Phase.QUEUED, reason)
-        # A part that is asked for is loaded once the table follows.
-        table.part = None
+        # The pending load has to name the copy that is being committed.
+        table.end_work()
+        copy = table.copy
         if reason in (ASKED_FOR, OTHER_SETTINGS):
             begin = None
             self.buffers.forget_loads(table)
         elif reason not in (NEW, BEYOND_PROOF) and begin is None:
             # A load that waits already is one load, for whichever reasons.
             begin = self.buffers.count_load(table, reason, partitions)
-        replaces = None if partitions else table.load
-        pending_load = PendingLoad(table.folder, replaces, reason, partitions=tuple(partitions), begin=begin)
-        self.buffers.save_pending_load(table, pending_load)
+        pending: PendingLoad
+        if partitions:
+            pending = PartitionsLoad(table.folder, reason, tuple(partitions), begin)
+        else:
+            pending = TableLoad(table.folder, reason, None if copy is None else copy.load, begin)
+        # A part that is asked for is loaded once the table follows.
+        queued = Queued(reason, copy, pending)
+        table.move(queued)
+        self.buffers.save_pending_load(pending)
         if not partitions:
             # The snapshot of the load, which is made later, has what was buffered before.
             self.buffers.clear(table)
-        table.tries = Tries()
         if table.postponed is None:
             self.needed.setdefault(reason, []).append(table.name)
         elif table.postponed != postponed:
             self.context.observer.on_warning(f"{table.name}: {table.postponed}")
-        self._begin(table)
+        self._begin(table, queued)
 
     def load_named(self, tables: Mapping[TableName, Table], names: Sequence[TableName]) -> None:
         """Load tables again, as somebody asked for it; say which names are those of no table."""
@@ -96,12 +106,11 @@ class TableLoads:
             self.refuse_part(part, f"it is stopped; logicalrep resync {table.name} loads all of it")
         elif table.is_up_to_date:
             reason = f"{ASKED_FOR}: {part.shown}"
-            table.move(Phase.QUEUED, reason)
             self.needed.setdefault(reason, []).append(table.name)
             # The request tells what is to be loaded, also to a later process.
-            self.buffers.save_pending_load(table, PendingLoad(table.folder, None, reason))
-            table.tries, table.part = Tries(), part
-            self._begin(table)
+            pending = BufferedChanges(table.folder, reason)
+            self.buffers.save_pending_load(pending)
+            self.queue(table, Queued(reason, table.copy, pending, part))
 
     def refuse_part(self, part: RequestedPart, reason: str) -> None:
         """Say that a part of a table is not loaded again, and end the request."""
@@ -110,15 +119,23 @@ class TableLoads:
         self.context.observer.on_warning(text)
         self.buffers.end_request(part)
 
-    def queue(self, table: Table, reason: str) -> None:
+    def queue(self, table: Table, queued: Queued) -> None:
         """Have a table loaded whose pending load is saved, once that may begin."""
-        table.move(Phase.QUEUED, reason)
-        self._begin(table)
+        table.move(queued)
+        self._begin(table, queued)
 
-    def catch_up(self, table: Table, work: Callable[[], None], reason: str) -> None:
+    def catch_up(
+        self,
+        table: Table,
+        reason: str,
+        copy: Copy | None,
+        pending: PendingLoad,
+        action: Callable[[CatchUp], Copy | None],
+    ) -> None:
         """Have a thread of the pool commit a table's copied rows, or apply its buffered changes."""
-        table.move(Phase.CATCHING_UP, reason)
-        table.job = self.pool.submit(work)
+        work = CatchUp(copy, pending)
+        table.move(CatchingUp(reason, work))
+        work.begin(self.pool, action)
 
     def say_needed(self) -> None:
         """Say which loads are needed since the last call: one line for all tables of one reason."""
@@ -130,17 +147,19 @@ class TableLoads:
         """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
         return {} if table.is_asked_for else {**self.guard.numbers(table.oid), **table.numbers}
 
-    def _begin(self, table: Table) -> None:
+    def _begin(self, table: Table, queued: Queued) -> None:
         """Have the loader load a table, if that writes nothing in clear that must not be."""
         reason = self.guard.reason(table.oid, table.name)
         if reason is not None:
             self.stops.stop(table, reason)
         elif table.load_begin is not None:
-            table.tries.postpone(pause_until(table.load_begin))
+            queued.tries.postpone(pause_until(table.load_begin))
         else:
-            last = None if table.stored is None else table.stored.table
-            part = None if table.part is None else WantedPart.of(table.part, table.stored_tables)
-            before = last if table.lacks_partitions or part is not None else None
+            copy, part = queued.copy, None
+            last = None if copy is None else copy.stored.table
+            if copy is not None and queued.part is not None:
+                part = WantedPart.of(queued.part, copy.stored_tables)
+            before = last if isinstance(queued.pending, PartitionsLoad) or part is not None else None
             numbers = self.numbers(table)
             wanted = WantedLoad(table.folder, table.oid, numbers=numbers, last=last, before=before, part=part)
             self.loader.add({table.name: wanted})
@@ -154,31 +173,37 @@ class TableLoads:
         """
         copying = self.loader.progress()
         for name, table in tables.items():
-            if table.phase is Phase.QUEUED and table.tries.take_due():
-                self.queue(table, "the next try is due")
-            elif table.phase is Phase.QUEUED and name in copying:
-                table.move(Phase.COPYING, "its rows are being copied")
+            phase = table.phase
+            if isinstance(phase, Queued) and phase.tries.take_due():
+                self.queue(table, replace(phase, reason="the next try is due"))
+            elif isinstance(phase, Queued) and name in copying:
+                reason = "its rows are being copied"
+                table.move(Copying(reason, phase.copy, phase.pending, phase.part, phase.tries))
         for result in self.loader.results(taken):
             waiting = tables.get(result.name)
-            if waiting is None or waiting.phase not in (Phase.QUEUED, Phase.COPYING):
+            if waiting is None or not isinstance(waiting.phase, Queued | Copying):
                 continue
             if isinstance(result, LoadedTable):
-                self._take_copied(waiting, result)
+                self._take_copied(waiting, waiting.phase, result)
             else:
-                self._take_failed(waiting, result)
+                self._take_failed(waiting, waiting.phase, result)
 
-    def _take_copied(self, table: Table, result: LoadedTable) -> None:
+    def _take_copied(self, table: Table, phase: Queued | Copying, result: LoadedTable) -> None:
+        copy, now, pending = phase.copy, result.now, phase.pending
         if result.table.relation.relation_id != table.oid:
             # Another table has this name by now, and is loading.
             return
         if result.position < table.least:
-            self.queue(table, "the copy lacks changes that were not buffered")
+            reason = "the copy lacks changes that were not buffered"
+            self.queue(table, Queued(reason, copy, pending, phase.part, phase.tries))
             return
-        table.tries, table.part = Tries(), None
-        if table.stored is None:
+        if copy is None:
             self._offer_marking(table, result)
-        work = self.buffers.take_table if result.now is None else self.buffers.take_partitions
-        self.catch_up(table, partial(work, table, result), "its rows are copied")
+        if copy is None or now is None:
+            work: Callable[[CatchUp], Copy | None] = partial(self.buffers.take_table, table, result)
+        else:
+            work = partial(self.buffers.take_partitions, table, copy, now, result)
+        self.catch_up(table, "its rows are copied", copy, pending, work)
 
     def _offer_marking(self, table: Table, result: LoadedTable) -> None:
         """Say at a large table's first load that its rows could be marked."""
@@ -190,34 +215,31 @@ class TableLoads:
                 f"{result.table.settings.marks}: see docs/how-to/large-tables.md"
             )
 
-    def _take_failed(self, table: Table, result: NotLoaded) -> None:
-        part, apply = table.part, partial(self.buffers.apply, table)
-        if part is not None and result.is_behind:
-            table.part = None
-            self.catch_up(table, apply, result.reason)
+    def _take_failed(self, table: Table, phase: Queued | Copying, result: NotLoaded) -> None:
+        copy, pending, part = phase.copy, phase.pending, phase.part
+        if copy is not None and part is not None and result.is_behind:
+            self.catch_up(table, result.reason, copy, pending, partial(self.buffers.apply, table, copy))
             return
         self.context.observer.on_error("load")
-        if result.again and table.tries.count_failure(result.reason, result.is_own):
-            table.move(Phase.QUEUED, result.reason)
+        if result.again and phase.tries.count_failure(result.reason, result.is_own):
+            table.move(Queued(result.reason, copy, pending, part, phase.tries))
             return
         tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
-        if part is None:
+        if copy is None or part is None:
             self.stops.stop(table, result.reason + tried)
             return
-        table.part = None
         self.refuse_part(part, result.reason + tried)
-        self.catch_up(table, apply, "a part of it is not loaded again")
+        reason = "a part of it is not loaded again"
+        self.catch_up(table, reason, copy, pending, partial(self.buffers.apply, table, copy))
 
-    def finish(self, table: Table) -> None:
-        """Take the end of a table's job: it follows, or goes on to catch up. Raises the error that ended the job."""
-        job, table.job = table.job, None
-        assert job is not None
-        job.result()
-        if table.lacks_partitions:
+    def finish(self, table: Table, work: CatchUp) -> None:
+        """Take the end of a table's work: it follows, or goes on to catch up. Raises the error that ended the work."""
+        copy = work.take_result()
+        if copy is None:
             # It has ended before its time, as the process does.
             return
         # No change is buffered while this runs, as this thread takes the batches.
-        if self.buffers.apply_rest(table):
-            table.move(Phase.FOLLOWING, "all buffered changes are applied")
+        if self.buffers.apply_rest(table, copy):
+            table.move(Following("all buffered changes are applied", copy))
         else:
-            table.job = self.pool.submit(self.buffers.apply, table)
+            work.begin(self.pool, partial(self.buffers.apply, table, copy))

@@ -10,6 +10,7 @@ from functools import partial
 
 from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.pipeline.apply.renaming import Copied
+from logicalrep.pipeline.buffer.pending_loads import HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NotProvenYetError, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import StoredTable
@@ -24,9 +25,9 @@ from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.tables.buffers import TableBuffers
 from logicalrep.pipeline.tables.differences import Differences
 from logicalrep.pipeline.tables.failures import TableFailures
-from logicalrep.pipeline.tables.lifecycle import Phase
 from logicalrep.pipeline.tables.loads import TableLoads
-from logicalrep.pipeline.tables.openings import Openings
+from logicalrep.pipeline.tables.openings import Opened, Openings
+from logicalrep.pipeline.tables.phases import CatchingUp, Following, Held, Unproven, Unpublished
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.unproven import Ready, UnprovenChanges, first_unproven, with_rows_sent_as_others
@@ -88,7 +89,7 @@ class TableManager:
 
     def wait_for(self, lsn: Lsn) -> bool:
         """Return whether a table waits for the stream up to an LSN to explain how it differs."""
-        return any(table.later is not None and table.later[1] <= lsn for table in self._tables.values())
+        return any(phase.later is not None and phase.later[1] <= lsn for _, phase in self._following())
 
     @property
     def behind(self) -> dict[TableName, str]:
@@ -127,10 +128,12 @@ class TableManager:
 
     def _leave(self, table: Table) -> None:
         """Give up a table that is not published any more: changes of it are not sent from now on."""
-        table.move(Phase.LEFT, "it is not published any more")
+        table.end_work()
+        pending = table.pending
+        table.move(Unpublished("it is not published any more"))
         self._left.add(table.name)
-        if table.pending_load is not None:
-            self.buffers.remove(table)
+        if pending is not None:
+            self.buffers.remove(table.folder)
 
     def _learn_numbers(self, found: Mapping[TableName, ServerTable]) -> None:
         """Store which columns are the masked and left-out ones: another one may have such a name later."""
@@ -152,25 +155,24 @@ class TableManager:
             )
         before = dict(self._tables)
         moved = [
-            table
-            for table in before.values()
-            if names.get(table.oid, table.name) != table.name and table.phase is Phase.FOLLOWING
+            (table, phase, [Copied.of(stored) for stored in phase.copy.stored_tables])
+            for table, phase in self._following()
+            if names.get(table.oid, table.name) != table.name
         ]
         # Two tables may have exchanged their names: everything is read before anything is written.
-        copies = [[Copied.of(stored) for stored in table.stored_tables] for table in moved]
-        for table in moved:
+        for table, _, _ in moved:
             del self._tables[table.name]
             self._left.add(table.name)
-        for table, copied in zip(moved, copies, strict=True):
+        for table, phase, copied in moved:
             name = names[table.oid]
             there = before.get(name)
             self._tables[name] = later = replace(table, name=name, folder=self._folder(name))
             if there is not None:
                 later.folder = there.folder
-                if there not in moved:
+                if all(there is not each for each, _, _ in moved):
                     self._leave(there)
             self._openings.forget_pending(later.folder)
-            self._writer.move(later, copied)
+            later.update(replace(phase, copy=self._writer.move(later, copied, phase.copy.application)))
             self._observer.on_warning(
                 f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is"
             )
@@ -192,9 +194,8 @@ class TableManager:
         for table, future in zip(tables, opened, strict=True):
             self._failures.run(table, partial(self._go_on, table, future))
 
-    def _go_on(self, table: Table, opened: Future[None]) -> None:
-        opened.result()
-        self._openings.go_on(table, was_left=table.name in self._left)
+    def _go_on(self, table: Table, opened: Future[Opened | None]) -> None:
+        self._openings.go_on(table, opened.result(), was_left=table.name in self._left)
 
     # Changes
 
@@ -209,7 +210,7 @@ class TableManager:
         """
         received = with_rows_sent_as_others(received, self._tables.values())
         found: list[Ready] = []
-        asked: list[tuple[Table, TableChanges]] = []
+        asked: list[tuple[Table, Following, Unproven]] = []
         waiting = [table.oid for table in self._tables.values() if table.unproven is not None]
         for oid in dict.fromkeys([*waiting, *received]):
             table, changes = self._by_oid.get(oid), received.get(oid, TableChanges())
@@ -218,21 +219,21 @@ class TableManager:
                     # A new table: its load begins after these commits, and so has their rows.
                     self._catalog.refresh_soon()
                 continue
-            before, table.unproven = table.unproven, None
-            if not table.phase.takes_changes:
-                continue
-            if before is not None:
-                changes = together([before, changes])
-            if table.phase is Phase.FOLLOWING and (before is not None or changes.relations):
-                asked.append((table, changes))
-            else:
+            phase = table.phase
+            if isinstance(phase, Following) and phase.unproven is not None:
+                changes = together([phase.unproven.changes, changes])
+                asked.append((table, phase, replace(phase.unproven, changes=changes)))
+                table.update(replace(phase, unproven=None))
+            elif isinstance(phase, Following) and changes.relations:
+                asked.append((table, phase, Unproven(changes, has_new_labels=False)))
+            elif table.takes_changes:
                 found.append(Ready(table, changes, None))
         return [*found, *self._unproven.take_proven(asked)] if asked else found
 
     @property
     def waiting_bytes(self) -> int:
         """The bytes of changes that wait for the catalog."""
-        return sum(table.unproven.nbytes for table in self._tables.values() if table.unproven is not None)
+        return sum(table.unproven.changes.nbytes for table in self._tables.values() if table.unproven is not None)
 
     def written_up_to(self, end: Lsn) -> Lsn:
         """Return the LSN before which all commits are written: that of the first that waits, else `end`."""
@@ -246,9 +247,9 @@ class TableManager:
         except NeedsResync:
             table.least = end
             raise
-        if table.phase is Phase.FOLLOWING:
+        if isinstance(table.phase, Following):
             try:
-                self._writer.apply(table, changes, end, ready.now, has_all=ready.has_all)
+                self._writer.apply(table, table.phase.copy, changes, end, ready.now, has_all=ready.has_all)
             except (RefusedCommit, MissingRows):
                 # They are buffered before the slot moves on.
                 self.buffers.keep(table, changes, end)
@@ -260,11 +261,11 @@ class TableManager:
     def _masking(self, table: Table) -> Masking:
         """Return what masks a table's changes: nothing else of them may be written."""
         settings, columns = self._settings.of(table.name), table.columns
-        if table.is_whole:
-            assert table.stored is not None
+        copy = table.copy
+        if copy is not None and copy.is_whole_after(table.pending):
             # The destination may say that less is masked: only the operator may.
-            refuse_other_masks(table.stored.table.settings, settings)
-            settings, columns = table.stored.table.settings, table.stored.table.sent_names
+            refuse_other_masks(copy.stored.table.settings, settings)
+            settings, columns = copy.stored.table.settings, copy.stored.table.sent_names
         return Masking(settings, columns, self._settings.mask_key)
 
     def settle(self, ready: Ready, future: Future[int]) -> int:
@@ -274,7 +275,9 @@ class TableManager:
             try:
                 return future.result()
             except NotProvenYetError:
-                ready.table.unproven, ready.table.has_new_labels = ready.changes, True
+                phase = ready.table.phase
+                if isinstance(phase, Following):
+                    ready.table.update(replace(phase, unproven=Unproven(ready.changes, has_new_labels=True)))
                 return 0
 
         return self._failures.run(ready.table, written) or 0
@@ -315,12 +318,10 @@ class TableManager:
 
     def _stored_tables(self) -> list[tuple[Table, StoredTable]]:
         """Return the stored tables of those that follow, which no other thread writes now."""
-        return [
-            (table, stored)
-            for table in self._tables.values()
-            if table.phase is Phase.FOLLOWING
-            for stored in table.stored_tables
-        ]
+        return [(table, stored) for table, phase in self._following() for stored in phase.copy.stored_tables]
+
+    def _following(self) -> list[tuple[Table, Following]]:
+        return [(table, table.phase) for table in self._tables.values() if isinstance(table.phase, Following)]
 
     def finish(self) -> None:
         """Do the upkeep that another run would find late: commands that end after each batch do it too."""
@@ -359,14 +360,15 @@ class TableManager:
         Returns False if it cannot be told yet whether it is stopped at it, as it tries its buffered changes again.
         """
         table = self._tables.get(name)
-        pending_load = None if table is None else table.pending_load
-        if table is None or pending_load is None or pending_load.refused != str(lsn):
+        phase = None if table is None else table.phase
+        held = None if phase is None else phase.pending
+        if table is None or not isinstance(held, HeldCommit) or held.refused != str(lsn):
             self._observer.on_warning(f"{name} is not stopped at the commit {lsn}, which is not skipped")
             return True
-        if table.phase is Phase.CATCHING_UP:
+        if not isinstance(phase, Held):
             return False
-        skipped = self._failures.run(table, partial(self.buffers.skip, table, lsn))
-        if skipped is None and table.pending_load is pending_load:
+        skipped = self._failures.run(table, partial(self.buffers.skip, table, phase.copy, lsn))
+        if skipped is None and table.phase is phase:
             self._observer.on_warning(
                 f"the commit {lsn} of {name} is not skipped, as a companion table of it has it already: run logicalrep "
                 f"resync {name} with the same --dsn and --to"
@@ -377,8 +379,8 @@ class TableManager:
             f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on: the commit was "
             "skipped, as somebody asked for it"
         )
-        self.buffers.hold_no_more(table)
-        self._loads.catch_up(table, partial(self.buffers.apply, table), f"the commit {lsn} is skipped")
+        pending, apply = self.buffers.hold_no_more(table), partial(self.buffers.apply, table, phase.copy)
+        self._loads.catch_up(table, f"the commit {lsn} is skipped", phase.copy, pending, apply)
         return True
 
     @property
@@ -393,6 +395,6 @@ class TableManager:
         """
         self._loads.step(self._tables, taken)
         for table in self._tables.values():
-            if table.job is not None and table.job.done():
-                self._failures.run(table, partial(self._loads.finish, table))
+            if isinstance(table.phase, CatchingUp) and table.phase.work.is_done:
+                self._failures.run(table, partial(self._loads.finish, table, table.phase.work))
         self._stops.expire(self._tables.values())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from logicalrep.pipeline.errors import RefusedCommit
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.tables.buffers import TableBuffers
-from logicalrep.pipeline.tables.lifecycle import Phase
+from logicalrep.pipeline.tables.phases import Copy, Held, Stopped
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter
 
@@ -22,44 +22,35 @@ class TableStops:
     writer: TableWriter
     buffers: TableBuffers
 
-    def hold(self, table: Table, refused: RefusedCommit) -> None:
+    def hold(self, table: Table, copy: Copy, refused: RefusedCommit) -> None:
         """Stop a table at a commit that it refused: its changes are buffered from it on."""
-        self.buffers.hold(table, refused.lsn)
-        self._move(
-            table,
-            Phase.HELD,
+        text = (
             f"{refused}; its changes from that commit on are buffered, for {self.context.settings.keep:g} hours: "
             f"{_resync(table)}, which loads it again, or logicalrep skip {table.name} {refused.lsn}, which leaves out "
-            "what that commit changes of it",
+            "what that commit changes of it"
         )
+        self._move(table, Held(text, copy, self.buffers.hold(table, refused.lsn)))
 
     def stop(self, table: Table, reason: str) -> None:
         """Stop a table whose changes are dropped from now on, so that it goes on with a load only."""
-        if table.is_refused:
-            self.buffers.hold_no_more(table)
-        self._move(
-            table,
-            Phase.STOPPED,
-            f"{reason}; its changes are not buffered: {_resync(table)}, which loads it again",
-        )
+        table.end_work()
+        pending = self.buffers.hold_no_more(table) if table.is_refused else table.pending
+        text = f"{reason}; its changes are not buffered: {_resync(table)}, which loads it again"
+        self._move(table, Stopped(text, table.copy, pending))
 
     def expire(self, tables: Iterable[Table]) -> None:
         """Stop to buffer the changes of tables that refused a commit too long ago."""
         keep = self.context.settings.keep
         for table in tables:
-            pending_load = table.pending_load if table.phase is Phase.HELD else None
-            if (
-                pending_load is not None
-                and pending_load.since is not None
-                and pending_load.since < time.time() - keep * 3600
-            ):
-                self.stop(table, f"the commit {pending_load.refused} was refused {keep:g} hours ago")
+            held = table.phase.pending if isinstance(table.phase, Held) else None
+            if held is not None and held.since < time.time() - keep * 3600:
+                self.stop(table, f"the commit {held.refused} was refused {keep:g} hours ago")
 
-    def _move(self, table: Table, to: Phase, text: str) -> None:
+    def _move(self, table: Table, phase: Held | Stopped) -> None:
         said = table.stopped
-        table.move(to, text)
-        if text != said:
-            self.context.observer.on_table_stopped(table.name, text)
+        table.move(phase)
+        if phase.reason != said:
+            self.context.observer.on_table_stopped(table.name, phase.reason)
             self.writer.write_stopped(table)
 
 

@@ -12,6 +12,7 @@ from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.run_context import RunContext
+from logicalrep.pipeline.tables.phases import Following, Unproven
 from logicalrep.pipeline.tables.table import Table
 from logicalrep_runtime.scalars import Lsn
 
@@ -35,25 +36,24 @@ class Ready:
 
 @dataclass(slots=True)
 class UnprovenChanges:
-    """Asks the catalog whether it has the transactions of changes, which `Table.unproven` has until then."""
+    """Asks the catalog whether it has the transactions of changes, which wait in their tables' phases until then."""
 
     context: RunContext
     catalog: Catalog
     behind_since: float | None = None
     """The moment since which changes wait, of the monotonic clock."""
 
-    def take_proven(self, asked: Sequence[tuple[Table, TableChanges]]) -> list[Ready]:
+    def take_proven(self, asked: Sequence[tuple[Table, Following, Unproven]]) -> list[Ready]:
         """Return those tables' changes of whose transactions the catalog has all; the others wait."""
-        refresh, found, behind = self.catalog.refresh([table.oid for table, _ in asked]), [], []
-        for table, changes in asked:
-            now = refresh.tables.get(table.oid)
+        refresh, found, behind = self.catalog.refresh([table.oid for table, _, _ in asked]), [], []
+        for table, phase, unproven in asked:
+            now, changes = refresh.tables.get(table.oid), unproven.changes
             has_all = all(map(refresh.visibility.sees, changes.xids))
             has_messages = all(refresh.visibility.sees(relation.xid) for relation in changes.relations)
-            if not has_all and (table.has_new_labels or not has_messages):
-                table.unproven = changes
+            if not has_all and (unproven.has_new_labels or not has_messages):
+                table.update(replace(phase, unproven=unproven))
                 behind.append(str(table.name))
             elif now is not None:
-                table.has_new_labels = False
                 found.append(Ready(table, changes, now, has_all))
             else:
                 self.context.observer.on_warning(
@@ -103,5 +103,5 @@ def with_rows_sent_as_others(
 
 def first_unproven(tables: Collection[Table], end: Lsn) -> Lsn:
     """Return the LSN of the first commit whose changes wait, of those before `end`; else `end`."""
-    waiting = [table.unproven.first_lsn for table in tables if table.unproven is not None]
+    waiting = [table.unproven.changes.first_lsn for table in tables if table.unproven is not None]
     return Lsn(min([end, *(lsn for lsn in waiting if lsn is not None)]))

@@ -32,8 +32,9 @@ from logicalrep.pipeline.catalog.proof import (
 from logicalrep.pipeline.catalog.runs import is_same_shape, runs
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync, NeedsTexts, NotProvenYetError, RefusedCommit
+from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint
 from logicalrep.pipeline.formats.stored_table import (
-    ForeignTableError,
+    LogDamagedError,
     NewTable,
     StoredTable,
     application_id,
@@ -59,6 +60,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table_errors import OF_CHANGES
+from logicalrep.pipeline.tables.phases import Copy
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.upkeep.background import BegunMerge
 from logicalrep.pipeline.upkeep.merging import merge_next
@@ -85,61 +87,54 @@ class TableWriter:
 
     # Tables that are there
 
-    def open(self, table: Table) -> None:
-        """Open a table's stored table, if there is one."""
-        table.stored = self._patience.run(lambda: self._tables.open(table.folder))
+    def open(self, table: Table) -> StoredTable | None:
+        """Return a table's stored table; None if there is none."""
+        return self._patience.run(lambda: self._tables.open(table.folder))
 
-    def open_companions(self, table: Table, before: TableState | None) -> bool:
-        """Open the companion tables; return whether all are there, and of the same load.
+    def copy_of(self, stored: StoredTable) -> Copy:
+        """Return a stored table without its companion tables, as a copy whose commits are of the server's timeline."""
+        last = last_application(stored, self._system, self.timeline)
+        return Copy(stored, last or application_id(self._system, self.timeline, stored.load))
 
-        `before` is what the last checkpoint has of the table. Raises CompanionDamagedError if another program has
-        changed one.
+    def open_companions(
+        self, copy: Copy, since: SinceCheckpoint, before: TableState | None
+    ) -> tuple[Copy, SinceCheckpoint, bool]:
+        """Return a copy with its companion tables, their differences, and whether all are there, and of the same load.
+
+        `since` has the differences of the table itself, `before` what the last checkpoint has of it. Raises
+        CompanionDamagedError if another program has changed a companion table.
         """
-        stored = table.stored
-        assert stored is not None
-        table.load, table.application = stored.load, last_application(stored, self._system, self.timeline)
-        if table.application is None and table.pending_load is None:
-            raise ForeignTableError(
-                f"{self._storage.uri_of(stored.folder)} has no commit of the server {self._system}: it is the table of "
-                "another server; remove it, or replicate to another destination",
-                code="OTHER_SERVER",
-            )
-        companions = self._patience.run(lambda: opened_companions(self._tables, stored))
-        table.companions = companions or {}
-        for name, companion in table.companions.items():
-            known = None if before is None else before.head(name)
-            since = self._patience.run(partial(compare_companion, companion, known))
-            table.since_checkpoint = table.since_checkpoint.with_companion(since)
-        for each in table.stored_tables:
-            self._patience.run(partial(each.keep_for, self._keep_hours))
-        return companions is not None
+        companions = self._patience.run(lambda: opened_companions(self._tables, copy.stored))
+        for name, companion in (companions or {}).items():
+            head = None if before is None else before.head(name)
+            since = since.with_companion(self._patience.run(partial(compare_companion, companion, head)))
+        whole = replace(copy, companions=companions or {})
+        for stored in whole.stored_tables:
+            self._patience.run(partial(stored.keep_for, self._keep_hours))
+        return whole, since, companions is not None
 
-    def adopt(self, table: Table, head: Lsn) -> None:
-        """Go on under the server's present timeline, whose WAL ends at an LSN.
+    def adopt(self, table: Table, copy: Copy, head: Lsn) -> None:
+        """Go on under the server's present timeline, whose WAL ends at an LSN, with a copy of this server's table.
 
         Raises NeedsResync if the server has not all that the table has: a process that was killed may have committed
         to the table, and not have saved that in a checkpoint, which is all that was checked at the start.
         """
-        assert table.load is not None
-        assert table.stored is not None
-        assert table.application is not None
-        application = application_id(self._system, self.timeline, table.load)
+        application, applied = application_id(self._system, self.timeline, copy.load), copy.applied
+        if applied is None:
+            # All rows of another server's table are replaced.
+            return
         if table.is_whole:
-            then, lsn = int(table.application.split("/")[2]), table.stored.applied(table.application)
-            assert lsn is not None
+            then = int(copy.application.split("/")[2])
             reason = self._catalog.why_not_reached(
-                lsn, Timeline(self._system, then), Timeline(self._system, self.timeline)
+                applied, Timeline(self._system, then), Timeline(self._system, self.timeline)
             )
-            if reason is not None or lsn > head:
-                raise NeedsResync(reason or f"its rows are at {lsn}, and the server's WAL ends at {head}")
-        if application != table.application:
-            for stored in table.stored_tables:
-                before = last_application(stored, self._system, self.timeline)
-                assert before is not None
-                lsn = stored.applied(before)
-                assert lsn is not None
-                stored.commit([], [], application, lsn)
-            table.application = application
+            if reason is not None or applied > head:
+                raise NeedsResync(reason or f"its rows are at {applied}, and the server's WAL ends at {head}")
+        if application != copy.application:
+            for stored in copy.stored_tables:
+                last = last_application(stored, self._system, self.timeline)
+                stored.commit([], [], application, _applied(stored, last or application))
+            copy.application = application
 
     def maintain(self, stored: StoredTable) -> None:
         """Do what is due for a stored table's upkeep."""
@@ -163,15 +158,17 @@ class TableWriter:
 
     def write_stopped(self, table: Table) -> None:
         """Write into a table's properties why it is stopped."""
-        if table.stored is not None and table.application is not None:
-            stored, since = table.stored, f"since {table.stored.applied(table.application)}: {table.stopped}"
-            self._patience.run(lambda: stored.write_stopped(since))
+        copy = table.copy
+        if copy is not None and copy.applied is not None:
+            since = f"since {copy.applied}: {table.stopped}"
+            self._patience.run(partial(copy.stored.write_stopped, since))
 
     # Rows
 
     def apply(
         self,
         table: Table,
+        copy: Copy,
         changes: TableChanges,
         end: Lsn,
         now: CatalogTable | None = None,
@@ -183,6 +180,7 @@ class TableWriter:
 
         Args:
             table: the table.
+            copy: what it has.
             changes: its changes.
             end: the end of them.
             now: the table as the catalog describes it; None if there are no Relation messages.
@@ -196,52 +194,45 @@ class TableWriter:
             RefusedCommit: the first commit with a value that the table does not take; those before it are applied.
             Exception: what `apply` of a stored table raises.
         """
-        assert table.stored is not None
         if now is not None:
             now.refuse_incomplete_old_rows()
-        changes = self.new_changes(table, changes)
-        first = first_messages(table.stored.table, changes.relations)
-        before = with_filled_partitions(table.stored.table, first)
+        changes, stored = copy.new_changes(changes), copy.stored
+        first = first_messages(stored.table, changes.relations)
+        before = with_filled_partitions(stored.table, first)
         described = [] if now is None else proven(before, now, changes.relations)
         parts = runs(before, described, changes.batches)
-        if now is not None and before is not table.stored.table:
+        if now is not None and before is not stored.table:
             self._catalog.prove_rows_stayed(now.table, first, parts)
-            self._evolve(table, before, now)
+            self._evolve(table, copy, before, now)
         for number, (description, part) in enumerate(parts, 1):
-            if now is not None and not is_same_shape(table.stored.table, description):
-                self._evolve(table, description, now)
-            unknown = unknown_labels(table.stored.table, part)
+            if now is not None and not is_same_shape(stored.table, description):
+                self._evolve(table, copy, description, now)
+            unknown = unknown_labels(stored.table, part)
             if unknown:
                 if now is None or not has_all:
                     raise NotProvenYetError
-                parts_of_types = (*table.stored.table.type_parts, *proven_labels(table.stored.table, now, unknown))
-                self._evolve(table, replace(table.stored.table, type_parts=parts_of_types), now)
+                parts_of_types = (*stored.table.type_parts, *proven_labels(stored.table, now, unknown))
+                self._evolve(table, copy, replace(stored.table, type_parts=parts_of_types), now)
             upto = Lsn(end - 1) if number == len(parts) else Lsn(int(part[-1].lsns[-1]))
             try:
-                self._apply(table, part, upto, may_lack_rows)
+                self._apply(table, copy, part, upto, may_lack_rows)
             except OF_CHANGES:
-                self._apply_in_turn(table, part, may_lack_rows)
+                self._apply_in_turn(table, copy, part, may_lack_rows)
 
-    def new_changes(self, table: Table, changes: TableChanges) -> TableChanges:
-        """Return the changes of the commits that a table does not have."""
-        assert table.stored is not None
-        assert table.application is not None
-        applied = table.stored.applied(table.application)
-        return changes if applied is None else changes.between(first=int(applied) + 1)
-
-    def _apply(self, table: Table, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool) -> None:
+    def _apply(self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool) -> None:
         while True:
             try:
-                return self._apply_as_described(table, changes, upto, may_lack_rows)
+                return self._apply_as_described(table, copy, changes, upto, may_lack_rows)
             except NeedsTexts as needed:
                 # Each time one more column has its texts.
-                self._reshape(table, [evolution_of_texts(each.table, needed.names) for each in table.stored_tables])
+                evolutions = [evolution_of_texts(stored.table, needed.names) for stored in copy.stored_tables]
+                self._reshape(table, copy, evolutions)
 
-    def _apply_as_described(self, table: Table, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool) -> None:
-        assert table.stored is not None
-        assert table.application is not None
-        stored, application = table.stored, table.application
-        for companion in table.companions.values():
+    def _apply_as_described(
+        self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool
+    ) -> None:
+        stored, application = copy.stored, copy.application
+        for companion in copy.companions.values():
             of_companion = partial(apply_companion, companion, changes, upto, application, self._engine)
             index = self._indexes.of(companion)
             self._run(companion, partial(of_companion, may_lack_rows=may_lack_rows, index=index))
@@ -249,18 +240,17 @@ class TableWriter:
         of_table = partial(apply, stored, changes, upto, application, self._engine, unfit=unfit)
         index = self._indexes.of(stored)
         self._run(stored, partial(of_table, may_lack_rows=may_lack_rows, index=index))
-        self._count_unfit(table, unfit)
+        self._count_unfit(table, copy, unfit)
 
-    def _count_unfit(self, table: Table, unfit: Mapping[str, int]) -> None:
+    def _count_unfit(self, table: Table, copy: Copy, unfit: Mapping[str, int]) -> None:
         """Count values that their column's type cannot hold; say it for the first ones of a column since its load."""
-        assert table.stored is not None
         for name, count in unfit.items():
             if not table.unfit[name]:
-                text = table.stored.table.why_unfit(name)
+                text = copy.stored.table.why_unfit(name)
                 self._observer.on_warning(f"{table.name}: {count:,} values of {name} {text}")
             table.unfit[name] += count
 
-    def _apply_in_turn(self, table: Table, changes: Sequence[ChangeBatch], may_lack_rows: bool) -> None:
+    def _apply_in_turn(self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], may_lack_rows: bool) -> None:
         """Apply as many commits as can be, as one value fails all that goes with it. Raises RefusedCommit."""
         whole = TableChanges(batches=changes)
         lsns = np.unique(whole.lsns)
@@ -268,7 +258,7 @@ class TableWriter:
         while first < len(lsns):
             least, last = int(lsns[first]), int(lsns[min(first + count, len(lsns)) - 1])
             try:
-                self._apply(table, whole.between(least, last).batches, Lsn(last), may_lack_rows)
+                self._apply(table, copy, whole.between(least, last).batches, Lsn(last), may_lack_rows)
             except OF_CHANGES as error:
                 if count == 1:
                     raise RefusedCommit(Lsn(least), error) from error
@@ -291,97 +281,100 @@ class TableWriter:
 
     # Schema changes
 
-    def describe(self, table: Table, now: CatalogTable) -> None:
+    def describe(self, table: Table, copy: Copy, now: CatalogTable) -> None:
         """Bring a table's copy, which has all rows from before it, to the description of now. Raises NeedsResync."""
-        assert table.stored is not None
-        self._evolve(table, latest(table.stored.table, now), now)
+        self._evolve(table, copy, latest(copy.stored.table, now), now)
 
-    def change_all(self, table: Table, change_one: Callable[[StoredTable, Engine], int]) -> int:
+    def change_all(self, copy: Copy, change_one: Callable[[StoredTable, Engine], int]) -> int:
         """Change a table and those beside it in the same way; return the sum of what that returns."""
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
-        return sum(self._run(each, partial(change_one, each, self._engine)) for each in reversed(table.stored_tables))
+        return sum(
+            self._run(stored, partial(change_one, stored, self._engine)) for stored in reversed(copy.stored_tables)
+        )
 
-    def _evolve(self, table: Table, after: TableSpec, now: CatalogTable) -> None:
+    def _evolve(self, table: Table, copy: Copy, after: TableSpec, now: CatalogTable) -> None:
         """Give a table's copy the columns and the key of the rows that come.
 
         Raises NeedsResync if the values that old rows have in them are not known.
         """
-        self._reshape(table, [evolution(stored.table, after, now) for stored in table.stored_tables])
+        self._reshape(table, copy, [evolution(stored.table, after, now) for stored in copy.stored_tables])
 
-    def _reshape(self, table: Table, evolutions: Sequence[Evolution]) -> None:
+    def _reshape(self, table: Table, copy: Copy, evolutions: Sequence[Evolution]) -> None:
         """Give the stored tables of a table, in their order, other columns and keys."""
-        assert table.stored is not None
-        before = table.stored.table
+        before = copy.stored.table
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
-        for stored, each in reversed([*zip(table.stored_tables, evolutions, strict=True)]):
+        for stored, each in reversed([*zip(copy.stored_tables, evolutions, strict=True)]):
             self._run(stored, partial(reshape, stored, each, self._engine))
-        self._tell_changes(table, before)
+        self._tell_changes(table, copy, before)
 
-    def _tell_changes(self, table: Table, before: TableSpec) -> None:
+    def _tell_changes(self, table: Table, copy: Copy, before: TableSpec) -> None:
         """Tell what is different in a table's columns, if anything is."""
-        assert table.stored is not None
-        if changes := changed_columns(before, table.stored.table):
+        if changes := changed_columns(before, copy.stored.table):
             self._observer.on_schema_changed(table.name, changes)
 
-    def move(self, table: Table, copied: Sequence[Copied]) -> None:
-        """Go on with the rows of other stored tables, `Table.stored_tables` of another name, under a table's name."""
-        assert table.application is not None
-        earlier = table.application
-        table.load, table.companions = secrets.token_hex(8), {}
-        table.application = application_id(self._system, self.timeline, table.load)
+    def move(self, table: Table, copied: Sequence[Copied], earlier: str) -> Copy:
+        """Return a copy under a table's name, with the rows of the stored tables of another name.
+
+        `earlier` is the application id of the other copy.
+        """
+        load = secrets.token_hex(8)
+        application = application_id(self._system, self.timeline, load)
+        moved: dict[Companion | None, StoredTable] = {}
         # The table itself comes last, and makes the move whole.
         for each in reversed(copied):
-            lsn, companion = each.stored.applied(earlier), each.table.companion
-            assert lsn is not None
+            lsn, companion = _applied(each.stored, earlier), each.table.companion
             folder = table.folder if companion is None else companion_folder(table.folder, companion)
-            stored = self._patience.run(
-                partial(
-                    move, each, self._tables, table.name, folder, table.application, lsn, table.load, self._keep_hours
-                )
-            )
-            if companion is None:
-                table.stored = stored
-            else:
-                table.companions[companion] = stored
+            made = partial(move, each, self._tables, table.name, folder, application, lsn, load, self._keep_hours)
+            moved[companion] = self._patience.run(made)
+        companions = {name: stored for name, stored in moved.items() if name is not None}
+        return Copy(moved[None], application, companions)
 
     # Loaded rows
 
-    def replace(self, table: Table, loaded: LoadedTable, buffered: Callable[[], Iterable[TableChanges]]) -> None:
-        """Put loaded rows in the place of those that the table has.
+    def replace(
+        self,
+        table: Table,
+        loaded: LoadedTable,
+        before: Copy | None,
+        buffered: Callable[[], Iterable[TableChanges]],
+    ) -> Copy:
+        """Put loaded rows in the place of those that the table has; return the copy with them.
 
         `buffered` reads the changes that came while they were loaded: a companion table may need those before them.
         """
         application = application_id(self._system, self.timeline, loaded.load)
-        lsn = Lsn(loaded.position - 1)
-        before = None if table.stored is None else table.application
+        lsn, stored = Lsn(loaded.position - 1), None if before is None else before.stored
+        before_application = None if before is None else before.application
         companions: dict[Companion, StoredTable] = {}
         # They come first: after a kill the load begins anew, and so do they, at its position.
         for each in wanted(loaded.table):
             of_load = loaded, application, self._engine, self._keep_hours
             make = partial(replaced_companion, self._tables, table.folder, each, *of_load)
-            companions[each] = self._patience.run(partial(make, buffered=buffered, before_application=before))
-        earlier = None if table.stored is None else table.stored.table
+            companions[each] = self._patience.run(
+                partial(make, buffered=buffered, before_application=before_application)
+            )
+        earlier = None if stored is None else stored.table
         if earlier is not None:
             loaded = loaded.described(loaded.table.with_texts_like(earlier))
-        loaded = self._patience.run(partial(add_marked_files, loaded, table.stored, self._engine))
-        table.companions = companions
+        loaded = self._patience.run(partial(add_marked_files, loaded, stored, self._engine))
         made = NewTable(loaded.table, loaded.files, application, lsn, loaded.load, self._keep_hours)
-        table.stored = self._patience.run(lambda: self._tables.replace(table.folder, made, table.stored))
-        table.load, table.application = loaded.load, application
+        replaced = self._patience.run(lambda: self._tables.replace(table.folder, made, stored))
+        copy = Copy(replaced, application, companions)
         table.unfit.clear()
-        self._count_unfit(table, loaded.unfit)
+        self._count_unfit(table, copy, loaded.unfit)
         if earlier is not None:
-            self._tell_changes(table, earlier)
+            self._tell_changes(table, copy, earlier)
+        return copy
 
-    def put_in(self, table: Table, loaded: LoadedTable, partitions: Sequence[int]) -> None:
+    def put_in(
+        self, table: Table, copy: Copy, now: CatalogTable, loaded: LoadedTable, partitions: Sequence[int]
+    ) -> None:
         """Put rows of new partitions, or of a part, in by key; the table has all others as of the snapshot.
 
-        Raises NeedsResync if it is not proven what the other rows are at the snapshot.
+        `now` is the table in the snapshot's catalog. Raises NeedsResync if it is not proven what the other rows are at
+        the snapshot.
         """
-        now, stored = loaded.now, table.stored
-        assert now is not None
-        assert stored is not None
-        assert table.application is not None
+        stored = copy.stored
         reason = reason_to_load(stored.table, now, partitions)
         if reason is not None or now.table.key is None:
             raise NeedsResync(reason or ATTACHED)
@@ -389,10 +382,17 @@ class TableWriter:
         if loaded.part is not None:
             after = with_partitions_of(after, stored.table)
         if not is_same_shape(stored.table, after) or after.texts != stored.table.texts:
-            self._evolve(table, with_partitions_of(after, stored.table), now)
+            self._evolve(table, copy, with_partitions_of(after, stored.table), now)
         # The table itself comes last: a kill before that has the partitions loaded again, which changes nothing twice.
-        for each in reversed(table.stored_tables):
+        for each in reversed(copy.stored_tables):
             described = evolution(each.table, after, now).table
             rows = loaded.described(described)
-            self._run(each, partial(put_in, each, described, rows, stored.folder, table.application, self._engine))
-        self._count_unfit(table, loaded.unfit)
+            self._run(each, partial(put_in, each, described, rows, stored.folder, copy.application, self._engine))
+        self._count_unfit(table, copy, loaded.unfit)
+
+
+def _applied(stored: StoredTable, application: str) -> Lsn:
+    lsn = stored.applied(application)
+    if lsn is None:
+        raise LogDamagedError(f"{stored.storage.uri_of(stored.folder)} has no commit of {application}")
+    return lsn

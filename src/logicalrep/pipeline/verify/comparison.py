@@ -143,7 +143,7 @@ class Comparison:
         """Return the sorted hashes of the keys that differ in some buckets, and the keys if the table has one."""
         is_wanted = np.zeros(BUCKETS, bool)
         is_wanted[buckets] = True
-        sides = [_Held(self._table, is_wanted), _Held(self._table, is_wanted)]
+        sides = [_HeldRows(self._table, is_wanted), _HeldRows(self._table, is_wanted)]
         for batch in self._server.all():
             sides[0].add(pa.Table.from_batches([batch]))
         for rows in self._destination.all():
@@ -250,7 +250,7 @@ class Comparison:
         return {key: {name: texts[name][number] for name in texts} for number, key in enumerate(keys)}
 
 
-class _Held:
+class _HeldRows:
     """The rows of one side in some buckets: their hashes and keys."""
 
     def __init__(self, table: TableSpec, is_wanted: NDArray[np.bool_]) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 
+from logicalrep.observe.figures import Standing
 from logicalrep.pipeline.state.state import Identity, State
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
@@ -60,7 +61,7 @@ class Passing:
         state = State.read(self._storage).tables.get(str(table))
         if state is None:
             raise UnsettledError("it is not replicated any more")
-        if state.state == "stopped":
+        if state.state is Standing.STOPPED:
             raise StoppedError(f"it is stopped: {state.error}")
         return state
 
@@ -81,7 +82,7 @@ class Passing:
         while True:
             state = self.state(table)
             # A table that follows has all commits up to an LSN, and none after it.
-            if state.state == "following" and state.lsn + 1 >= lsn:
+            if state.state is Standing.FOLLOWING and state.lsn + 1 >= lsn:
                 return
             now = time.monotonic()
             slot = find_slot(self._connection, self._identity.slot)
@@ -89,7 +90,11 @@ class Passing:
                 alone_since = None
             else:
                 alone_since = now if alone_since is None else alone_since
-                if slot is not None and state.state == "following" and not self._has_changes_left(oid, state, lsn):
+                if (
+                    slot is not None
+                    and state.state is Standing.FOLLOWING
+                    and not self._has_changes_left(oid, state, lsn)
+                ):
                     return
             if alone_since is not None and now - alone_since >= _ALONE:
                 raise UnsettledError(
@@ -97,7 +102,9 @@ class Passing:
                 )
             if now >= deadline:
                 raise UnsettledError(
-                    "it loads" if state.state == "loading" else f"it is at {state.lsn}, and the server was at {lsn}"
+                    "it loads"
+                    if state.state is Standing.LOADING
+                    else f"it is at {state.lsn}, and the server was at {lsn}"
                 )
             if meanwhile is None:
                 time.sleep(_PAUSE)

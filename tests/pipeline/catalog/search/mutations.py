@@ -14,6 +14,7 @@ from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.pipeline.catalog import catalog, definitions, evolution, partitions, proof, runs
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.tables import differences, failures
 from logicalrep.pipeline.tables import writer as table_writer
@@ -128,12 +129,11 @@ def _told_by_names(patch: pytest.MonkeyPatch) -> None:
         Differences, "take", lambda self, table, now, at, is_another: take(self, table, now, at, is_another=False)
     )
 
-    def opened(writer: TableWriter, table: Table) -> None:
-        open_table(writer, table)
-        if table.stored is not None:
-            of_before = table.stored.table
-            relation = replace(of_before.relation, relation_id=table.oid)
-            table.stored.table = replace(of_before, relation=relation)
+    def opened(writer: TableWriter, table: Table) -> StoredTable | None:
+        stored = open_table(writer, table)
+        if stored is not None:
+            stored.table = replace(stored.table, relation=replace(stored.table.relation, relation_id=table.oid))
+        return stored
 
     patch.setattr(TableWriter, "open", opened)
     _returns(proof, "_of_partitions", None)(patch)
