@@ -14,10 +14,6 @@ class NeedsResync(LogicalRepError, RuntimeError):  # noqa: N818
     code = "TABLE_DIFFERS"
 
 
-class OtherShape(NeedsResync):
-    """Changes with other columns, or another replica identity, than the table has."""
-
-
 class MissingRows(NeedsResync):
     """Updated or deleted rows that are not in the table."""
 

@@ -23,7 +23,7 @@ from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite, write_versions
 from logicalrep.pipeline.engines.engine import LITTLE, MOST_SENT, Engine, Here, SequentialEngine, Shared
-from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts, OtherShape
+from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.index.key_index import Rows
 from logicalrep.pipeline.index.key_indexes import TableIndex
@@ -75,7 +75,7 @@ def apply(
         index: the index of the table's keys; None if it has none.
 
     Raises:
-        OtherShape: the changes have other columns, or another replica identity.
+        NeedsResync: the changes have other columns, or another replica identity.
         MissingRows: a row that is updated or deleted is not there.
         NeedsResync: the changes do not fit the table.
         NeedsTexts: the texts of values that a column's type cannot hold have no column yet.
@@ -199,7 +199,7 @@ def _reduce(work: _Reduction) -> Reduced:
         events, form = events_of(work.table, work.changes), work.table.form
         effect = reduced(events) if form not in END else reduced_to(form, events, work.table.stored)
     except SchemaMismatchError as error:
-        raise OtherShape(error.description) from None
+        raise NeedsResync(error.description) from None
     return replace(effect, unfit=events.unfit)
 
 

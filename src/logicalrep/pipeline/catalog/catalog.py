@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Self, TypeVar
 
 from logicalrep.arrow.changes.sent_relation import SentRelation
+from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.observe.lag import WalHeads
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import CatalogTable, one_state, query_catalog_tables
@@ -60,6 +61,16 @@ class ServerTable:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribedChanges:
+    """What one state of the catalog says of a table's changes."""
+
+    now: CatalogTable | None
+    """The table; None if it was dropped."""
+    has_all: bool
+    """Whether that state has the transactions of all rows."""
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogRefresh:
     """One state of the catalog."""
 
@@ -67,6 +78,16 @@ class CatalogRefresh:
     """The tables that were asked for, by their OIDs; one that is not there is gone."""
     visibility: Visibility
     """The transactions whose changes the catalog has."""
+
+    def describe(self, oid: int, changes: TableChanges, *, needs_all: bool = False) -> DescribedChanges | None:
+        """Return the table that changes were made to; None while the catalog lacks transactions that describe it.
+
+        Those are the transactions of the Relation messages; with `needs_all` the transactions of all rows too.
+        """
+        has_all = all(map(self.visibility.sees, changes.xids))
+        has_messages = all(self.visibility.sees(relation.xid) for relation in changes.relations)
+        is_described = has_all or (has_messages and not needs_all)
+        return DescribedChanges(self.tables.get(oid), has_all) if is_described else None
 
 
 class Catalog:

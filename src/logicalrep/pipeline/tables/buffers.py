@@ -13,7 +13,7 @@ from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.buffer.pending_loads import BufferedChanges, HeldCommit, PartitionsLoad, PendingLoad
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
-from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
+from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.load.loading import LoadedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.table_facts import Skipped
@@ -161,18 +161,15 @@ class TableBuffers:
 
     def _apply(self, table: Table, copy: Copy, changes: TableChanges, end: Lsn, *, may_lack_rows: bool = False) -> bool:
         """Apply some of the change buffer; return False if the catalog does not have its transactions yet."""
-        relations, now, has_all = copy.new_changes(changes).relations, None, False
-        if relations or _has_labels(copy):
-            refresh = self._catalog.refresh([table.oid])
-            has_all = all(map(refresh.visibility.sees, changes.xids))
-            if not all(refresh.visibility.sees(relation.xid) for relation in relations):
+        new, now, has_all = copy.new_changes(changes), None, False
+        if new.relations or _has_labels(copy):
+            described = self._catalog.refresh([table.oid]).describe(table.oid, new)
+            if described is None:
                 return False
-            now = refresh.tables.get(table.oid)
+            now, has_all = described.now, described.has_all
             if now is None:
                 raise NeedsResync("it was dropped before its changes were proven")
-        try:
-            self._writer.apply(table, copy, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows)
-        except NotProvenYetError:
+        if not self._writer.apply(table, copy, changes, end, now, has_all=has_all, may_lack_rows=may_lack_rows):
             return False
         self._patience.run(partial(_store_end, copy, end))
         self._buffer.forget(table.folder, end)

@@ -12,7 +12,7 @@ from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.pipeline.apply.renaming import Copied
 from logicalrep.pipeline.buffer.pending_loads import HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
-from logicalrep.pipeline.errors import MissingRows, NeedsResync, NotProvenYetError, RefusedCommit
+from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.masks.guard import Guard
@@ -239,8 +239,8 @@ class TableManager:
         """Return the LSN before which all commits are written: that of the first that waits, else `end`."""
         return first_unproven(self._tables.values(), end)
 
-    def write(self, ready: Ready, end: Lsn) -> int:
-        """Apply a table's rows, all those of commits before `end`, or keep them while it loads; return their number."""
+    def write(self, ready: Ready, end: Lsn) -> bool:
+        """Apply a table's rows, all those of commits before `end`, or keep them while it loads; False if they wait."""
         table = ready.table
         try:
             changes = replace(ready.changes, batches=self._masking(table).masked(ready.changes.batches))
@@ -249,14 +249,13 @@ class TableManager:
             raise
         if isinstance(table.phase, Following):
             try:
-                self._writer.apply(table, table.phase.copy, changes, end, ready.now, has_all=ready.has_all)
+                return self._writer.apply(table, table.phase.copy, changes, end, ready.now, has_all=ready.has_all)
             except (RefusedCommit, MissingRows):
                 # They are buffered before the slot moves on.
                 self.buffers.keep(table, changes, end)
                 raise
-        else:
-            self.buffers.keep(table, changes, end)
-        return changes.num_rows
+        self.buffers.keep(table, changes, end)
+        return True
 
     def _masking(self, table: Table) -> Masking:
         """Return what masks a table's changes: nothing else of them may be written."""
@@ -268,19 +267,12 @@ class TableManager:
             settings, columns = copy.stored.table.settings, copy.stored.table.sent_names
         return Masking(settings, columns, self._settings.mask_key)
 
-    def settle(self, ready: Ready, future: Future[int]) -> int:
-        """Return the result of `write`; a table whose rows are not proven to fit it is loaded again."""
-
-        def written() -> int:
-            try:
-                return future.result()
-            except NotProvenYetError:
-                phase = ready.table.phase
-                if isinstance(phase, Following):
-                    ready.table.update(replace(phase, unproven=Unproven(ready.changes, has_new_labels=True)))
-                return 0
-
-        return self._failures.run(ready.table, written) or 0
+    def settle(self, ready: Ready, future: Future[bool]) -> int:
+        """Return the number of changes that `write` took; a table whose rows are not proven to fit is loaded again."""
+        is_written, phase = self._failures.run(ready.table, future.result), ready.table.phase
+        if is_written is False and isinstance(phase, Following):
+            ready.table.update(replace(phase, unproven=Unproven(ready.changes, has_new_labels=True)))
+        return ready.changes.num_rows if is_written else 0
 
     def tidy(self, *, is_busy: bool) -> None:
         """Commit a merge that is done, and do what is due for one table's upkeep, at a time that suits batches.

@@ -47,14 +47,13 @@ class UnprovenChanges:
         """Return those tables' changes of whose transactions the catalog has all; the others wait."""
         refresh, found, behind = self.catalog.refresh([table.oid for table, _, _ in asked]), [], []
         for table, phase, unproven in asked:
-            now, changes = refresh.tables.get(table.oid), unproven.changes
-            has_all = all(map(refresh.visibility.sees, changes.xids))
-            has_messages = all(refresh.visibility.sees(relation.xid) for relation in changes.relations)
-            if not has_all and (unproven.has_new_labels or not has_messages):
+            changes = unproven.changes
+            described = refresh.describe(table.oid, changes, needs_all=unproven.has_new_labels)
+            if described is None:
                 table.update(replace(phase, unproven=unproven))
                 behind.append(str(table.name))
-            elif now is not None:
-                found.append(Ready(table, changes, now, has_all))
+            elif described.now is not None:
+                found.append(Ready(table, changes, described.now, described.has_all))
             else:
                 self.context.observer.on_warning(
                     f"{table.name} was dropped before the columns of its last changes could be told: its rows stay as "

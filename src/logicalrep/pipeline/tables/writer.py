@@ -124,10 +124,8 @@ class TableWriter:
             # All rows of another server's table are replaced.
             return
         if table.is_whole:
-            then = int(copy.application.split("/")[2])
-            reason = self._catalog.why_not_reached(
-                applied, Timeline(self._system, then), Timeline(self._system, self.timeline)
-            )
+            then, now = int(copy.application.split("/")[2]), Timeline(self._system, self.timeline)
+            reason = self._catalog.why_not_reached(applied, Timeline(self._system, then), now)
             if reason is not None or applied > head:
                 raise NeedsResync(reason or f"its rows are at {applied}, and the server's WAL ends at {head}")
         if application != copy.application:
@@ -175,8 +173,10 @@ class TableWriter:
         *,
         has_all: bool = False,
         may_lack_rows: bool = False,
-    ) -> None:
+    ) -> bool:
         """Apply a table's changes, all those of commits before `end`; it gets other columns and keys in between.
+
+        Returns False if they wait: rows have labels that are not known, or another session alters the table.
 
         Args:
             table: the table.
@@ -188,7 +188,6 @@ class TableWriter:
             may_lack_rows: whether rows that are updated or deleted may be missing.
 
         Raises:
-            NotProvenYetError: rows have labels that are not known, or another session alters the table: they wait.
             NeedsResync: a row's columns are not proven.
             OldRowsError: its old rows do not tell which row changed.
             RefusedCommit: the first commit with a value that the table does not take; those before it are applied.
@@ -197,27 +196,30 @@ class TableWriter:
         if now is not None:
             now.refuse_incomplete_old_rows()
         changes, stored = copy.new_changes(changes), copy.stored
-        first = first_messages(stored.table, changes.relations)
-        before = with_filled_partitions(stored.table, first)
-        described = [] if now is None else proven(before, now, changes.relations)
-        parts = runs(before, described, changes.batches)
-        if now is not None and before is not stored.table:
-            self._catalog.prove_rows_stayed(now.table, first, parts)
-            self._evolve(table, copy, before, now)
-        for number, (description, part) in enumerate(parts, 1):
-            if now is not None and not is_same_shape(stored.table, description):
-                self._evolve(table, copy, description, now)
-            unknown = unknown_labels(stored.table, part)
-            if unknown:
-                if now is None or not has_all:
-                    raise NotProvenYetError
-                parts_of_types = (*stored.table.type_parts, *proven_labels(stored.table, now, unknown))
-                self._evolve(table, copy, replace(stored.table, type_parts=parts_of_types), now)
-            upto = Lsn(end - 1) if number == len(parts) else Lsn(int(part[-1].lsns[-1]))
-            try:
-                self._apply(table, copy, part, upto, may_lack_rows)
-            except OF_CHANGES:
-                self._apply_in_turn(table, copy, part, may_lack_rows)
+        try:
+            first = first_messages(stored.table, changes.relations)
+            before = with_filled_partitions(stored.table, first)
+            described = [] if now is None else proven(before, now, changes.relations)
+            parts = runs(before, described, changes.batches)
+            if now is not None and before is not stored.table:
+                self._catalog.prove_rows_stayed(now.table, first, parts)
+                self._evolve(table, copy, before, now)
+            for number, (description, part) in enumerate(parts, 1):
+                if now is not None and not is_same_shape(stored.table, description):
+                    self._evolve(table, copy, description, now)
+                if unknown := unknown_labels(stored.table, part):
+                    if now is None or not has_all:
+                        return False
+                    parts_of_types = (*stored.table.type_parts, *proven_labels(stored.table, now, unknown))
+                    self._evolve(table, copy, replace(stored.table, type_parts=parts_of_types), now)
+                upto = Lsn(end - 1) if number == len(parts) else Lsn(int(part[-1].lsns[-1]))
+                try:
+                    self._apply(table, copy, part, upto, may_lack_rows)
+                except OF_CHANGES:
+                    self._apply_in_turn(table, copy, part, may_lack_rows)
+        except NotProvenYetError:
+            return False
+        return True
 
     def _apply(self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool) -> None:
         while True:
