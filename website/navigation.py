@@ -66,6 +66,7 @@ SECTIONS: dict[str, list[str]] = {
         "explanation/loads.md",
         "explanation/schema-changes.md",
         "explanation/lifecycle.md",
+        "explanation/reloads.md",
         "explanation/upkeep.md",
         "explanation/spark-guarantees.md",
         "explanation/spark-modes.md",

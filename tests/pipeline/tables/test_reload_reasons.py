@@ -1,0 +1,78 @@
+"""The page of reloads has each reason of the code, and no other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tests.conftest import ROOT
+
+PIPELINE = ROOT / "src/logicalrep/pipeline"
+ERRORS = {"NeedsResync", "MissingRows"}
+FUNCTIONS = {
+    "reason_to_load",
+    "_of_partitions",
+    "_of_files",
+    "_of_columns",
+    "_reason_to_load",
+    "_lost_changes",
+    "_query_change",
+}
+"""The functions that return the reason of a reload, or None."""
+CONSTANTS = {"ASKED_FOR", "NEW", "OTHER_SETTINGS", "BEYOND_PROOF", "ATTACHED", "MAY_BE_UNLOGGED", "EMPTIED"}
+
+OTHERS = {
+    "its rows are being copied",
+    "the copy lacks changes that were not buffered",
+    "a part of it is not loaded again",
+}
+"""The reasons of other transitions."""
+
+
+def texts(node: ast.AST | None) -> Iterator[str]:
+    """Yield the texts that an expression may be, with an ellipsis for each value in them."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
+        case ast.IfExp(body=body, orelse=other):
+            yield from (*texts(body), *texts(other))
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from texts(value)
+        case ast.Tuple(elts=values):
+            for value in values:
+                yield from texts(value)
+
+
+def reasons(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[reason, *_]) if name in ERRORS:
+                yield from texts(reason)
+            case ast.Call(func=ast.Attribute(attr="load"), args=[_, reason, *_]):
+                yield from texts(reason)
+            case ast.FunctionDef(name=name) if name in FUNCTIONS:
+                for each in ast.walk(node):
+                    if isinstance(each, ast.Return):
+                        yield from texts(each.value)
+            case ast.Assign(targets=[ast.Name(id="reason")], value=reason) if not isinstance(reason, ast.JoinedStr):
+                yield from texts(reason)
+            case ast.Assign(targets=[ast.Name(id=name)], value=reason) if name in CONSTANTS:
+                yield from texts(reason)
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                for target, value in zip(targets, values, strict=True):
+                    if isinstance(target, ast.Name) and target.id in CONSTANTS:
+                        yield from texts(value)
+
+
+def test_the_page_has_each_reason_of_the_code_and_no_other() -> None:
+    rooms = ("apply", "catalog", "masks", "tables", "buffer")
+    modules = [path for room in rooms for path in sorted((PIPELINE / room).rglob("*.py"))]
+    found = {reason for path in modules for reason in reasons(ast.parse(path.read_text("utf-8")))}
+    page = (ROOT / "docs/explanation/reloads.md").read_text("utf-8")
+    rows = set(re.findall(r"(?m)^\| `([^`]+)` \|", page))
+    assert len(rows) > 50
+    assert rows == found - OTHERS
