@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any
+
+from logicalrep_runtime.columnar.watched_calls import call_watched
 
 _TEXT = "compiling loops, which this machine keeps (about 20 seconds of a core)"
 DO_AGAIN = 0.5
@@ -79,15 +80,4 @@ def compile_meanwhile(compile: Callable[[], Any]) -> Any:
     action = getattr(_thread, "action", None)
     if action is None:
         return compile()
-    made: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            made.set_result(compile())
-        except BaseException as error:
-            made.set_exception(error)
-
-    threading.Thread(target=run, name="logicalrep-compile", daemon=True).start()
-    while not wait([made], DO_AGAIN).done:
-        action()
-    return made.result()
+    return call_watched(compile, action, DO_AGAIN)

@@ -21,10 +21,10 @@ from logicalrep.pipeline.engines.spark.errors import refuse_ended, spark_errors
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs, SparkJobs
 from logicalrep.pipeline.engines.spark.local import LOCAL, SETTINGS, start_apart
 from logicalrep.pipeline.engines.spark.shared import SharedSpark, connect
-from logicalrep.pipeline.engines.spark.watching import call_watched
 from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep_runtime.columnar.watched_calls import call_watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +85,7 @@ def start_spark(
     with ExitStack() as stack:
         try:
             with spark_errors("Spark does not start"):
+                # PySpark started by the main thread would take over its handling of Ctrl-C: it starts in another one.
                 if is_ours:
                     start = partial(start_apart, LOCAL, SETTINGS) if shared is None else partial(connect, shared)
                     spark = call_watched(start, check_stop, _CHECK_AGAIN)

@@ -1,4 +1,4 @@
-"""Calls of PySpark, which waits up to ten minutes for a server of Spark Connect that is gone."""
+"""Calls that run in a thread of their own while the caller's thread does something else."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ def call_watched(function: Callable[[], _Result], check: Callable[[], object], e
     """Return a function's result, or raise its error.
 
     Args:
-        function: is called in a thread of its own, which goes on with it if `check` raises.
-        check: is called until the function has ended; what it raises ends the waiting.
+        function: runs in a thread of its own, which continues if `check` raises.
+        check: is called until the function has ended; an error of it ends the wait.
         every: the longest time between two calls of `check`, in seconds.
 
     Example:
         >>> call_watched(lambda: 1, lambda: None, every=1)
         1
     """
-    done: Future[_Result] = Future()
+    result: Future[_Result] = Future()
 
     def run() -> None:
         try:
-            done.set_result(function())
+            result.set_result(function())
         except BaseException as error:
-            done.set_exception(error)
+            result.set_exception(error)
 
-    # PySpark started by the main thread would take over its handling of Ctrl-C.
-    threading.Thread(target=run, name="logicalrep-spark", daemon=True).start()
-    while not wait([done], every).done:
+    threading.Thread(target=run, name="logicalrep-call", daemon=True).start()
+    while not wait([result], every).done:
         check()
-    return done.result()
+    return result.result()
