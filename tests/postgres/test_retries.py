@@ -13,7 +13,7 @@ import pytest
 
 from logicalrep.postgres import connection
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings
-from logicalrep.postgres.retries import TRANSIENT, Retries, Waiting
+from logicalrep.postgres.retries import TRANSIENT, Ended, Retries, Wait
 from tests.postgres.stand_in import StandIn, start_stand_in
 
 _WRONG_PASSWORD = "28P01", "Passwort-Authentifizierung für Benutzer »x« fehlgeschlagen"
@@ -132,7 +132,7 @@ class Passing(threading.Event):
 def test_without_a_limit_a_day_is_waited_with_one_line_a_minute_of_several_connections(clock: list[float]) -> None:
     lines: list[str] = []
     stop = Passing(clock)
-    waiting = Waiting(math.inf, stop=stop, say=lines.append)
+    waiting = Wait(math.inf, stop=stop, say=lines.append)
     retries = Retries(waiting), Retries(waiting)
     error = psycopg.OperationalError("no route\nto host")
     tries = 0
@@ -148,3 +148,22 @@ def test_without_a_limit_a_day_is_waited_with_one_line_a_minute_of_several_conne
     stop.set()
     with pytest.raises(ConnectError, match=r"\[SERVER_AWAY\] no route to host; tried for 86\d{3}\.\d s"):
         retries[0].wait_or_raise(error)
+
+
+def test_threads_that_wait_for_one_thing_share_its_lines_and_its_end(clock: list[float]) -> None:
+    lines: list[str] = []
+    stop = threading.Event()
+    wait = Wait(stop=stop, say=lines.append, interval=5)
+    for second in range(12):
+        clock[0] = 100.0 + second
+        for name in ("a", "b"):
+            wait.check()
+            wait.say(lambda name=name, second=second: f"{name} waits, {second}")  # type: ignore[misc]
+    assert lines == ["a waits, 0", "a waits, 5", "a waits, 10"]
+    stop.set()
+    with pytest.raises(Ended):
+        wait.check()
+    with Wait() as wait:
+        wait.check()
+    with pytest.raises(Ended):
+        wait.check()

@@ -31,10 +31,6 @@ class NotProvenYetError(Exception):
     """Rows that a later look at the server may prove."""
 
 
-class Ended(Exception):  # noqa: N818
-    """The work is to end, as `stop` was set."""
-
-
 class RefusedCommit(Exception):  # noqa: N818
     """A commit whose changes a table does not take; it has all those before it."""
 

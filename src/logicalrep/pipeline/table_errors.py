@@ -12,13 +12,14 @@ from logicalrep.arrow.feed.texts import TextError
 from logicalrep.pipeline.config.mask_key import MaskKeyError
 from logicalrep.pipeline.engines.engine import EngineError
 from logicalrep.pipeline.engines.outcomes import TableFailedError
-from logicalrep.pipeline.errors import Ended, RefusedCommit
+from logicalrep.pipeline.errors import RefusedCommit
 from logicalrep.pipeline.formats.stored_table import WriterError
 from logicalrep.pipeline.schema.file_partitions import PartitionValueError
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.postgres.publications import is_of_dropped_table
+from logicalrep.postgres.retries import Ended
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.table_rows.conditions import ConditionError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import psycopg
 
@@ -24,63 +24,81 @@ LOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 _LONGEST_PAUSE, _LONGER_PAUSE = 1.0, 10.0
 """The longest pauses between two tries, in seconds: within the first minute, and after it."""
-_SAY_AGAIN = 60.0
-"""The seconds between two lines about a server that is away."""
+REPEAT_INTERVAL = 60.0
+"""The seconds between two lines about one wait."""
 
 
-class Waiting:
-    """The rules by which a program waits for its server: for how long, what ends the waiting, and who is told.
+class Ended(Exception):  # noqa: N818
+    """Work that was given up, as its `stop` was set."""
 
-    Several connections of a program share one, so that there is one line a minute for all of them.
+
+class Wait:
+    """A wait for a server, a destination or a transaction: its time limit, its end, and its lines for people.
+
+    Several connections or threads share one, so that the lines of all of them keep one interval.
     """
 
     def __init__(
-        self, seconds: float, *, stop: threading.Event | None = None, say: Callable[[str], None] | None = None
+        self,
+        seconds: float = math.inf,
+        *,
+        stop: threading.Event | None = None,
+        say: Callable[[str], None] | None = None,
+        interval: float = REPEAT_INTERVAL,
     ) -> None:
-        """Take the time limit of a run of failures, in seconds.
+        """Take the limits of the wait.
 
         Args:
-            seconds: the limit; infinity to wait for as long as it takes.
-            stop: ends the waiting once it is set.
-            say: takes the lines about it; by default they are logged as warnings.
+            seconds: the time limit of a run of failures; infinity to wait for as long as it takes.
+            stop: ends the wait once it is set.
+            say: takes the lines about the wait; by default they are logged as warnings.
+            interval: the least seconds between two lines.
         """
         self.seconds = seconds
         self._stop = stop or threading.Event()
         self._is_over = False
         self._say = say or _log.warning
+        self._interval = interval
         self._lock = threading.Lock()
         self._said_at = -math.inf
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._is_over = True
+
     @property
     def is_over(self) -> bool:
-        """Whether nobody waits for the server any more."""
+        """Whether `stop` is set, or the context of the wait has ended."""
         return self._stop.is_set() or self._is_over
 
     def pause(self, seconds: float) -> bool:
-        """Wait for some seconds; return False as soon as the waiting is to end."""
+        """Pause for some seconds; return False as soon as the wait is over."""
         self._stop.wait(seconds)
         return not self.is_over
 
-    def end(self) -> None:
-        """End the waiting: nobody waits for the server any more."""
-        self._is_over = True
+    def check(self) -> None:
+        """Raise Ended if the wait is over."""
+        if self.is_over:
+            raise Ended
 
-    def say(self, text: str) -> None:
-        """Pass a line on, unless another one was within the last minute."""
+    def say(self, describe: Callable[[], str]) -> None:
+        """Pass on the line that `describe` returns, unless the last line is too recent."""
         with self._lock:
-            now = time.monotonic()
-            if now - self._said_at < _SAY_AGAIN:
+            moment = time.monotonic()
+            if moment - self._said_at < self._interval:
                 return
-            self._said_at = now
-        self._say(text)
+            self._said_at = moment
+        self._say(describe())
 
 
 class Retries:
     """A run of failures, which may last for a limited time after its first."""
 
-    def __init__(self, waiting: Waiting | float) -> None:
-        """Take how the server is waited for, or just the time limit of a run of failures, in seconds."""
-        self._waiting = waiting if isinstance(waiting, Waiting) else Waiting(waiting)
+    def __init__(self, wait: Wait | float) -> None:
+        """Take the wait for the server, or just the time limit of a run of failures, in seconds."""
+        self._wait = wait if isinstance(wait, Wait) else Wait(wait)
         self.record_success()
 
     def record_success(self) -> None:
@@ -104,19 +122,20 @@ class Retries:
             self._first = now
         if self._patience is None or self._patience[0] != patience:
             self._patience = patience, now
-        if now - self._first >= self._waiting.seconds or now - self._patience[1] >= patience:
+        if now - self._first >= self._wait.seconds or now - self._patience[1] >= patience:
             return False
-        goes_on = self._waiting.pause(self._pause)
-        longest = _LONGEST_PAUSE if self.lasted < _SAY_AGAIN else _LONGER_PAUSE
+        goes_on = self._wait.pause(self._pause)
+        longest = _LONGEST_PAUSE if self.lasted < REPEAT_INTERVAL else _LONGER_PAUSE
         self._pause = min(self._pause * 2, longest)
         return goes_on
 
     def wait_or_raise(self, error: psycopg.Error) -> None:
         """Wait after a connection's error; raise it if it is permanent or the time is over."""
         patience = _patience(error)
-        if patience and self._waiting.seconds:
+        if patience and self._wait.seconds:
             lasted = f" for {self.lasted:.0f} s" if self.lasted >= 1 else ""
-            self._waiting.say(f"the server cannot be reached{lasted}, trying again: {' '.join(str(error).split())}")
+            text = f"the server cannot be reached{lasted}, trying again: {' '.join(str(error).split())}"
+            self._wait.say(lambda: text)
         if self.wait(patience):
             return
         if isinstance(error, ConnectError):
@@ -126,14 +145,12 @@ class Retries:
         raise error
 
 
-def retry(
-    action: Callable[[], _Result], waiting: Waiting | float, failed: Callable[[], None] = lambda: None
-) -> _Result:
+def retry(action: Callable[[], _Result], wait: Wait | float, failed: Callable[[], None] = lambda: None) -> _Result:
     """Return the result of an action on a server; call `failed` and try again while the server is away.
 
     Raises the last error once the server has been away for as long as it is waited for.
     """
-    retries = Retries(waiting)
+    retries = Retries(wait)
     while True:
         try:
             return action()

@@ -20,6 +20,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.retries import Wait
 from logicalrep.postgres.server import Connection, query_oldest_writer, query_server_time
 from logicalrep.postgres.slots.advancing import advance_slot, drop_slot
 from logicalrep.postgres.slots.creating import can_be_moved, create_slot
@@ -33,6 +34,8 @@ _Result = TypeVar("_Result")
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _CHECK_AGAIN = 1.0
 """The seconds between two looks at what a snapshot waits for."""
+WRITERS_INTERVAL = 5.0
+"""The seconds between two lines about the transactions that a new slot waits for."""
 _TRY_AGAIN = 0.05
 """The seconds between two tries to lock tables."""
 _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"
@@ -135,7 +138,7 @@ def _create_slot(
 
 
 @contextmanager
-def hold_temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str], None]) -> Iterator[Snapshot]:
+def hold_temporary_snapshot(settings: ConnectionSettings, waiting: Wait) -> Iterator[Snapshot]:
     """Hold a snapshot while the context lasts, with a temporary slot that tells its position. It locks nothing.
 
     Making it waits as `run_and_tell_waits` says.
@@ -148,19 +151,18 @@ def hold_temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str
         yield Snapshot(name, slot, lsn, taken)
 
 
-def run_and_tell_waits(
-    make: Callable[[], _Result], maker: Connection, now: Connection, waiting: Callable[[str], None]
-) -> _Result:
+def run_and_tell_waits(make: Callable[[], _Result], maker: Connection, now: Connection, waiting: Wait) -> _Result:
     """Return the result of making a slot on the connection `maker`, which waits for every transaction that has written.
 
-    Every second `waiting` is called with a sentence on the transaction that it waits for, which another connection,
-    `now`, looks up; its error ends the waiting.
+    Every second it checks `waiting`, which takes a line on the transaction; another connection, `now`, looks that up.
+    Raises Ended once `waiting` is over.
     """
     with ThreadPoolExecutor(1) as pool:
         made = pool.submit(make)
         try:
             while not wait([made], _CHECK_AGAIN).done:
-                waiting(_query_writer(now))
+                waiting.check()
+                waiting.say(partial(_query_writer, now))
         except BaseException:
             maker.cancel_safe(timeout=10)
             raise

@@ -14,7 +14,7 @@ from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.postgres.retries import LOCKED, Waiting
+from logicalrep.postgres.retries import LOCKED, Wait
 from tests.pipeline.catalog.test_schema_changes import kept_differences
 from tests.pipeline.reading import read_table
 from tests.pipeline.tables.test_unproven_changes import Loaded, create_two_tables, rows_of
@@ -62,7 +62,7 @@ def test_a_look_that_locks_of_others_keep_out_is_not_an_error(
     monkeypatch.setattr(catalog, "query_unproven_partitions", lambda *_: (1,))
     monkeypatch.setattr(catalog, "query_empty_tables", fail)
     spec: Any = None
-    with Catalog(settings(db18, tmp_path), "p", "s", Told(), (), Waiting(0)) as looking:
+    with Catalog(settings(db18, tmp_path), "p", "s", Told(), (), Wait(0)) as looking:
         assert looking.query_tables() is None
         assert looking.unsent_partitions(spec, spec) is None
     assert [text.partition(",")[0] for text in said] == ["another session has locked a table"]

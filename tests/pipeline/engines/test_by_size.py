@@ -21,8 +21,8 @@ from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.start import start_engine
-from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.postgres.retries import Ended
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.engines.test_engines import check_that_tables_follow
 from tests.pipeline.test_replicate import TABLES, shop

@@ -16,8 +16,8 @@ from logicalrep.pipeline.engines.engine import EngineError
 from logicalrep.pipeline.engines.spark.checks import host_in_clear, warn_of_plain_text, warn_of_scheduling
 from logicalrep.pipeline.engines.spark.start import start_spark
 from logicalrep.pipeline.engines.start import start_engine
-from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.postgres.retries import Ended
 from logicalrep.spark import executors, java
 from logicalrep.spark.executors import NEEDED, ExecutorError, check_executors, installed_version
 from tests.spark.cluster import connect_server

@@ -29,6 +29,7 @@ from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_relation
+from logicalrep.postgres.retries import Wait
 from logicalrep.postgres.snapshots import Snapshot, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.transactions.table_names import TableName
@@ -82,7 +83,7 @@ def loading(
         patience=Patience(observer, stop, str),
         stop=stop,
     )
-    return Loading(context, stop)
+    return Loading(context, Wait(stop=stop, say=observer.on_waiting))
 
 
 def load(db: Database, storage: Path, *names: str, **options: Any) -> list[LoadedTable | NotLoaded]:

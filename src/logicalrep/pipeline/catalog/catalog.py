@@ -21,7 +21,7 @@ from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.errors import NeedsResync, NotProvenYetError
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
-from logicalrep.postgres.retries import LOCKED, Waiting
+from logicalrep.postgres.retries import LOCKED, Wait
 from logicalrep.postgres.server import Connection, query_server_time, query_wal_head
 from logicalrep.postgres.sessions.server_connection import ServerConnection
 from logicalrep.postgres.slots.slot import Slot, query_slot
@@ -100,7 +100,7 @@ class Catalog:
         slot: str,
         observer: Observer,
         said: Iterable[str],
-        waiting: Waiting,
+        waiting: Wait,
     ) -> None:
         """Take the server, the publication, the slot, and the warnings that are not to be repeated.
 

@@ -13,7 +13,7 @@ from typing import Literal, Self, TypeVar
 from logicalrep.pipeline.engines.engine import LITTLE, TRIES, Engine, EngineError, Shared
 from logicalrep.pipeline.engines.memory import releasing_memory
 from logicalrep.pipeline.engines.outcomes import Caught, result_of
-from logicalrep.pipeline.errors import Ended
+from logicalrep.postgres.retries import Ended
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

@@ -8,7 +8,6 @@ meanwhile is loaded again.
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.changing_texts import refuse_names
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
-from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.load.copying import (
     BYTES_WITHOUT_LOOPS,
     PATIENCE,
@@ -32,7 +30,6 @@ from logicalrep.pipeline.load.copying import (
 )
 from logicalrep.pipeline.load.gone_keys import KeysTask, WantedPart, check_condition, find_gone_keys, tasks_of
 from logicalrep.pipeline.load.renewal import Renewal
-from logicalrep.pipeline.load.waiting import waiter
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.fitting import refuse_unfit, with_partitions_kept
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -40,7 +37,7 @@ from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.storage.data_files import DataFile, in_columns
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
-from logicalrep.postgres.retries import LOCKED
+from logicalrep.postgres.retries import LOCKED, Ended, Wait
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_temporary_snapshot
 from logicalrep.postgres.table_rows.keys import query_tree
 from logicalrep.postgres.table_rows.parts import query_parts
@@ -150,10 +147,10 @@ class Loading:
     def __init__(
         self,
         context: RunContext,
-        stop: threading.Event,
+        waiting: Wait,
         renewal: Renewal | None = None,
     ) -> None:
-        """Take the parts of the run; `stop` ends a load.
+        """Take the parts of the run, and the wait for snapshots: a load ends once the wait is over.
 
         Without `renewal`, the tables' changes are not read from a slot meanwhile.
         """
@@ -162,7 +159,7 @@ class Loading:
         self._publications = (context.identity.publication,)
         self._engine = context.engine
         self._observer = context.observer
-        self._stop = stop
+        self._waiting = waiting
         self._renewal = renewal
         # Its threads wait for tasks, so that there are never more sessions than these, whatever loads.
         self._pool = ThreadPoolExecutor(self._settings.load_sessions, thread_name_prefix="logicalrep-copy")
@@ -174,7 +171,7 @@ class Loading:
         return dict(self._progress)
 
     def close(self) -> None:
-        """End the copying: `stop` is set."""
+        """End the copying: the wait is over."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def load(
@@ -189,7 +186,7 @@ class Loading:
         try:
             if self._renewal is not None:
                 self._renewal.renew(max(wanted.wanted for wanted in group.values()))
-            with hold_temporary_snapshot(self._settings.connection, waiter(self._observer, self._stop)) as snapshot:
+            with hold_temporary_snapshot(self._settings.connection, self._waiting) as snapshot:
                 for result in self._copy_tables(snapshot, group, is_wanted):
                     left.remove(result.name)
                     yield result
@@ -203,17 +200,13 @@ class Loading:
             for name in group:
                 self._progress.pop(name, None)
 
-    def _go_on(self) -> None:
-        if self._stop.is_set():
-            raise Ended
-
     def _copy_tables(
         self, snapshot: Snapshot, group: Mapping[TableName, WantedLoad], is_wanted: Callable[[TableName], bool]
     ) -> Iterator[LoadedTable | NotLoaded]:
         """Copy tables; the parts of all of them run side by side, those of small tables first."""
         copies: list[_RunningCopy] = []
         for name, wanted in group.items():
-            self._go_on()
+            self._waiting.check()
             planned = self._plan_copy(snapshot, name, wanted)
             if isinstance(planned, NotLoaded):
                 yield planned
@@ -228,7 +221,7 @@ class Loading:
                 for part in each.parts:
                     running[self._pool.submit(self._copy, part, each.nbytes)] = each
             while running:
-                self._go_on()
+                self._waiting.check()
                 for name in {table.name for table in running.values() if not is_wanted(table.name)}:
                     _give_up(running, name)
                     self._progress.pop(name, None)

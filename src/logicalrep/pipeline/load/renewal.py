@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Protocol
 
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.retries import Wait
 from logicalrep.postgres.server_faults import has_stale_sessions
 from logicalrep.postgres.snapshots import hold_temporary_snapshot
 from logicalrep_runtime.scalars import Lsn
@@ -36,8 +36,8 @@ class RenewableSession(Protocol):
 class Renewal:
     """Has the slot read by a session that decodes nothing from before a load was wanted; threads may share it."""
 
-    def __init__(self, settings: ConnectionSettings, session: RenewableSession, waiting: Callable[[str], None]) -> None:
-        """Take the server, the reader of the slot, and what is called with what is waited for; its error ends that."""
+    def __init__(self, settings: ConnectionSettings, session: RenewableSession, waiting: Wait) -> None:
+        """Take the server, the reader of the slot, and the wait for its new session."""
         self._settings = settings
         self._session = session
         self._waiting = waiting
@@ -56,6 +56,7 @@ class Renewal:
 
         Raises:
             psycopg.Error: the server cannot be reached.
+            Ended: the wait is over.
         """
         with self._lock:
             if wanted <= self._renewed:
@@ -69,6 +70,9 @@ class Renewal:
                 position = snapshot.lsn
             self._session.begin_again(position)
             while self._session.is_to_begin_again:
-                self._waiting("a load waits for a new session, which begins once earlier changes are applied")
+                self._waiting.check()
+                self._waiting.say(
+                    lambda: "a load waits for a new session, which begins once earlier changes are applied"
+                )
                 time.sleep(_CHECK_AGAIN)
             self._renewed = began

@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import read_paused_since, refuse_paused
+from logicalrep.postgres.retries import Wait
 
 _CHECK_AGAIN = 1.0
 """The seconds between two checks whether the destination is paused."""
-_SAY_AGAIN = 60.0
-"""The seconds between two sentences about a paused destination."""
 
 
 class PauseCheck:
@@ -22,7 +21,8 @@ class PauseCheck:
         self._context = context
         self._describe_retained = describe_retained
         self._paused_since: str | None = None
-        self._checked_at = self._said_at = -_SAY_AGAIN
+        self._checked_at = -_CHECK_AGAIN
+        self._wait = Wait(say=context.observer.on_waiting)
 
     def check(self) -> bool:
         """Return whether the destination is paused.
@@ -35,14 +35,12 @@ class PauseCheck:
             self._paused_since = context.patience.run(lambda: read_paused_since(context.storage))
             if self._paused_since is None and before is not None:
                 context.observer.on_waiting("goes on, as the destination is not paused any more")
-                self._said_at = -_SAY_AGAIN
+                self._wait = Wait(say=context.observer.on_waiting)
         if self._paused_since is None:
             return False
         if context.settings.once:
             refuse_paused(context.storage)
-        if now - self._said_at >= _SAY_AGAIN:
-            self._said_at = now
-            context.observer.on_waiting(
-                f"paused since {self._paused_since}, until logicalrep resume; {self._describe_retained()}"
-            )
+        self._wait.say(
+            lambda: f"paused since {self._paused_since}, until logicalrep resume; {self._describe_retained()}"
+        )
         return True

@@ -15,7 +15,7 @@ from logicalrep.pipeline.buffer.row_buffer import RowBuffer
 from logicalrep.pipeline.state.state import State
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.retries import Waiting
+from logicalrep.postgres.retries import Wait
 from logicalrep.postgres.sessions.commit_log import History
 from logicalrep.postgres.sessions.replication import Replication, Traffic
 from logicalrep.postgres.sessions.slot_receiver import SlotReceiver
@@ -69,7 +69,7 @@ class ChangeReceiver(SlotReceiver):
         options: PluginOptions,
         *,
         state: State = _NOTHING,
-        waiting: Waiting | float = 60,
+        waiting: Wait | float = 60,
         traffic: Traffic | None = None,
         gathering: float = 0.0,
     ) -> None:

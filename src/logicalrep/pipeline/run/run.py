@@ -27,13 +27,11 @@ from logicalrep.pipeline.engines.engine import Engine, EngineEndedError
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
 from logicalrep.pipeline.engines.start import refuse_missing, start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
-from logicalrep.pipeline.errors import Ended
 from logicalrep.pipeline.formats.opening import refuse_missing_format, table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.load.loader import Loader
 from logicalrep.pipeline.load.loading import Loading
 from logicalrep.pipeline.load.renewal import Renewal
-from logicalrep.pipeline.load.waiting import waiter
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run.loop import Loop
 from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for
@@ -44,8 +42,9 @@ from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables.manager import TableManager
-from logicalrep.postgres.retries import Waiting
+from logicalrep.postgres.retries import Ended, Wait
 from logicalrep.postgres.slots.errors import SlotError
+from logicalrep.postgres.snapshots import WRITERS_INTERVAL
 from logicalrep_runtime.columnar.compiling import telling
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -186,7 +185,7 @@ def follow(
     """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
     guard = Guard(storage, settings)
     tables_of_format = table_format(storage, settings.format, settings.table_catalog, creates=True)
-    waiting = Waiting(settings.patience, stop=stop, say=observer.on_waiting)
+    waiting = Wait(settings.patience, stop=stop, say=observer.on_waiting)
     with ExitStack() as stack:
         observer.on_step("checking the server, the role and the destination")
         prepared = prepare(settings, storage, observer, stop, waiting)
@@ -236,11 +235,12 @@ def follow(
         # Tables are written by these threads, and loaded by others until `ending`.
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
-        renewal = Renewal(settings.connection, receiver, waiter(observer, ending))
-        loader = stack.enter_context(Loader(Loading(context, ending, renewal), ending))
+        loads = Wait(stop=ending, say=observer.on_waiting, interval=WRITERS_INTERVAL)
+        renewal = Renewal(settings.connection, receiver, loads)
+        loader = stack.enter_context(Loader(Loading(context, loads, renewal), ending))
         tables = TableManager(context, states, catalog, loader, guard, pool)
         # The first to be called at the end, so that no thread waits for the server any more.
-        stack.callback(waiting.end)
+        stack.enter_context(waiting)
         if states.last.lsn:
             observer.on_going_on(len(states.last.tables), states.last.lsn)
         try:

@@ -15,7 +15,6 @@ from logicalrep.pipeline.config.nodes import refuse
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.formats.catalog_settings import refuse_same_names
 from logicalrep.pipeline.history.companion import companions_of
-from logicalrep.pipeline.load.waiting import waiter
 from logicalrep.pipeline.requirements.requirements import Requirements, query_requirements
 from logicalrep.pipeline.schema.names import companion_folder, table_folder
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -26,13 +25,13 @@ from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Finding, Needs
 from logicalrep.postgres.publications import query_foreign_rows
-from logicalrep.postgres.retries import LOCKED, Waiting, retry
+from logicalrep.postgres.retries import LOCKED, Wait, retry
 from logicalrep.postgres.server import Connection, newest_protocol, query_server_identity, server_major
 from logicalrep.postgres.slots.creating import keep_on_standbys
 from logicalrep.postgres.slots.errors import LostPositionError, SlotError
 from logicalrep.postgres.slots.positions import why_not_within_wal
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
-from logicalrep.postgres.snapshots import run_and_tell_waits
+from logicalrep.postgres.snapshots import WRITERS_INTERVAL, run_and_tell_waits
 from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.scalars import Lsn
 
@@ -51,7 +50,7 @@ class Prepared:
 
 
 def prepare(
-    settings: ReplicateSettings, storage: Storage, observer: Observer, stop: threading.Event, waiting: Waiting
+    settings: ReplicateSettings, storage: Storage, observer: Observer, stop: threading.Event, waiting: Wait
 ) -> Prepared:
     """Make what is not there yet: the destination's identity, then the publication, then the slot.
 
@@ -106,7 +105,8 @@ def _prepare_with(
         # A transaction that has written keeps the new slot waiting, for as long as it takes.
         connection.execute("SET lock_timeout = 0")
         with settings.connection.connect() as now:
-            run_and_tell_waits(lambda: ensure_slot(connection, needs), connection, now, waiter(observer, stop))
+            writers = Wait(stop=stop, say=observer.on_waiting, interval=WRITERS_INTERVAL)
+            run_and_tell_waits(lambda: ensure_slot(connection, needs), connection, now, writers)
         slot = query_slot(connection, identity.slot)
         if state.lsn and slot.confirmed.lsn > state.lsn:
             raise SlotError(

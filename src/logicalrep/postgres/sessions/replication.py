@@ -13,7 +13,7 @@ import psycopg
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.retries import TRANSIENT, Retries, Waiting
+from logicalrep.postgres.retries import TRANSIENT, Retries, Wait
 from logicalrep.postgres.server_faults import has_stale_sessions
 from logicalrep.postgres.sessions.commit_log import CommitLog, History
 from logicalrep.postgres.sessions.history_check import HistoryCheck
@@ -74,7 +74,7 @@ class Replication:
         intake: Intake[WholeTransactions],
         *,
         messages: int = 10_000,
-        waiting: Waiting | float = 60,
+        waiting: Wait | float = 60,
         traffic: Traffic | None = None,
         acknowledged: Lsn = _NONE,
         history: History | None = None,
@@ -297,7 +297,7 @@ class Replication:
                 left=self._left,
             )
             self._proven_by = self._check.session.slot.server_started
-        if isinstance(self._waiting, Waiting) and self._waiting.is_over:
+        if isinstance(self._waiting, Wait) and self._waiting.is_over:
             raise psycopg.OperationalError("the server has not proven yet that it has what was read from it")
         if not self._check.step(_PAUSE):
             return False

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.retries import Waiting, retry
+from logicalrep.postgres.retries import Wait, retry
 from logicalrep.postgres.server import Connection
 
 _Result = TypeVar("_Result")
@@ -25,7 +25,7 @@ class ServerConnection:
     def __init__(
         self,
         settings: ConnectionSettings,
-        waiting: Waiting | float,
+        waiting: Wait | float,
         *,
         prepare: Callable[[Connection], None] | None = None,
         on_failure: Callable[[], None] | None = None,

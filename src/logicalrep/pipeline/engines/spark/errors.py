@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 
 from logicalrep.pipeline.engines.engine import EngineEndedError, EngineError
-from logicalrep.pipeline.errors import Ended
+from logicalrep.postgres.retries import Ended
 from logicalrep_runtime.errors import LogicalRepError
 
 NO_TASK = "Spark could not run a task"

@@ -1,0 +1,51 @@
+"""Retries while a destination cannot be written."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.storage.patience import Patience
+from logicalrep.pipeline.storage.storage import StorageError
+
+
+class Lines(Observer):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.errors: list[str] = []
+
+    def on_waiting(self, text: str) -> None:
+        self.lines.append(text)
+
+    def on_error(self, kind: str) -> None:
+        self.errors.append(kind)
+
+
+class Stop(threading.Event):
+    """An event in whose waits no time passes."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self.is_set()
+
+
+def test_two_outages_within_a_minute_are_one_line_and_all_failures_are_counted() -> None:
+    lines, stop, failures = Lines(), Stop(), [2]
+    patience = Patience(lines, stop, lambda: "the slot retains 5 MiB")
+
+    def fail_first() -> str:
+        if failures[0]:
+            failures[0] -= 1
+            raise StorageError("no space")
+        return "written"
+
+    assert patience.run(fail_first) == "written"
+    failures[0] = 2
+    assert patience.run(fail_first) == "written"
+    assert lines.lines == ["[STORAGE_NOT_WRITABLE] no space; the slot retains 5 MiB"]
+    assert lines.errors == ["destination"] * 4
+    stop.set()
+    failures[0] = 1
+    with pytest.raises(StorageError):
+        patience.run(fail_first)
