@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from logicalrep.pipeline.schema.table_formats import FORMATS
 from tests.conftest import ROOT
 
 SOURCES = ROOT / "src" / "logicalrep"
@@ -44,3 +45,11 @@ def test_storage_knows_no_format() -> None:
 def test_what_formats_share_knows_none_of_them() -> None:
     assert "pipeline/formats/stored_table.py" not in _modules_with("Delta|Iceberg")
     assert "pipeline/formats/removed_files.py" not in _modules_with("Delta|Iceberg")
+
+
+def test_rooms_beside_formats_ask_for_an_ability_and_never_for_a_formats_name() -> None:
+    names = "|".join(FORMATS)
+    there = _modules_with(rf"""["']({names})["']""")
+    declared = {"pipeline/schema/table_formats.py"}
+    # The name of an extra of the package is no format's.
+    assert {name for name in there if not name.startswith("pipeline/formats/")} - declared == {"options/extras.py"}

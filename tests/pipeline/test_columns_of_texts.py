@@ -20,7 +20,8 @@ from logicalrep.pipeline.errors import NeedsTexts
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.load import loading
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.schema.table_formats import FormatName
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage import data_files

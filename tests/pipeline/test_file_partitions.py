@@ -21,7 +21,8 @@ from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.run.loop import TablesStoppedError
-from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.schema.table_formats import FormatName
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep import policy

@@ -24,7 +24,7 @@ import psycopg
 import pyarrow.compute as pc
 import pytest
 
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from tests.pipeline.apply.test_applying import WriteMode
 from tests.pipeline.catalog.test_random_schema_changes import SETUP, Application
 from tests.pipeline.catalog.test_random_schema_changes import TABLES as ALTERED

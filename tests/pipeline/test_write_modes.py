@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.tables import loads as table_loads
 from tests.pipeline.apply.test_applying import mark_in_small_files
 from tests.pipeline.comparison import find_differences

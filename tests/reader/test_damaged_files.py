@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import logicalrep
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
 from tests.pipeline.apply.test_applying import mark_in_small_files, new_stored

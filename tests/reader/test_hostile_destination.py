@@ -25,7 +25,7 @@ from logicalrep.pipeline.formats.iceberg.catalogs.connecting import CatalogError
 from logicalrep.pipeline.formats.iceberg.catalogs.users_options import users_options
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state.past_states import keep_past
 from logicalrep.pipeline.state.state import State, StateError, States
 from logicalrep.pipeline.state.table_state import TableState

@@ -19,7 +19,7 @@ import logicalrep
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.formats.iceberg import iceberg_table, snapshots
 from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.state.past_states import keep_past, read_state
 from logicalrep.pipeline.state.state import State, StateError, States

@@ -23,7 +23,8 @@ from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats import opening
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, WriterError
-from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.schema.table_formats import FormatName
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage

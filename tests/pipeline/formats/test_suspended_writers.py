@@ -11,7 +11,8 @@ from logicalrep.pipeline.formats.delta import delta_log
 from logicalrep.pipeline.formats.iceberg import versions
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, WriterError
-from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.schema.table_formats import FormatName
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.apply.test_applying import APP

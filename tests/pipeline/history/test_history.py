@@ -12,7 +12,8 @@ from logicalrep.pipeline.history import matching
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import read_known_settings, resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
-from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.schema.table_formats import FormatName
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import writer as table_writer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logicalrep.pipeline.index.key_index import KeyIndex, Rows
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.data_files import DataFile
 from tests.pipeline.apply.test_applying import WriteMode, mark_in_small_files
 from tests.pipeline.comparison import find_differences

@@ -24,7 +24,8 @@ from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.masks.masked_rows import Masking
 from logicalrep.pipeline.operate.resync import read_known_settings, resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
-from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings
+from logicalrep.pipeline.schema.table_formats import FormatName
+from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage

@@ -25,7 +25,7 @@ from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.formats.stored_table import WriterError
 from logicalrep.pipeline.schema.names import table_folder
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.storage.storage import DamagedError, InvalidDestinationError, Storage, StorageError
 from logicalrep.pipeline.upkeep import policy

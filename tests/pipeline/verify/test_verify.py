@@ -19,7 +19,7 @@ from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage

@@ -41,7 +41,7 @@ def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
     defaults = {} if evolution.table.form == "changes" else _defaults(evolution)
     if _needs_files(stored.table, evolution, defaults):
         reshape_file, table = _reshape_file, replace(evolution.table, left=())
-    elif stored.table.settings.has_field_ids and _renamed_changes(stored.table, evolution.table):
+    elif stored.table.settings.abilities.has_field_ids and _renamed_changes(stored.table, evolution.table):
         reshape_file, table = _rename_in_file, evolution.table
     else:
         stored.describe(evolution.table, list(_restated(stored, evolution)))
@@ -58,7 +58,7 @@ def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
 
 def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
     new = set(evolution.table.names) - evolution.sources.keys()
-    if before.settings.has_field_ids:
+    if before.settings.abilities.has_field_ids:
         fields = [(evolution.table.schema.field(name), source) for name, source in evolution.sources.items()]
         has_other_types = any(field.type != before.schema.field(source).type for field, source in fields)
         return bool(defaults) or has_other_types
@@ -84,7 +84,7 @@ def _restated(stored: StoredTable, evolution: Evolution) -> Sequence[DataFile]:
 
     Where columns have field ids, a missing bound is none to readers.
     """
-    if stored.table.settings.has_field_ids:
+    if stored.table.settings.abilities.has_field_ids:
         return []
     new = set(evolution.table.names) - evolution.sources.keys()
     restated = [(file, in_columns(file, evolution.table.stored, new)) for file in stored.files.values()]

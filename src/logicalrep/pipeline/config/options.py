@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from logicalrep.options import kinds
 from logicalrep.options.kinds import Option, OptionError, OptionTexts, option, read_value
+from logicalrep.pipeline.schema.table_formats import FORMATS, FormatName
 from logicalrep.pipeline.storage.uris import is_folder
 from logicalrep.transactions.table_names import TableNameError, TableSelection
 
@@ -125,8 +126,8 @@ class ReplicateOptions:
         "table is not loaded again for another mode.",
         is_by_table=True,
     )
-    format: Literal["delta", "iceberg"] = option(
-        kinds.choice("delta", "iceberg"),
+    format: FormatName = option(
+        kinds.choice(*FORMATS),
         "The format of all tables of the destination: Delta, or Iceberg, format version 2, in its folder, or "
         "in a catalog too, which needs the extra `iceberg`. A destination has one format.",
     )
@@ -218,7 +219,7 @@ class ReplicateOptions:
         is_store = not is_folder(self.to)
         if self.shared_folder and is_store:
             raise OptionError("option 'shared_folder' is for a folder, and the destination is an object store")
-        if self.catalog is not None and self.format != "iceberg":
+        if self.catalog is not None and not FORMATS[self.format].has_catalogs:
             raise OptionError("option 'catalog' is for Iceberg tables: add --format iceberg")
         if self.catalog_options and self.catalog is None:
             raise OptionError("option 'catalog_options' is for a catalog, and 'catalog' names none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.stored_table import TableFormat
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import DEFAULT_FORMAT, FormatName
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -23,7 +23,11 @@ def refuse_missing_format(name: FormatName) -> None:
 
 
 def table_format(
-    storage: Storage, name: FormatName = "delta", catalog: CatalogSettings | None = None, *, creates: bool = False
+    storage: Storage,
+    name: FormatName = DEFAULT_FORMAT,
+    catalog: CatalogSettings | None = None,
+    *,
+    creates: bool = False,
 ) -> TableFormat:
     """Return the tables of a destination in a format, and in a catalog if there is one.
 

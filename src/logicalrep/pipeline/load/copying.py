@@ -83,7 +83,7 @@ def copy(part: CopyTask) -> CopiedPart:
             size = sum(each.nbytes for each in part.ranges)
             read = typed if size > BYTES_WITHOUT_LOOPS or are_loops_compiled() else typed_without_loops
             unfit: Counter[str] = Counter()
-            form, has_ids = part.table.form, part.table.settings.has_field_ids
+            form, has_ids = part.table.form, part.table.settings.abilities.has_field_ids
             typed_rows = read(rows, part.table, part.key, unfit)
             batches = (as_loaded(batch, form, has_field_ids=has_ids) for batch in typed_rows)
             files = write_batches(part.storage, part.folder, batches, part.table.file_partitions)

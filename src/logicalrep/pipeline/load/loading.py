@@ -99,7 +99,7 @@ class LoadedTable:
     def described(self, table: TableSpec) -> LoadedTable:
         """Return the load of a table with another description, which may have more columns of texts."""
         files = self.files
-        if not table.settings.has_field_ids:
+        if not table.settings.abilities.has_field_ids:
             texts = {column.name for column in table.written if column.has_texts}
             files = [in_columns(file, table.stored, texts) for file in files]
         return replace(self, table=table, files=files)

@@ -9,11 +9,11 @@ from typing import Any, Literal, Self
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.schema.file_partitions import WantedPartition
 from logicalrep.pipeline.schema.stored_keys import StoredKeys, typed
+from logicalrep.pipeline.schema.table_formats import DEFAULT_FORMAT, FORMATS, FormatAbilities, FormatName
 from logicalrep_runtime.errors import LogicalRepError
 
 Mask = Literal["hashed", "nulled"]
 WriteMode = Literal["copy-on-write", "merge-on-read"]
-FormatName = Literal["delta", "iceberg"]
 
 
 class ProtectedColumnError(LogicalRepError, ValueError):
@@ -57,7 +57,7 @@ class TableSettings:
     A table whose settings change is loaded again, but for its `write_mode` and `partition_by`.
 
     Raises OptionError if `append` is with values that would have to be NULL or texts, if a column is both masked and
-    left out, or if there can be no such file partitions.
+    left out, if the format cannot mark rows as `write_mode` wants, or if there can be no such file partitions.
 
     Example:
         >>> TableSettings(unrepresentable="null")
@@ -87,7 +87,7 @@ class TableSettings:
     """`none` leaves out changes that were replayed from another server; it is the same for all tables."""
     write_mode: WriteMode = "copy-on-write"
     """Whether files with deleted rows are written anew, or the rows are marked in a file beside them."""
-    format: FormatName = "delta"
+    format: FormatName = DEFAULT_FORMAT
     """The format of the stored table; it is the same for all tables."""
     partition_by: tuple[str, ...] = ()
     """The file partitions: columns, `day(COLUMN)`, `month(COLUMN)` or `bucket(COUNT, COLUMN)`."""
@@ -98,6 +98,8 @@ class TableSettings:
                 f"append keeps changes as they are, and unrepresentable = {self.unrepresentable} changes values: leave "
                 "one of them out"
             )
+        if self.write_mode == "merge-on-read" and self.abilities.row_marks is None:
+            raise OptionError(f"tables in the format {self.format} cannot mark rows: leave write_mode out")
         for name in sorted(self.masked.keys() & set(self.left_out)):
             raise OptionError(f"the column {name} is both masked and left out: choose one of the two")
         try:
@@ -125,14 +127,9 @@ class TableSettings:
         return column not in self.left_out and self.masked.get(column) != "nulled"
 
     @property
-    def has_field_ids(self) -> bool:
-        """Whether data files know columns by ids, so that no name of a column matters."""
-        return self.format == "iceberg"
-
-    @property
-    def marks(self) -> str:
-        """The marks of rows that go, in the words of the format, for people."""
-        return "Iceberg's position deletes" if self.format == "iceberg" else "Delta's deletion vectors"
+    def abilities(self) -> FormatAbilities:
+        """What the format of the stored table can do."""
+        return FORMATS[self.format]
 
     def number_type(self, column: str) -> str:
         """Return the type of a column's numbers if they have no bound: `text`, `double` or `decimal(p,s)`."""

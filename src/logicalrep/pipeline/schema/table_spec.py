@@ -161,7 +161,7 @@ class TableSpec:
     @cached_property
     def schema(self) -> pa.Schema:
         """The stored table's columns, those of the server's table."""
-        has_ids = self.settings.has_field_ids
+        has_ids = self.settings.abilities.has_field_ids
         fields = ((pa.field(each.name, each.type), *key) for key, each in self.by_number.items())
         return pa.schema([with_column_ids(*each) if has_ids else each[0] for each in fields])
 
@@ -200,7 +200,7 @@ class TableSpec:
                 raise PartitionColumnError(
                     f"{self.relation} no longer has a column by which it is partitioned: change its partition_by"
                 )
-            is_hidden = self.settings.format == "iceberg"
+            is_hidden = self.settings.abilities.hides_partitions
             found.append(FilePartition(column.name, column.type, transform, buckets, is_hidden))
         if (reason := why_not_partitioned(found, self.names)) is not None:
             raise PartitionColumnError(f"{self.relation} cannot be partitioned as its partition_by says: {reason}")
@@ -209,7 +209,9 @@ class TableSpec:
     @cached_property
     def stored(self) -> pa.Schema:
         """All of the stored table's columns. Raises ReservedColumnError if two had the same name."""
-        return with_more(self.schema, self.form, self.relation.table, has_field_ids=self.settings.has_field_ids)
+        return with_more(
+            self.schema, self.form, self.relation.table, has_field_ids=self.settings.abilities.has_field_ids
+        )
 
     def mask(self, column: WrittenColumn) -> tuple[str | None, str | None]:
         """Return how a column is masked: the mask, and the key's check value if it is hashed."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 from logicalrep.pipeline.schema.stored_keys import StoredKeys, check_times, to_json, typed
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import DEFAULT_FORMAT, FormatName
 from logicalrep.pipeline.state.destination_names import confirm_names, default_name
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
@@ -47,7 +47,7 @@ class Identity:
     """The database cluster's identifier, which another server does not have."""
     database: str
     format: int = FORMAT
-    table_format: FormatName = "delta"
+    table_format: FormatName = DEFAULT_FORMAT
     """The format of its tables."""
     catalog: str | None = None
     """The catalog that its tables are in, without what lets anybody in; None without one."""
@@ -66,7 +66,7 @@ class Identity:
         publication: str | None,
         system_identifier: int,
         database: str,
-        table_format: FormatName = "delta",
+        table_format: FormatName = DEFAULT_FORMAT,
         catalog: str | None = None,
     ) -> Self:
         """Return the identity of a destination; a new destination gets one.
@@ -106,7 +106,7 @@ class Identity:
     @property
     def _content(self) -> dict[str, Any]:
         content = _IDENTITY.content(self)
-        if self.table_format == "delta":
+        if self.table_format == DEFAULT_FORMAT:
             # Earlier versions, which have Delta tables alone, read what they wrote.
             del content["table_format"]
         if self.catalog is None:

@@ -98,7 +98,7 @@ class Differences:
 
     def _change_write_mode(self, table: Table, copy: Copy, mode: WriteMode) -> None:
         count = self.writer.change_all(copy, partial(change_write_mode, mode=mode))
-        marks = self.context.settings.table_settings.marks
+        marks = self.context.settings.table_settings.abilities.row_marks
         if mode == "merge-on-read":
             text = f"rows that go are marked from now on, and readers need to know {marks}"
         else:

@@ -212,7 +212,7 @@ class TableLoads:
             self.context.observer.on_warning(
                 f"{table.name} has {size / 1e9:.1f} GB, and a batch writes each file anew in which a row changes. With "
                 "write_mode = merge-on-read it marks the rows instead, for readers that know "
-                f"{result.table.settings.marks}: see docs/how-to/large-tables.md"
+                f"{result.table.settings.abilities.row_marks}: see docs/how-to/large-tables.md"
             )
 
     def _take_failed(self, table: Table, phase: Queued | Copying, result: NotLoaded) -> None:

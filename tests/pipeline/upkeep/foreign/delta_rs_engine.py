@@ -9,7 +9,7 @@ from typing import ClassVar
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from tests.pipeline.reading import read_delta
 from tests.pipeline.upkeep.foreign.engine import FOLDER, ForeignEngine
 

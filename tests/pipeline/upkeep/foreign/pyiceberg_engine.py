@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
 
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from tests.pipeline.upkeep.foreign.engine import FOLDER, ForeignEngine
 from tests.pipeline.upkeep.foreign.folder_catalog import FolderCatalog
 

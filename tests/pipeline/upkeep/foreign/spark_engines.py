@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
-from logicalrep.pipeline.schema.table_settings import FormatName
+from logicalrep.pipeline.schema.table_formats import FormatName
 from tests.pipeline.upkeep.foreign.engine import FOLDER, ForeignEngine
 from tests.pipeline.upkeep.foreign.pyiceberg_engine import PyIceberg
 from tests.pipeline.upkeep.foreign.spark_server import LostRaceError, SparkError, start
