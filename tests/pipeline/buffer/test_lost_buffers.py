@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.load.loading import CopiedTable
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.receiving import ChangeReceiver, Changes
 from logicalrep.pipeline.state.state import State
@@ -70,7 +70,7 @@ def test_buffered_changes_that_the_copy_has_are_not_missed(
         buffered = State.read(destination.storage).tables["public.t"].buffered
         return buffered is not None and buffered.end > position
 
-    def replace_later(writer: TableWriter, table: Any, loaded: LoadedTable, *arguments: Any) -> Copy:
+    def replace_later(writer: TableWriter, table: Any, loaded: CopiedTable, *arguments: Any) -> Copy:
         # The batch with changes from before the snapshot ends after it.
         db18.execute("INSERT INTO dated VALUES (1000, 'n', '2026-01-01')")
         targets.append(Lsn(str(db18.value("SELECT pg_current_wal_lsn()"))))

@@ -16,7 +16,7 @@ from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable
 from logicalrep.pipeline.history import companion
 from logicalrep.pipeline.history.companion import replaced_companion
-from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.load.loading import CopiedTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.transactions.table_names import TableName
@@ -49,7 +49,7 @@ def test_the_changes_before_a_load_are_all_added_though_the_destination_was_away
         return apply(*arguments)
 
     monkeypatch.setattr(companion, "apply", apply_unless_away)
-    loaded = LoadedTable(TableName("public", "t"), spec, Lsn(10_000), [], "y", TimestampTz(0))
+    loaded = CopiedTable(TableName("public", "t"), spec, Lsn(10_000), [], "y", TimestampTz(0))
 
     def replace_again() -> None:
         replaced_companion(

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from logicalrep.pipeline.load.loader import Loader
-from logicalrep.pipeline.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
+from logicalrep.pipeline.load.loader import LoadQueue
+from logicalrep.pipeline.load.loading import GROUP, CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 from tests.waiting import eventually
@@ -28,13 +28,13 @@ class Held:
         self.is_closed = False
 
     def load(
-        self, folders: Mapping[TableName, WantedLoad], is_wanted: Callable[[TableName], bool]
-    ) -> Iterator[LoadedTable | NotLoaded]:
+        self, folders: Mapping[TableName, LoadRequest], is_wanted: Callable[[TableName], bool]
+    ) -> Iterator[CopiedTable | CopyFailed]:
         self.groups.append(list(folders))
         self.is_wanted = is_wanted
         assert self.go_on.wait(30)
         for name in folders:
-            yield NotLoaded(name, "tried", again=False)
+            yield CopyFailed(name, "tried", again=False)
 
     def close(self) -> None:
         self.is_closed = True
@@ -46,9 +46,9 @@ def names(count: int) -> list[TableName]:
 
 def test_tables_that_come_one_by_one_are_loaded_in_groups_two_at_a_time() -> None:
     held, found = Held(), []
-    with Loader(cast(Loading, held), threading.Event()) as loader:
+    with LoadQueue(cast(SnapshotCopy, held), threading.Event()) as loader:
         for name in names(20):
-            loader.add({name: WantedLoad(name.name, 1)})
+            loader.add({name: LoadRequest(name.name, 1)})
         eventually(lambda: len(held.groups) == 2)
         assert [len(group) for group in held.groups] == [GROUP, GROUP]
         held.go_on.set()
@@ -65,11 +65,11 @@ def test_tables_that_come_one_by_one_are_loaded_in_groups_two_at_a_time() -> Non
 def test_a_table_that_is_wanted_twice_before_its_load_is_loaded_once() -> None:
     held = Held()
     held.go_on.set()
-    with Loader(cast(Loading, held), threading.Event()) as loader:
+    with LoadQueue(cast(SnapshotCopy, held), threading.Event()) as loader:
         for _ in range(3):
-            loader.add({names(1)[0]: WantedLoad("t0", 1)})
+            loader.add({names(1)[0]: LoadRequest("t0", 1)})
         eventually(lambda: len(loader.results(NOW)) == 1)
-        loader.add({names(1)[0]: WantedLoad("t0", 1)})
+        loader.add({names(1)[0]: LoadRequest("t0", 1)})
         eventually(lambda: len(held.groups) == 2)
 
 
@@ -80,21 +80,21 @@ def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
         raise ZeroDivisionError
 
     monkeypatch.setattr(held, "load", fail)
-    with Loader(cast(Loading, held), threading.Event()) as loader:
-        loader.add({names(1)[0]: WantedLoad("t0", 1)})
+    with LoadQueue(cast(SnapshotCopy, held), threading.Event()) as loader:
+        loader.add({names(1)[0]: LoadRequest("t0", 1)})
         with pytest.raises(ZeroDivisionError):
             eventually(lambda: bool(loader.results(NOW)))
 
 
 def test_a_table_that_is_wanted_again_is_loaded_once_more_and_not_twice_at_the_same_time() -> None:
     held, name = Held(), names(1)[0]
-    with Loader(cast(Loading, held), threading.Event()) as loader:
-        loader.add({name: WantedLoad("t0", 1)})
+    with LoadQueue(cast(SnapshotCopy, held), threading.Event()) as loader:
+        loader.add({name: LoadRequest("t0", 1)})
         eventually(lambda: len(held.groups) == 1)
         assert held.is_wanted(name)
-        loader.add({name: WantedLoad("t0", 1)})
+        loader.add({name: LoadRequest("t0", 1)})
         assert not held.is_wanted(name)
-        loader.add({names(2)[1]: WantedLoad("t1", 1)})
+        loader.add({names(2)[1]: LoadRequest("t1", 1)})
         eventually(lambda: len(held.groups) == 2)
         assert held.groups == [[name], [names(2)[1]]]
         held.go_on.set()
@@ -114,14 +114,14 @@ def test_partitions_are_returned_once_all_commits_before_their_snapshot_are_take
     spec = cast(Any, SimpleNamespace())
 
     class Copied(Held):
-        def load(self, folders: Mapping[TableName, WantedLoad], is_wanted: Any) -> Iterator[LoadedTable | NotLoaded]:
+        def load(self, folders: Mapping[TableName, LoadRequest], is_wanted: Any) -> Iterator[CopiedTable | CopyFailed]:
             self.groups.append(list(folders))
             for name in folders:
-                yield LoadedTable(name, spec, Lsn(101), [], "x", TimestampTz(0), None if name == whole else spec)
+                yield CopiedTable(name, spec, Lsn(101), [], "x", TimestampTz(0), None if name == whole else spec)
 
     copying = Copied()
-    with Loader(cast(Loading, copying), threading.Event()) as loader:
-        loader.add({part: WantedLoad("t0", 1), whole: WantedLoad("t1", 2)})
+    with LoadQueue(cast(SnapshotCopy, copying), threading.Event()) as loader:
+        loader.add({part: LoadRequest("t0", 1), whole: LoadRequest("t1", 2)})
         found: list[TableName] = []
 
         def take(taken: int) -> bool:
@@ -132,9 +132,9 @@ def test_partitions_are_returned_once_all_commits_before_their_snapshot_are_take
         assert not take(101)
         assert sorted(found) == [part, whole]
         # Another load of it is wanted before the copied rows are taken.
-        loader.add({part: WantedLoad("t0", 1)})
+        loader.add({part: LoadRequest("t0", 1)})
         eventually(lambda: take(100))
-        loader.add({part: WantedLoad("t0", 1)})
+        loader.add({part: LoadRequest("t0", 1)})
         eventually(lambda: len(copying.groups) == 3 and take(100))
         assert not take(101)
         assert found.count(part) == 2

@@ -21,7 +21,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.load.copying import limit_rate
-from logicalrep.pipeline.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
+from logicalrep.pipeline.load.loading import CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.state import Identity, State
@@ -70,7 +70,7 @@ class Before(SequentialEngine):
 def loading(
     db: Database, storage: Path, *, dsn: str = "", engine: SequentialEngine | None = None, observer: Observer | None = None,
     stop: threading.Event | None = None, **options: Any,
-) -> Loading:  # fmt: skip
+) -> SnapshotCopy:  # fmt: skip
     observer, stop = observer or Observer(), stop or threading.Event()
     context = RunContext(
         indexes=KeyIndexes("", 0, pytest.fail),
@@ -83,21 +83,21 @@ def loading(
         patience=Patience(observer, stop, str),
         stop=stop,
     )
-    return Loading(context, Wait(stop=stop, say=observer.on_waiting))
+    return SnapshotCopy(context, Wait(stop=stop, say=observer.on_waiting))
 
 
-def load(db: Database, storage: Path, *names: str, **options: Any) -> list[LoadedTable | NotLoaded]:
+def load(db: Database, storage: Path, *names: str, **options: Any) -> list[CopiedTable | CopyFailed]:
     made = loading(db, storage, **options)
     oids: dict[str, int] = dict(db.connection.execute("SELECT relname, oid::bigint FROM pg_class").fetchall())
-    wanted = [WantedLoad(f"t{number}", oids.get(name, 0)) for number, name in enumerate(names)]
+    wanted = [LoadRequest(f"t{number}", oids.get(name, 0)) for number, name in enumerate(names)]
     try:
         return list(made.load({TableName("public", name): each for name, each in zip(names, wanted, strict=True)}))
     finally:
         made.close()
 
 
-def rows_of(storage: Path, loaded: LoadedTable | NotLoaded, folder: str = "t0") -> Counter[tuple[Any, ...]]:
-    assert isinstance(loaded, LoadedTable), loaded
+def rows_of(storage: Path, loaded: CopiedTable | CopyFailed, folder: str = "t0") -> Counter[tuple[Any, ...]]:
+    assert isinstance(loaded, CopiedTable), loaded
     tables = [pq.read_table(storage / folder / file.path).to_pydict().values() for file in loaded.files]
     return Counter(row for columns in tables for row in zip(*columns, strict=True))
 
@@ -237,10 +237,10 @@ def test_a_table_that_is_changed_meanwhile_is_loaded_again(db18: Database, tmp_p
         for result in load(db18, tmp_path, "t", "other", engine=Before(change), observer=heard, load_sessions=1)
     }
     changed = results["t"]
-    assert isinstance(changed, NotLoaded), changed
+    assert isinstance(changed, CopyFailed), changed
     assert changed.again
     assert [text.partition(":")[0] for text in heard.waits] == ["the load of public.t begins anew"]
-    assert isinstance(results["other"], LoadedTable)
+    assert isinstance(results["other"], CopiedTable)
 
 
 def test_ddl_waits_for_a_range_and_not_for_the_table(db18: Database, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_ddl_waits_for_a_range_and_not_for_the_table(db18: Database, tmp_path: P
         "INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 30000) AS i",
         "CREATE PUBLICATION p FOR TABLE t",
     )
-    results: list[LoadedTable | NotLoaded] = []
+    results: list[CopiedTable | CopyFailed] = []
     thread = threading.Thread(target=lambda: results.extend(load(db18, tmp_path, "t", load_sessions=1, load_rate=0.5)))
     thread.start()
     locks = "SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass AND mode = 'AccessShareLock' AND granted"
@@ -263,7 +263,7 @@ def test_ddl_waits_for_a_range_and_not_for_the_table(db18: Database, tmp_path: P
     finally:
         thread.join(60)
     (result,) = results
-    assert isinstance(result, NotLoaded)
+    assert isinstance(result, CopyFailed)
     assert result.again
 
 
@@ -274,7 +274,7 @@ def test_a_killed_session_is_no_error(db18: Database, tmp_path: Path) -> None:
         "WHERE slot_name LIKE 'logicalrep_load_%' AND database = current_database()"
     )
     (result,) = load(db18, tmp_path, "t", engine=Before(lambda: db18.execute(kill)))
-    assert isinstance(result, NotLoaded)
+    assert isinstance(result, CopyFailed)
     assert result.again
 
 
@@ -292,10 +292,10 @@ def test_rows_that_the_role_may_not_read_stop_their_table_alone(db18: Database, 
     try:
         dsn = db18.server.dsn_as(role, db18.name)
         results = {result.name.name: result for result in load(db18, tmp_path, "secret", "filtered", "open", dsn=dsn)}
-        assert isinstance(results["open"], LoadedTable)
+        assert isinstance(results["open"], CopiedTable)
         for name, said in {"secret": "run GRANT SELECT ON public.secret", "filtered": "row-level security"}.items():
             result = results[name]
-            assert isinstance(result, NotLoaded)
+            assert isinstance(result, CopyFailed)
             assert not result.again
             assert said in result.reason
     finally:
@@ -311,7 +311,7 @@ def test_a_prepared_transaction_in_the_way_is_named_and_the_load_can_end(db18: D
         "PREPARE TRANSACTION 'left behind'",
     )
     heard, stop = Heard(), threading.Event()
-    results: list[LoadedTable | NotLoaded] = []
+    results: list[CopiedTable | CopyFailed] = []
     for ends in (True, False):
         heard.waits.clear()
         stop.clear()
@@ -328,7 +328,7 @@ def test_a_prepared_transaction_in_the_way_is_named_and_the_load_can_end(db18: D
         thread.join(20)
         assert not thread.is_alive()
         assert len(results) == (0 if ends else 1)
-    assert isinstance(results[0], LoadedTable)
+    assert isinstance(results[0], CopiedTable)
 
 
 @pytest.mark.parametrize("sees_more", [True, False])
@@ -492,8 +492,8 @@ def test_a_table_that_has_the_name_of_another_one_at_the_snapshot_is_tried_again
     made = loading(db18, tmp_path)
     oid = int(str(db18.value("SELECT 'a'::regclass::oid::bigint")))
     try:
-        (result,) = made.load({TableName("public", "b"): WantedLoad("b", oid)})
+        (result,) = made.load({TableName("public", "b"): LoadRequest("b", oid)})
     finally:
         made.close()
-    assert isinstance(result, NotLoaded)
+    assert isinstance(result, CopyFailed)
     assert result.again

@@ -23,7 +23,7 @@ from logicalrep.pipeline.state.requests import read_paused_since, take_requests
 from logicalrep.pipeline.state.state import Identity, State, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
-from logicalrep.pipeline.tables.load_counts import LoadCounts, LoadedTooOftenError
+from logicalrep.pipeline.tables.load_counts import LoadedTooOftenError, ReloadLimiter
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation
@@ -83,7 +83,7 @@ READERS: dict[str, Callable[[Storage], object]] = {
     ),
     "_logicalrep/settings.json": StoredSettings.read,
     "_logicalrep/loads/public/t/load.json": lambda storage: ChangeBuffer(storage).pending_loads(),
-    "_logicalrep/loads/public/t/counts.json": lambda storage: LoadCounts(storage).add("public/t", "a reason"),
+    "_logicalrep/loads/public/t/counts.json": lambda storage: ReloadLimiter(storage).add("public/t", "a reason"),
     "_logicalrep/paused.json": read_paused_since,
 }
 

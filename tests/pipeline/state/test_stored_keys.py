@@ -46,7 +46,7 @@ from logicalrep.pipeline.state.state import Identity, State, StateError, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.state.table_state import Buffered, TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
-from logicalrep.pipeline.tables.load_counts import LoadCounts
+from logicalrep.pipeline.tables.load_counts import ReloadLimiter
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.postgres.sessions.commit_log import CommitId, History
 from logicalrep.postgres.table_rows.conditions import parse_condition
@@ -231,7 +231,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     for mark in marks.values():
         kept.save_pending_load(mark)
     kept.keep("public/t", TableChanges(batches=[change_batch(relation(("id",)), [{"op": "truncate"}])]), Lsn(16))
-    LoadCounts(storage).add("public/t", "new table")
+    ReloadLimiter(storage).add("public/t", "new table")
     pause(storage)
     request_skip(storage, name, Lsn(6))
     removed = RemovedFiles(storage, "public/t")

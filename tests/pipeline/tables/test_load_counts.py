@@ -9,7 +9,7 @@ import pytest
 
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import load_counts
-from logicalrep.pipeline.tables.load_counts import FIRST_PAUSE, LoadCounts, pause_until
+from logicalrep.pipeline.tables.load_counts import FIRST_PAUSE, ReloadLimiter, pause_until
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_third_load_for_one_reason_waits_also_of_one_partition(tmp_path: Path, clock: list[float]) -> None:
-    counts = LoadCounts(Storage(str(tmp_path)))
+    counts = ReloadLimiter(Storage(str(tmp_path)))
     for partitions in ((7,), (8,), (7, 8), (7,), (8,), (8, 7)):
         assert counts.add("public/t", "attached", partitions) is None
     for number in (1, 2):
@@ -39,7 +39,7 @@ def test_the_third_load_for_one_reason_waits_also_of_one_partition(tmp_path: Pat
 
 
 def test_pauses_double_up_to_an_hour_and_end_after_two_quiet_ones(tmp_path: Path, clock: list[float]) -> None:
-    counts, pauses = LoadCounts(Storage(str(tmp_path))), []
+    counts, pauses = ReloadLimiter(Storage(str(tmp_path))), []
     for _ in range(12):
         begin = counts.add("public/t", "changed")
         pauses.append(0.0 if begin is None else begin - clock[0])
@@ -53,7 +53,7 @@ def test_pauses_double_up_to_an_hour_and_end_after_two_quiet_ones(tmp_path: Path
 
 
 def test_a_clock_that_was_set_back_lets_no_load_wait_for_longer(tmp_path: Path, clock: list[float]) -> None:
-    counts = LoadCounts(Storage(str(tmp_path)))
+    counts = ReloadLimiter(Storage(str(tmp_path)))
     for _ in range(3):
         counts.add("public/t", "changed")
     begin = counts.add("public/t", "changed")

@@ -21,11 +21,11 @@ from logicalrep.pipeline.buffer.pending_loads import (
 )
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import Head
-from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
+from logicalrep.pipeline.load.loading import CopiedTable, CopyFailed, LoadRequest
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.tables.failures import TableFailures
 from logicalrep.pipeline.tables.lifecycle import LifecycleError
-from logicalrep.pipeline.tables.loads import TableLoads
+from logicalrep.pipeline.tables.loads import LoadCoordinator
 from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Queued
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
@@ -70,7 +70,7 @@ class Writer:
     def write_stopped(self, table: Table) -> None:
         self.did.append("stopped")
 
-    def take_table(self, table: Table, loaded: LoadedTable, work: CatchUp) -> Copy:
+    def take_table(self, table: Table, loaded: CopiedTable, work: CatchUp) -> Copy:
         self.did.append("replace")
         log = SimpleNamespace(
             load=loaded.load,
@@ -83,7 +83,7 @@ class Writer:
         work.copy = Copy(cast(Any, log), "application")
         return work.copy
 
-    def take_partitions(self, table: Table, copy: Copy, now: object, loaded: LoadedTable, work: CatchUp) -> Copy | None:
+    def take_partitions(self, table: Table, copy: Copy, now: object, loaded: CopiedTable, work: CatchUp) -> Copy | None:
         self.did.append("put in")
         return None if self.is_ending else copy
 
@@ -97,18 +97,18 @@ class Writer:
 
 
 @dataclass
-class Loader:
-    wanted: list[Mapping[TableName, WantedLoad]] = field(default_factory=list)
+class LoadQueue:
+    wanted: list[Mapping[TableName, LoadRequest]] = field(default_factory=list)
     copying: dict[TableName, object] = field(default_factory=dict)
-    ended: list[LoadedTable | NotLoaded] = field(default_factory=list)
+    ended: list[CopiedTable | CopyFailed] = field(default_factory=list)
 
-    def add(self, loads: Mapping[TableName, WantedLoad]) -> None:
+    def add(self, loads: Mapping[TableName, LoadRequest]) -> None:
         self.wanted.append(loads)
 
     def progress(self) -> dict[TableName, object]:
         return self.copying
 
-    def results(self, taken: Lsn) -> list[LoadedTable | NotLoaded]:
+    def results(self, taken: Lsn) -> list[CopiedTable | CopyFailed]:
         ended, self.ended = self.ended, []
         return ended
 
@@ -125,15 +125,15 @@ class Fixture:
             on_warning=self.warnings.append,
         )
         context = cast(Any, SimpleNamespace(observer=observer, settings=SimpleNamespace(keep=1.0)))
-        self.writer, self.loader, self.table = Writer(), Loader(), Table(T, "public/t", 1)
+        self.writer, self.loader, self.table = Writer(), LoadQueue(), Table(T, "public/t", 1)
         guard = SimpleNamespace(reason=lambda oid, name: refused, numbers=lambda oid: {})
         self.stops = TableStops(context, cast(Any, self.writer), cast(Any, self.writer))
-        self.loads = TableLoads(
+        self.loads = LoadCoordinator(
             context, cast(Any, self.loader), cast(Any, self.writer), cast(Any, guard), self.stops, pool
         )
         self.failures = TableFailures(context, self.loads, self.stops, cast(Any, None))
 
-    def step(self, *results: LoadedTable | NotLoaded) -> None:
+    def step(self, *results: CopiedTable | CopyFailed) -> None:
         self.loader.ended += results
         self.loads.step({T: self.table}, Lsn(100))
 
@@ -150,9 +150,9 @@ def pool() -> Any:
         yield made
 
 
-def copied(position: int = 100, oid: int = 1) -> LoadedTable:
+def copied(position: int = 100, oid: int = 1) -> CopiedTable:
     spec = cast(Any, SimpleNamespace(relation=SimpleNamespace(relation_id=oid)))
-    return LoadedTable(T, spec, Lsn(position), [], "load 1", TimestampTz(0))
+    return CopiedTable(T, spec, Lsn(position), [], "load 1", TimestampTz(0))
 
 
 def test_a_table_is_queued_copied_catches_up_and_follows(pool: ThreadPoolExecutor) -> None:
@@ -182,16 +182,16 @@ def test_a_table_is_queued_copied_catches_up_and_follows(pool: ThreadPoolExecuto
         # Another table has the name by now.
         ([copied(oid=2)], Phase.QUEUED),
         ([copied(position=9)], Phase.QUEUED),
-        ([NotLoaded(T, "no", again=True)], Phase.QUEUED),
-        ([NotLoaded(T, "no", again=False)], Phase.STOPPED),
-        ([NotLoaded(T, f"no {number}", again=True) for number in range(MOST_TRIES)], Phase.STOPPED),
-        ([NotLoaded(T, "away", again=True, is_own=False)] * 20, Phase.QUEUED),
+        ([CopyFailed(T, "no", again=True)], Phase.QUEUED),
+        ([CopyFailed(T, "no", again=False)], Phase.STOPPED),
+        ([CopyFailed(T, f"no {number}", again=True) for number in range(MOST_TRIES)], Phase.STOPPED),
+        ([CopyFailed(T, "away", again=True, is_own=False)] * 20, Phase.QUEUED),
         # One that was given up is no result any more.
-        ([NotLoaded(T, "no", again=False), copied()], Phase.STOPPED),
+        ([CopyFailed(T, "no", again=False), copied()], Phase.STOPPED),
     ],
 )
 def test_the_end_of_a_copy_moves_its_table(
-    pool: ThreadPoolExecutor, results: list[LoadedTable | NotLoaded], phase: Phase
+    pool: ThreadPoolExecutor, results: list[CopiedTable | CopyFailed], phase: Phase
 ) -> None:
     with_ = Fixture(pool)
     with_.table.least = Lsn(10)
@@ -224,7 +224,7 @@ def test_partitions_are_put_in_among_changes_that_stay_buffered(pool: ThreadPool
     assert with_.table.copy is not None
     assert with_.loader.wanted[-1][T].before is with_.table.copy.stored.table
     of_partitions = replace(copied(), now=cast(Any, "the table in the catalog"))
-    with_.step(NotLoaded(T, "no", again=True))
+    with_.step(CopyFailed(T, "no", again=True))
     assert with_.table.phase.name is Phase.QUEUED
     with_.step(of_partitions)
     with_.end_job()

@@ -34,7 +34,7 @@ NOW, OTHER = TableSettings(), TableSettings(history=True)
 
 @dataclass
 class Loads:
-    """Moves tables as TableLoads does, without anything that copies."""
+    """Moves tables as LoadCoordinator does, without anything that copies."""
 
     reasons: list[str] = field(default_factory=list)
 

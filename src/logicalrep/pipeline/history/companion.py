@@ -20,7 +20,7 @@ from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint, compar
 from logicalrep.pipeline.formats.stored_table import Head, NewTable, StoredTable, TableFormat
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.pipeline.index.key_indexes import TableIndex
-from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.load.loading import CopiedTable
 from logicalrep.pipeline.schema.forms import CompanionDamagedError
 from logicalrep.pipeline.schema.names import companion_folder
 from logicalrep.pipeline.schema.table_settings import TableSettings
@@ -87,7 +87,7 @@ def replaced_companion(
     tables: TableFormat,
     folder: str,
     companion: Companion,
-    loaded: LoadedTable,
+    loaded: CopiedTable,
     application: str,
     engine: Engine,
     keep_hours: float,
@@ -142,7 +142,7 @@ def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str,
             apply(stored, batches, Lsn(int(batches[-1].lsns[-1])), application, engine)
 
 
-def add_marked_files(loaded: LoadedTable, before: StoredTable | None, engine: Engine) -> LoadedTable:
+def add_marked_files(loaded: CopiedTable, before: StoredTable | None, engine: Engine) -> CopiedTable:
     """Return a load with the rows that it does not have any more, marked as deleted where the settings say so."""
     if before is None or loaded.table.form != "marked":
         return loaded
@@ -150,7 +150,7 @@ def add_marked_files(loaded: LoadedTable, before: StoredTable | None, engine: En
     return replace(loaded, files=[*loaded.files, *files])
 
 
-def position_of(loaded: LoadedTable) -> Positions:
+def position_of(loaded: CopiedTable) -> Positions:
     """Return the position of a load: before all changes of a commit at its LSN."""
     taken = int(loaded.taken) + _EPOCH
     return Positions(*(np.array([each], np.int64) for each in (int(loaded.position), -1, taken)))

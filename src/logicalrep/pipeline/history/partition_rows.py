@@ -22,7 +22,7 @@ from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.history.after_loads import write_begun_files, write_closed_files
 from logicalrep.pipeline.history.companion import damaged, position_of
 from logicalrep.pipeline.history.matching import Matching, matched
-from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.load.loading import CopiedTable
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import DamagedError
@@ -30,7 +30,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 def put_in(
-    stored: StoredTable, described: TableSpec, loaded: LoadedTable, folder: str, application: str, engine: Engine
+    stored: StoredTable, described: TableSpec, loaded: CopiedTable, folder: str, application: str, engine: Engine
 ) -> None:
     """Put loaded rows in the place of those with their keys, in one commit with the description that has them.
 
@@ -72,7 +72,7 @@ def put_in(
 
 
 def _rows(
-    stored: StoredTable, table: TableSpec, loaded: LoadedTable, folder: str, engine: Engine
+    stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
     """Return the files to be added and removed: those with rows of these keys are written without them."""
     old = _overlapping(list(stored.files.values()), table, [*loaded.files, *loaded.gone])
@@ -90,7 +90,7 @@ def _rows(
 
 
 def _versions(
-    stored: StoredTable, table: TableSpec, loaded: LoadedTable, folder: str, engine: Engine
+    stored: StoredTable, table: TableSpec, loaded: CopiedTable, folder: str, engine: Engine
 ) -> tuple[list[DataFile], list[DataFile]]:
     """Return the files to be added and removed: versions of these keys that differ end, and what differs begins."""
     current = [file for file in stored.files.values() if may_be_there(file, "history")]

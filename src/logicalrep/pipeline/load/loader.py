@@ -9,7 +9,7 @@ from functools import partial
 from typing import Self
 
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.pipeline.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
+from logicalrep.pipeline.load.loading import GROUP, CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -19,22 +19,22 @@ _GATHERING = 0.1
 """The seconds in which tables that come one after another become a group."""
 
 
-class Loader:
+class LoadQueue:
     """Loads the tables that it is given in groups, in about the order in which they come."""
 
-    def __init__(self, loading: Loading, stop: threading.Event) -> None:
+    def __init__(self, loading: SnapshotCopy, stop: threading.Event) -> None:
         """Take what loads tables, and the event that ends a load; entering the context starts the threads."""
         self._loading = loading
         self._stop = stop
-        self._wanted: dict[TableName, WantedLoad] = {}
+        self._wanted: dict[TableName, LoadRequest] = {}
         # The last load that was asked for of each table: the result of an earlier one is discarded.
-        self._last: dict[TableName, WantedLoad] = {}
+        self._last: dict[TableName, LoadRequest] = {}
         self._running: set[TableName] = set()
         self._changed = threading.Condition()
-        self._results: queue.SimpleQueue[tuple[WantedLoad, LoadedTable | NotLoaded] | BaseException] = (
+        self._results: queue.SimpleQueue[tuple[LoadRequest, CopiedTable | CopyFailed] | BaseException] = (
             queue.SimpleQueue()
         )
-        self._ended: list[tuple[WantedLoad, LoadedTable | NotLoaded]] = []
+        self._ended: list[tuple[LoadRequest, CopiedTable | CopyFailed]] = []
         self._threads = [
             threading.Thread(target=self._run, name=f"logicalrep-loader-{number}", daemon=True)
             for number in range(_THREADS)
@@ -53,7 +53,7 @@ class Loader:
             thread.join(30)
         self._loading.close()
 
-    def add(self, loads: Mapping[TableName, WantedLoad]) -> None:
+    def add(self, loads: Mapping[TableName, LoadRequest]) -> None:
         """Load these tables. Their changes are buffered already, so that none is missed.
 
         A load of one of them that runs is given up: somebody wants the rows of a later snapshot.
@@ -68,7 +68,7 @@ class Loader:
         with self._changed:
             return {name: each for name, each in self._loading.progress().items() if name not in self._wanted}
 
-    def results(self, taken: Lsn) -> list[LoadedTable | NotLoaded]:
+    def results(self, taken: Lsn) -> list[CopiedTable | CopyFailed]:
         """Return what has ended, once each. Raises the error that ended a thread.
 
         Partitions are put in among the changes before and after their snapshot: they are returned once all commits
@@ -99,14 +99,14 @@ class Loader:
         except BaseException as error:
             self._results.put(error)
 
-    def _is_last(self, group: Mapping[TableName, WantedLoad], name: TableName) -> bool:
+    def _is_last(self, group: Mapping[TableName, LoadRequest], name: TableName) -> bool:
         return self._last[name] is group[name]
 
     def _free(self) -> list[TableName]:
         """Return the wanted tables that are not being loaded: no table is loaded twice at the same time."""
         return [name for name in self._wanted if name not in self._running]
 
-    def _take_group(self) -> dict[TableName, WantedLoad]:
+    def _take_group(self) -> dict[TableName, LoadRequest]:
         """Wait for tables, and take some; none if the end has come."""
         with self._changed:
             while not self._free() and not self._stop.is_set():
@@ -120,5 +120,5 @@ class Loader:
             return group
 
 
-def _is_ahead(outcome: LoadedTable | NotLoaded, taken: Lsn) -> bool:
-    return isinstance(outcome, LoadedTable) and outcome.now is not None and outcome.position > taken
+def _is_ahead(outcome: CopiedTable | CopyFailed, taken: Lsn) -> bool:
+    return isinstance(outcome, CopiedTable) and outcome.now is not None and outcome.position > taken

@@ -56,7 +56,7 @@ _CHECK_AGAIN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class WantedLoad:
+class LoadRequest:
     """A load that is wanted."""
 
     folder: str
@@ -75,7 +75,7 @@ class WantedLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedTable:
+class CopiedTable:
     """A table whose rows are copied into files, which are in no version of the table yet."""
 
     name: TableName
@@ -96,7 +96,7 @@ class LoadedTable:
     gone: Sequence[DataFile] = ()
     """Files of the keys of this part that are at the destination, and not on the server."""
 
-    def described(self, table: TableSpec) -> LoadedTable:
+    def described(self, table: TableSpec) -> CopiedTable:
         """Return the load of a table with another description, which may have more columns of texts."""
         files = self.files
         if not table.settings.abilities.has_field_ids:
@@ -106,7 +106,7 @@ class LoadedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class NotLoaded:
+class CopyFailed:
     """A table that was not loaded."""
 
     name: TableName
@@ -141,7 +141,7 @@ class _RunningCopy:
     """Files of keys that are at the destination, and not on the server."""
 
 
-class Loading:
+class SnapshotCopy:
     """The loading of tables of one server into one destination; several threads may call `load`."""
 
     def __init__(
@@ -175,8 +175,8 @@ class Loading:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def load(
-        self, group: Mapping[TableName, WantedLoad], is_wanted: Callable[[TableName], bool] = lambda name: True
-    ) -> Iterator[LoadedTable | NotLoaded]:
+        self, group: Mapping[TableName, LoadRequest], is_wanted: Callable[[TableName], bool] = lambda name: True
+    ) -> Iterator[CopiedTable | CopyFailed]:
         """Load a group of tables into their folders, from one snapshot; yield each as soon as its rows are copied.
 
         The tables' changes have to be buffered from before this call on: the snapshot is made in it. A table for which
@@ -201,14 +201,14 @@ class Loading:
                 self._progress.pop(name, None)
 
     def _copy_tables(
-        self, snapshot: Snapshot, group: Mapping[TableName, WantedLoad], is_wanted: Callable[[TableName], bool]
-    ) -> Iterator[LoadedTable | NotLoaded]:
+        self, snapshot: Snapshot, group: Mapping[TableName, LoadRequest], is_wanted: Callable[[TableName], bool]
+    ) -> Iterator[CopiedTable | CopyFailed]:
         """Copy tables; the parts of all of them run side by side, those of small tables first."""
         copies: list[_RunningCopy] = []
         for name, wanted in group.items():
             self._waiting.check()
             planned = self._plan_copy(snapshot, name, wanted)
-            if isinstance(planned, NotLoaded):
+            if isinstance(planned, CopyFailed):
                 yield planned
             elif not planned.parts:
                 # A partitioned table without partitions, or without new ones, has nothing to copy.
@@ -225,7 +225,7 @@ class Loading:
                 for name in {table.name for table in running.values() if not is_wanted(table.name)}:
                     _give_up(running, name)
                     self._progress.pop(name, None)
-                    yield NotLoaded(name, "its rows of a later snapshot are wanted", again=True, is_own=False)
+                    yield CopyFailed(name, "its rows of a later snapshot are wanted", again=True, is_own=False)
                 for future in wait(running, _CHECK_AGAIN, FIRST_COMPLETED).done:
                     if future not in running:
                         # Another part of this table has failed, which cancelled this one.
@@ -252,7 +252,7 @@ class Loading:
             for future in running:
                 future.cancel()
 
-    def _plan_copy(self, snapshot: Snapshot, name: TableName, wanted: WantedLoad) -> _RunningCopy | NotLoaded:
+    def _plan_copy(self, snapshot: Snapshot, name: TableName, wanted: LoadRequest) -> _RunningCopy | CopyFailed:
         settings, began = self._settings, time.monotonic()
         rate = settings.load_bytes
         size = _RANGE if rate is None else min(_RANGE, int(rate * _RANGE_SECONDS) + 1)
@@ -263,7 +263,7 @@ class Loading:
                 hold(connection, snapshot)
                 found = query_catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
                 if found is None or found.table.relation.table != name:
-                    return NotLoaded(name, f"{name} did not exist at the snapshot, or had another name", again=True)
+                    return CopyFailed(name, f"{name} did not exist at the snapshot, or had another name", again=True)
                 found.refuse_incomplete_old_rows()
                 table = with_partitions_kept(found.table, wanted.last)
                 refuse_unfit(table, wanted.numbers)
@@ -271,7 +271,7 @@ class Loading:
                 condition = part = None
                 if wanted.part is not None:
                     if not wanted.part.is_keyed_like(table):
-                        return NotLoaded(name, "its key changed", again=True, is_behind=True)
+                        return CopyFailed(name, "its key changed", again=True, is_behind=True)
                     part = wanted.part.part
                     condition = check_condition(connection, table, self._publications, part)
                 ranges = query_parts(
@@ -326,15 +326,15 @@ class Loading:
         # All parts of a table are work of its size: the last one may be little.
         return self._engine.run(copy, [part], of_table)[0]
 
-    def _finish_copy(self, snapshot: Snapshot, copy: _RunningCopy) -> LoadedTable:
+    def _finish_copy(self, snapshot: Snapshot, copy: _RunningCopy) -> CopiedTable:
         self._said.pop(copy.name, None)
         del self._progress[copy.name]
         self._observer.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         load = secrets.token_hex(8)
-        taken = LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now, copy.unfit)
+        taken = CopiedTable(copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now, copy.unfit)
         return replace(taken, part=copy.part, gone=copy.gone).described(copy.table)
 
-    def _give_up_table(self, name: TableName, error: BaseException) -> NotLoaded:
+    def _give_up_table(self, name: TableName, error: BaseException) -> CopyFailed:
         """Return why a table is not loaded; raise an error for which loading tables has to end."""
         self._progress.pop(name, None)
         if isinstance(error, SnapshotError):
@@ -349,14 +349,14 @@ class Loading:
         if not is_of_one_table(error):
             raise error
         log_unforeseen(name, error)
-        return NotLoaded(name, reason_of(error), again=False)
+        return CopyFailed(name, reason_of(error), again=False)
 
-    def _begin_again(self, name: TableName, reason: str, *, is_own: bool) -> NotLoaded:
+    def _begin_again(self, name: TableName, reason: str, *, is_own: bool) -> CopyFailed:
         """Say that a load begins anew, once for equal reasons."""
         if self._said.get(name) != reason:
             self._said[name] = reason
             self._observer.on_waiting(f"the load of {name} begins anew: {reason}")
-        return NotLoaded(name, reason, again=True, is_own=is_own)
+        return CopyFailed(name, reason, again=True, is_own=is_own)
 
 
 def _give_up(running: dict[Future[CopiedPart], _RunningCopy], name: TableName) -> None:

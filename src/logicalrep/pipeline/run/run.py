@@ -29,8 +29,8 @@ from logicalrep.pipeline.engines.start import refuse_missing, start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.formats.opening import refuse_missing_format, table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
-from logicalrep.pipeline.load.loader import Loader
-from logicalrep.pipeline.load.loading import Loading
+from logicalrep.pipeline.load.loader import LoadQueue
+from logicalrep.pipeline.load.loading import SnapshotCopy
 from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run.loop import Loop
@@ -237,7 +237,7 @@ def follow(
         ending = threading.Event()
         loads = Wait(stop=ending, say=observer.on_waiting, interval=WRITERS_INTERVAL)
         renewal = Renewal(settings.connection, receiver, loads)
-        loader = stack.enter_context(Loader(Loading(context, loads, renewal), ending))
+        loader = stack.enter_context(LoadQueue(SnapshotCopy(context, loads, renewal), ending))
         tables = TableManager(context, states, catalog, loader, guard, pool)
         # The first to be called at the end, so that no thread waits for the server any more.
         stack.enter_context(waiting)

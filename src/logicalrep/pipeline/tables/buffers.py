@@ -14,11 +14,11 @@ from logicalrep.pipeline.buffer.pending_loads import BufferedChanges, HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.errors import NeedsResync
-from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.load.loading import CopiedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.state.requests import RequestedPart
-from logicalrep.pipeline.tables.load_counts import LoadCounts
+from logicalrep.pipeline.tables.load_counts import ReloadLimiter
 from logicalrep.pipeline.tables.phases import CatchUp, Copy
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter
@@ -45,7 +45,7 @@ class TableBuffers:
         self._writer = writer
         self._storage = context.storage
         self._buffer = ChangeBuffer(context.storage, check)
-        self._load_counts = LoadCounts(context.storage)
+        self._load_counts = ReloadLimiter(context.storage)
         # The folders of the tables that follow, of which the last checkpoint does not know it yet.
         self._finished: set[str] = set()
 
@@ -71,7 +71,7 @@ class TableBuffers:
             self._finished.discard(folder)
 
     def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> float | None:
-        """Count a load; return the time at which it may begin, as `LoadCounts.add`."""
+        """Count a load; return the time at which it may begin, as `ReloadLimiter.add`."""
         return self._patience.run(lambda: self._load_counts.add(table.folder, reason, partitions))
 
     def forget_loads(self, table: Table) -> None:
@@ -177,7 +177,7 @@ class TableBuffers:
 
     # Copied rows
 
-    def take_table(self, table: Table, loaded: LoadedTable, work: CatchUp) -> Copy:
+    def take_table(self, table: Table, loaded: CopiedTable, work: CatchUp) -> Copy:
         """Put loaded rows in the place of those that the table has, and apply what was buffered meanwhile."""
         work.copy = copy = self._writer.replace(
             table, loaded, work.copy, lambda: (changes for _, changes in self._buffer.changes(table.folder))
@@ -189,7 +189,7 @@ class TableBuffers:
         self._patience.run(lambda: self._storage.delete(part.path))
 
     def take_partitions(
-        self, table: Table, copy: Copy, now: CatalogTable, loaded: LoadedTable, work: CatchUp
+        self, table: Table, copy: Copy, now: CatalogTable, loaded: CopiedTable, work: CatchUp
     ) -> Copy | None:
         """Put loaded rows of partitions in by key, among the rows that the table has from before their snapshot.
 

@@ -12,7 +12,7 @@ from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, reason_of
-from logicalrep.pipeline.tables.loads import TableLoads
+from logicalrep.pipeline.tables.loads import LoadCoordinator
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
 
@@ -24,7 +24,7 @@ class TableFailures:
     """Does the work on tables, and decides what becomes of a table after an error of its own."""
 
     context: RunContext
-    loads: TableLoads
+    loads: LoadCoordinator
     stops: TableStops
     catalog: Catalog
     """The catalog, which may explain an error."""

@@ -27,16 +27,16 @@ MEANINGS: dict[Phase, tuple[str, str]] = {
     Phase.QUEUED: (
         "A load is pending, and waits for other loads, a snapshot, its next try, or a time, if it was loaded often. "
         "Changes are buffered.",
-        "Openings, TableLoads",
+        "Openings, LoadCoordinator",
     ),
-    Phase.COPYING: ("Its rows are copied under a snapshot. Changes are buffered.", "TableLoads"),
+    Phase.COPYING: ("Its rows are copied under a snapshot. Changes are buffered.", "LoadCoordinator"),
     Phase.CATCHING_UP: (
         "Its copied rows are committed, and the buffered changes are applied to them. Changes are buffered.",
-        "TableLoads",
+        "LoadCoordinator",
     ),
     Phase.FOLLOWING: (
         "Its changes are applied as they come; some may wait until the catalog has their transactions.",
-        "Openings, TableLoads",
+        "Openings, LoadCoordinator",
     ),
     Phase.HELD: (
         "It refused a commit. It has those before that one, and changes from it on are buffered: `logicalrep skip` or "

@@ -34,7 +34,7 @@ class LoadedTooOftenError(LogicalRepError, RuntimeError):
     code = "LOADED_TOO_OFTEN"
 
 
-class LoadCounts:
+class ReloadLimiter:
     """Counts the loads of tables by their reasons."""
 
     def __init__(self, storage: Storage) -> None:

@@ -15,8 +15,8 @@ from logicalrep.pipeline.buffer.pending_loads import (
     TableLoad,
 )
 from logicalrep.pipeline.load.gone_keys import WantedPart
-from logicalrep.pipeline.load.loader import Loader
-from logicalrep.pipeline.load.loading import LoadedTable, NotLoaded, WantedLoad
+from logicalrep.pipeline.load.loader import LoadQueue
+from logicalrep.pipeline.load.loading import CopiedTable, CopyFailed, LoadRequest
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import RequestedPart
@@ -37,11 +37,11 @@ BEYOND_PROOF = "the server was restarted, and may not have the table's last comm
 
 
 @dataclass(slots=True)
-class TableLoads:
+class LoadCoordinator:
     """Has tables loaded, from the need of a load until all buffered changes are applied."""
 
     context: RunContext
-    loader: Loader
+    loader: LoadQueue
     buffers: TableBuffers
     guard: Guard
     stops: TableStops
@@ -161,7 +161,7 @@ class TableLoads:
                 part = WantedPart.of(queued.part, copy.stored_tables)
             before = last if isinstance(queued.pending, PartitionsLoad) or part is not None else None
             numbers = self.numbers(table)
-            wanted = WantedLoad(table.folder, table.oid, numbers=numbers, last=last, before=before, part=part)
+            wanted = LoadRequest(table.folder, table.oid, numbers=numbers, last=last, before=before, part=part)
             self.loader.add({table.name: wanted})
 
     def step(self, tables: Mapping[TableName, Table], taken: Lsn) -> None:
@@ -183,12 +183,12 @@ class TableLoads:
             waiting = tables.get(result.name)
             if waiting is None or not isinstance(waiting.phase, Queued | Copying):
                 continue
-            if isinstance(result, LoadedTable):
+            if isinstance(result, CopiedTable):
                 self._take_copied(waiting, waiting.phase, result)
             else:
                 self._take_failed(waiting, waiting.phase, result)
 
-    def _take_copied(self, table: Table, phase: Queued | Copying, result: LoadedTable) -> None:
+    def _take_copied(self, table: Table, phase: Queued | Copying, result: CopiedTable) -> None:
         copy, now, pending = phase.copy, result.now, phase.pending
         if result.table.relation.relation_id != table.oid:
             # Another table has this name by now, and is loading.
@@ -205,7 +205,7 @@ class TableLoads:
             work = partial(self.buffers.take_partitions, table, copy, now, result)
         self.catch_up(table, "its rows are copied", copy, pending, work)
 
-    def _offer_marking(self, table: Table, result: LoadedTable) -> None:
+    def _offer_marking(self, table: Table, result: CopiedTable) -> None:
         """Say at a large table's first load that its rows could be marked."""
         size = sum(file.size for file in result.files)
         if size > LARGE and not result.table.marks_rows:
@@ -215,7 +215,7 @@ class TableLoads:
                 f"{result.table.settings.abilities.row_marks}: see docs/how-to/large-tables.md"
             )
 
-    def _take_failed(self, table: Table, phase: Queued | Copying, result: NotLoaded) -> None:
+    def _take_failed(self, table: Table, phase: Queued | Copying, result: CopyFailed) -> None:
         copy, pending, part = phase.copy, phase.pending, phase.part
         if copy is not None and part is not None and result.is_behind:
             self.catch_up(table, result.reason, copy, pending, partial(self.buffers.apply, table, copy))

@@ -14,7 +14,7 @@ from logicalrep.pipeline.buffer.pending_loads import HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.load.loader import Loader
+from logicalrep.pipeline.load.loader import LoadQueue
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.masks.masked_rows import Masking, refuse_other_masks
 from logicalrep.pipeline.run_context import RunContext
@@ -25,7 +25,7 @@ from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.tables.buffers import TableBuffers
 from logicalrep.pipeline.tables.differences import Differences
 from logicalrep.pipeline.tables.failures import TableFailures
-from logicalrep.pipeline.tables.loads import TableLoads
+from logicalrep.pipeline.tables.loads import LoadCoordinator
 from logicalrep.pipeline.tables.openings import Opened, Openings
 from logicalrep.pipeline.tables.phases import CatchingUp, Following, Held, Unproven, Unpublished
 from logicalrep.pipeline.tables.stops import TableStops
@@ -45,7 +45,7 @@ class TableManager:
         context: RunContext,
         states: States,
         catalog: Catalog,
-        loader: Loader,
+        loader: LoadQueue,
         guard: Guard,
         pool: ThreadPoolExecutor,
     ) -> None:
@@ -60,7 +60,7 @@ class TableManager:
         self._guard = guard
         self._patience, self._pool = context.patience, pool
         self._stops = TableStops(context, self._writer, self.buffers)
-        self._loads = TableLoads(context, loader, self.buffers, guard, self._stops, pool)
+        self._loads = LoadCoordinator(context, loader, self.buffers, guard, self._stops, pool)
         self._failures = TableFailures(context, self._loads, self._stops, catalog)
         self._openings = Openings(
             context, self._before, guard, self._writer, self.buffers, self._loads, self.buffers.pending_loads()

@@ -13,7 +13,7 @@ from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.tables.buffers import TableBuffers
-from logicalrep.pipeline.tables.loads import BEYOND_PROOF, NEW, OTHER_SETTINGS, TableLoads
+from logicalrep.pipeline.tables.loads import BEYOND_PROOF, NEW, OTHER_SETTINGS, LoadCoordinator
 from logicalrep.pipeline.tables.phases import Copy, Following, Opening, Queued, Stopped
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter
@@ -38,7 +38,7 @@ class Openings:
     guard: Guard
     writer: TableWriter
     buffers: TableBuffers
-    loads: TableLoads
+    loads: LoadCoordinator
     pending_loads: dict[str, PendingLoad]
     """The pending loads at the start, by the folders of their tables."""
 

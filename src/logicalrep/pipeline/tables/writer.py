@@ -51,7 +51,7 @@ from logicalrep.pipeline.history.companion import (
     wanted,
 )
 from logicalrep.pipeline.history.partition_rows import put_in
-from logicalrep.pipeline.load.loading import LoadedTable
+from logicalrep.pipeline.load.loading import CopiedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.changed_columns import changed_columns
 from logicalrep.pipeline.schema.forms import CompanionDamagedError
@@ -336,7 +336,7 @@ class TableWriter:
     def replace(
         self,
         table: Table,
-        loaded: LoadedTable,
+        loaded: CopiedTable,
         before: Copy | None,
         buffered: Callable[[], Iterable[TableChanges]],
     ) -> Copy:
@@ -369,7 +369,7 @@ class TableWriter:
         return copy
 
     def put_in(
-        self, table: Table, copy: Copy, now: CatalogTable, loaded: LoadedTable, partitions: Sequence[int]
+        self, table: Table, copy: Copy, now: CatalogTable, loaded: CopiedTable, partitions: Sequence[int]
     ) -> None:
         """Put rows of new partitions, or of a part, in by key; the table has all others as of the snapshot.
 
