@@ -76,3 +76,16 @@ def test_the_page_has_each_reason_of_the_code_and_no_other() -> None:
     rows = set(re.findall(r"(?m)^\| `([^`]+)` \|", page))
     assert len(rows) > 50
     assert rows == found - OTHERS
+
+
+def test_nine_types_are_enough_to_learn_why_a_table_was_reloaded() -> None:
+    page = (ROOT / "docs/explanation/reloads.md").read_text("utf-8")
+    names = set(re.findall(r"`([A-Z][a-z]+[A-Z]\w+|Openings|Queued)`", page))
+    classes = {
+        node.name
+        for path in PIPELINE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+    assert names <= classes
+    assert len(names) <= 9
