@@ -77,7 +77,7 @@ def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path, mo
     whole = inserts([10] * 50 + [60_000] * 5 + [300_000] + [10] * 5)
     sent = SentRelation.of(whole.relation, commit_lsn=1001, ordinal=1, xid=1)
     changes = TableChanges([sent], [whole.slice(0, 56), whole.slice(56)])
-    folder = tmp_path / "_logicalrep/kept/public/t"
+    folder = tmp_path / "_logicalrep/buffered/public/t"
     kept.keep("public/t", changes, Lsn(5000))
     assert len(list(folder.iterdir())) > 5
     # What a process that was killed had stored of a batch counts as little as nothing.

@@ -223,7 +223,7 @@ def _resync(options: argparse.Namespace) -> int:
         return 0
     # Another setting would load its table again; masks come from the operator alone.
     stored = read_known_settings(storage)
-    shared = shared_options(stored.others)
+    shared = shared_options(stored.defaults)
     if options.config is None:
         config = Config.of(stored.tables)
     else:

@@ -75,7 +75,7 @@ def test_relation_messages_alone_are_stored(tmp_path: Path) -> None:
     ids=["of another format", "without a format", "without the end of the file before"],
 )
 def test_another_file_is_damaged(tmp_path: Path, name: str, properties: dict[str, str], reason: str) -> None:
-    path = tmp_path / f"_logicalrep/kept/public/t/{name}.parquet"
+    path = tmp_path / f"_logicalrep/buffered/public/t/{name}.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(pa.table({"a": [1]}).replace_schema_metadata(properties), path)
     with pytest.raises(MalformedFileError, match=reason):

@@ -126,7 +126,7 @@ def test_a_key_that_is_sent_alone_has_the_default(old: Database, tmp_path: Path)
     old.execute("UPDATE t SET id = 10 WHERE id = 1", "DELETE FROM t WHERE id = 2", "UPDATE t SET v = 'w' WHERE id = 3")
     assert replicate(old, tmp_path) == {}
     # No load made it right.
-    assert not (tmp_path / "_logicalrep" / "loads" / "public" / "t" / "counts.json").exists()
+    assert not (tmp_path / "_logicalrep" / "reloads" / "public" / "t.json").exists()
 
 
 def test_a_column_that_came_and_went_makes_nothing_wrong(old: Database, tmp_path: Path) -> None:

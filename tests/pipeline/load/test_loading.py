@@ -431,7 +431,7 @@ def test_changes_during_a_load_are_there_once(
                 # The slot has passed them before the copy begins.
                 end = Lsn(str(db18.value("SELECT pg_current_wal_insert_lsn()")))
                 eventually(lambda: State.read(Storage(str(tmp_path), {})).lsn >= end)
-                assert len(list(tmp_path.glob("_logicalrep/kept/**/*.parquet"))) >= 2
+                assert len(list(tmp_path.glob("_logicalrep/buffered/**/*.parquet"))) >= 2
             yield snapshot
 
     monkeypatch.setattr("logicalrep.pipeline.load.loading.hold_temporary_snapshot", changed_around)
@@ -452,7 +452,7 @@ def test_many_batches_that_came_during_a_load_take_few_commits(
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t SELECT i, 0 FROM generate_series(1, 99) AS i"
     )
-    kept = tmp_path / "_logicalrep/kept"
+    kept = tmp_path / "_logicalrep/buffered"
 
     @contextmanager
     def with_many_batches(*arguments: Any) -> Iterator[Snapshot]:

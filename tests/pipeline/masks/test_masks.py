@@ -107,8 +107,8 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
     masked = config(history=True, append=True, deletes="soft")
     # A copy takes seconds, so that the changes meanwhile are buffered.
     with replicate_meanwhile(db18, tmp_path, load_rate=0.03, config=masked, **options) as caught_up:
-        eventually(lambda: (tmp_path / "_logicalrep/loads").exists())
-        kept = tmp_path / "_logicalrep/kept"
+        eventually(lambda: (tmp_path / "_logicalrep/pending").exists())
+        kept = tmp_path / "_logicalrep/buffered"
         changes = iter(range(100, 10_000))
 
         def is_kept() -> bool:
@@ -273,7 +273,7 @@ def test_columns_that_exchange_names_stop_their_table(db18: Database, tmp_path: 
         if when == "it loads again":
             db18.execute("ALTER TABLE users ADD COLUMN more int", "UPDATE users SET city = 'city'")
         if when != "it follows":
-            eventually(lambda: any((tmp_path / "_logicalrep/loads").rglob("load.json")))
+            eventually(lambda: any((tmp_path / "_logicalrep/pending").rglob("*.json")))
         db18.execute(EXCHANGED % 100)
         # The next catalog refresh is seconds away.
         eventually(lambda: State.read(Storage(str(tmp_path))).tables.get("public.users", NONE).state == "stopped")

@@ -67,7 +67,7 @@ def test_names_of_another_destination_are_not_used(
     replicate_once(db18, lake)
     replicate_once(db18, other)
     foreign = getattr(names_of(other), what)
-    with edited(lake / "_logicalrep/place.json") as place:
+    with edited(lake / "_logicalrep/destination.json") as place:
         place[what] = foreign
     db18.execute("UPDATE t SET v = 'more' WHERE id = 1")
     before = db18.rows(SLOTS), db18.rows("SELECT pubname FROM pg_publication ORDER BY 1")
@@ -158,8 +158,8 @@ def lake_with_all_files(db: Database, lake: Path, format_: str) -> None:
     request_skip(storage, T, Lsn(5))
     storage.write("_logicalrep/paused.json", b'{"since": "2026-01-01T00:00:00+00:00"}')
     load = {"kind": "table", "folder": "public/t", "reason": "new table", "replaces": None, "begin": None}
-    storage.write("_logicalrep/loads/public/t/load.json", json.dumps(load).encode())
-    storage.write("_logicalrep/loads/public/t/counts.json", b'{"loads": [[1.5, "new table"]]}')
+    storage.write("_logicalrep/pending/public/t.json", json.dumps(load).encode())
+    storage.write("_logicalrep/reloads/public/t.json", b'{"loads": [[1.5, "new table"]]}')
 
 
 def mutated_destination(lake: Path, random_: random.Random) -> str:
@@ -209,10 +209,10 @@ def with_guards(db: Database) -> None:
 
 
 CHANGED: dict[str, tuple[str, tuple[str | int, ...], Any]] = {
-    "a slot": ("_logicalrep/place.json", ("slot",), "guard_{name}"),
-    "a publication": ("_logicalrep/place.json", ("publication",), "guard"),
-    "a folder": ("_logicalrep/loads/public/t/load.json", ("folder",), "../../outside"),
-    "a database": ("_logicalrep/place.json", ("database",), SQL),
+    "a slot": ("_logicalrep/destination.json", ("slot",), "guard_{name}"),
+    "a publication": ("_logicalrep/destination.json", ("publication",), "guard"),
+    "a folder": ("_logicalrep/pending/public/t.json", ("folder",), "../../outside"),
+    "a database": ("_logicalrep/destination.json", ("database",), SQL),
 }
 
 
@@ -269,7 +269,7 @@ def test_buffered_changes_are_masked_as_the_operator_says(
             properties["logicalrep.table"] = json.dumps({**table, "settings": {**table["settings"], "masked": {}}})
     path.write_text("\n".join(map(json.dumps, lines)))
     load = {"kind": "table", "folder": "public/t", "reason": "new table", "replaces": "another"}
-    Storage(str(tmp_path)).write("_logicalrep/loads/public/t/load.json", json.dumps(load).encode())
+    Storage(str(tmp_path)).write("_logicalrep/pending/public/t.json", json.dumps(load).encode())
     db18.execute("UPDATE t SET v = 'later secret' WHERE id < 5")
     kept, was_kept = list[str](), threading.Event()
     keep, apply = TableBuffers.keep, TableBuffers.apply

@@ -130,7 +130,7 @@ class Destination:
         """End a process that has committed copied rows, and buffered later changes that the slot has passed."""
         name = TableName("public", "t")
         resync(self.db.settings, self.storage, [name])
-        replace_rows, buffer = TableWriter.replace, self.lake / "_logicalrep/kept/public/t"
+        replace_rows, buffer = TableWriter.replace, self.lake / "_logicalrep/buffered/public/t"
 
         def replace_and_end(writer: TableWriter, table: Any, *arguments: Any) -> Copy:
             if table.name == name:
@@ -174,7 +174,7 @@ class Destination:
         self.db.execute(f"SELECT pg_copy_logical_replication_slot('{slot}_saved', '{slot}')")
 
     def _slot(self) -> str:
-        found: str = json.loads((self.folder / "later/lake/_logicalrep/place.json").read_text())["slot"]
+        found: str = json.loads((self.folder / "later/lake/_logicalrep/destination.json").read_text())["slot"]
         return found
 
     def save_slot(self) -> None:
@@ -215,7 +215,7 @@ class Destination:
     def check(self) -> None:
         """Replicate, and prove that no table is silently wrong."""
         # Loads of earlier cases do not count.
-        for counts in self.lake.glob("_logicalrep/loads/**/counts.json"):
+        for counts in self.lake.glob("_logicalrep/reloads/**/*.json"):
             counts.unlink()
         code = self.replicate()
         if code is not None and code != TablesStoppedError.code:

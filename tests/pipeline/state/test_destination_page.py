@@ -51,7 +51,7 @@ def one_of(names: Iterable[str]) -> re.Pattern[str]:
 
 
 def test_each_file_is_on_the_page_and_each_on_the_page_is_written() -> None:
-    written = [*FILES, "_logicalrep/state.json", "_logicalrep/kept/public/t/0000000000000010-RANDOM.part"]
+    written = [*FILES, "_logicalrep/state.json", "_logicalrep/buffered/public/t/0000000000000010-RANDOM.part"]
     written += ["_logicalrep/shared/RANDOM"]
     for name in files():
         assert any(one_of([name]).fullmatch(path) for path in written), name
@@ -103,7 +103,7 @@ def test_a_large_transaction_is_buffered_in_the_files_of_the_page(tmp_path: Path
     ChangeBuffer(Storage(str(tmp_path))).keep("public/t", changes, Lsn(16))
     (part,), (last,) = (list(tmp_path.rglob(pattern)) for pattern in ("*.part", "*.parquet"))
     paths = [path.relative_to(tmp_path).as_posix() for path in (part, last)]
-    names = ["_logicalrep/kept/<folder>/<LSN>-<random>.part", "_logicalrep/kept/<folder>/<LSN>-<LSN>.parquet"]
+    names = ["_logicalrep/buffered/<folder>/<LSN>-<random>.part", "_logicalrep/buffered/<folder>/<LSN>-<LSN>.parquet"]
     assert [bool(one_of([name]).fullmatch(path)) for name, path in zip(names, paths, strict=True)] == [True, True]
     properties = pq.read_schema(last).metadata
     assert {key.decode() for key in properties} == keys_of(f"`{names[1]}`", "property")

@@ -76,14 +76,14 @@ def _state(storage: Storage) -> object:
 
 
 READERS: dict[str, Callable[[Storage], object]] = {
-    "_logicalrep/place.json": Identity.read,
+    "_logicalrep/destination.json": Identity.read,
     "_logicalrep/states/00000000000000000002.json": _state,
     "_logicalrep/past/20260102T000000.000000Z.json": lambda storage: read_state(
         storage, datetime(2026, 1, 2, 12, tzinfo=UTC)
     ),
     "_logicalrep/settings.json": StoredSettings.read,
-    "_logicalrep/loads/public/t/load.json": lambda storage: ChangeBuffer(storage).pending_loads(),
-    "_logicalrep/loads/public/t/counts.json": lambda storage: ReloadLimiter(storage).add("public/t", "a reason"),
+    "_logicalrep/pending/public/t.json": lambda storage: ChangeBuffer(storage).pending_loads(),
+    "_logicalrep/reloads/public/t.json": lambda storage: ReloadLimiter(storage).add("public/t", "a reason"),
     "_logicalrep/paused.json": read_paused_since,
 }
 
@@ -135,7 +135,7 @@ def test_a_changed_file_of_buffered_changes_is_read_or_is_an_error(tmp_path: Pat
     buffer = ChangeBuffer(Storage(str(tmp_path)))
     row = {"op": "insert", "new": {"id": "1"}}
     buffer.keep("public/t", TableChanges(batches=[change_batch(relation(("id",)), [row])]), Lsn(16))
-    (path,) = (tmp_path / "_logicalrep/kept/public/t").glob("*.parquet")
+    (path,) = (tmp_path / "_logicalrep/buffered/public/t").glob("*.parquet")
     assert [changes.num_rows for _, changes in buffer.changes("public/t")] == [1]
     table = pq.read_table(path)
     properties = table.schema.metadata
@@ -174,7 +174,7 @@ def test_metadata_of_an_iceberg_table_that_is_none_is_an_error(tmp_path: Path) -
 def test_a_pipe_and_a_large_file_are_refused(tmp_path: Path) -> None:
     storage, folder = Storage(str(tmp_path)), tmp_path / "_logicalrep"
     folder.mkdir()
-    os.mkfifo(folder / "place.json")
+    os.mkfifo(folder / "destination.json")
     with pytest.raises(MalformedFileError, match="it is no file of bytes"):
         Identity.read(storage)
     with (folder / "settings.json").open("wb") as file:

@@ -73,7 +73,7 @@ STORED_HISTORY = (
 )
 STORED_TABLE_STATE = """{
   "folder": "public/t", "version": 3, "lsn": "0/10", "load": "load", "timeline": 1, "phase": "stopped", "error": "why",
-  "oid": 7, "beside": {"history": 4}, "rows": 5, "commit_timestamp": "2026-01-01T00:00:00+00:00",
+  "oid": 7, "companions": {"history": 4}, "rows": 5, "commit_timestamp": "2026-01-01T00:00:00+00:00",
   "progress": {"rows": 8, "estimate": 9, "snapshot_since": "2026-01-01T00:00:00+00:00"}, "refused": "0/6",
   "skipped": [{"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}],
   "unrepresentable": {"price": 2}, "commits": {"table": "ab", "history": null},
@@ -132,7 +132,7 @@ STORED_TABLE = """{
     "element": {"namespace": "public", "name": "mood", "is_base": true, "delimiter": ",", "element": null}
   }},
   "key": ["id"], "files": [[7, 8]], "published": "digest", "settings": SETTINGS, "protected": [[2, "b"]],
-  "left": ["gone"], "beside": "history", "type_parts": [[9, 10, "happy", 11]],
+  "left": ["gone"], "companion": "history", "type_parts": [[9, 10, "happy", 11]],
   "evidence": {
     "columns": [[1, "id", 9, -1]], "columns_written": [[1, 12]], "numbers": 3, "published": ["p"],
     "written": [[7, "w"]], "links": [[13, 7, 14]], "labelled": [[1, 9, 0]],
@@ -142,7 +142,7 @@ STORED_TABLE = """{
   "partitions": [["day", 1, 0]]
 }""".replace("SETTINGS", f'{STORED_SETTINGS[:-2]}, "texts": []}}')
 FILES = {
-    "_logicalrep/place.json": """{
+    "_logicalrep/destination.json": """{
       "slot": "s", "publication": "p", "system_identifier": 1, "database": "d", "format": 1,
       "table_format": "iceberg", "catalog": "sqlite:///c.db"
     }""",
@@ -155,21 +155,21 @@ FILES = {
       "caught_up": "2026-01-02T00:00:00+00:00", "until": "2026-01-02T00:00:00+00:00", "history": HISTORY, "tables": {"public.t": TABLE}
     }""".replace("TABLE", STORED_TABLE_STATE).replace("HISTORY", STORED_HISTORY),
     "_logicalrep/settings.json": """{
-      "format": 1, "others": SETTINGS, "tables": {"public.t": SETTINGS}, "protected": {"7": "public.t"},
+      "format": 1, "defaults": SETTINGS, "tables": {"public.t": SETTINGS}, "protected": {"7": "public.t"},
       "numbers": {"7": {"b": 2}}
     }""".replace("SETTINGS", STORED_SETTINGS),
-    "_logicalrep/loads/public/t/load.json": """{
+    "_logicalrep/pending/public/t.json": """{
       "kind": "held", "folder": "public/t", "refused": "0/6", "since": 1.5
     }""",
-    "_logicalrep/loads/public/u/load.json": '{"kind": "table", "folder": "public/u", "reason": "asked for", "replaces": "load", "begin": null}',
-    "_logicalrep/loads/public/w/load.json": """{
+    "_logicalrep/pending/public/u.json": '{"kind": "table", "folder": "public/u", "reason": "asked for", "replaces": "load", "begin": null}',
+    "_logicalrep/pending/public/w.json": """{
       "kind": "buffered", "folder": "public/w", "reason": "its changes are buffered"
     }""",
-    "_logicalrep/loads/public/v/load.json": """{
+    "_logicalrep/pending/public/v.json": """{
       "kind": "partitions", "folder": "public/v", "reason": "attached", "partitions": [7, 8], "begin": 2.5
     }""",
-    "_logicalrep/loads/public/t/counts.json": '{"loads": [[1.5, "new table", 1]]}',
-    "_logicalrep/kept/public/t/0000000000000010-0000000000000000.parquet": "null",
+    "_logicalrep/reloads/public/t.json": '{"loads": [[1.5, "new table", 1]]}',
+    "_logicalrep/buffered/public/t/0000000000000010-0000000000000000.parquet": "null",
     "_logicalrep/paused.json": '{"since": "2026-01-01T00:00:00+00:00"}',
     "_logicalrep/requests/RANDOM.json": '{"skip": ["public", "t", "0/6"]}',
     "public/t/_removed.json": '{"version": 4, "removed": [[1.5, "part-1.parquet", 100]]}',
@@ -206,7 +206,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
         Identity.claim(storage, **identity)
     # Earlier versions read what a destination with Delta tables has.
     Identity.claim(Storage(str(tmp_path / "delta")), **identity)
-    place = json.loads((tmp_path / "delta/_logicalrep/place.json").read_text())
+    place = json.loads((tmp_path / "delta/_logicalrep/destination.json").read_text())
     assert place == {**identity, "format": 1}
     shutil.rmtree(tmp_path / "delta")
     before = State(
@@ -263,7 +263,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     }
     contents["_logicalrep/states/00000000000000000002.json"]["writer"] = "RANDOM"
     contents["_logicalrep/past/20260102T000000.000000Z.json"]["writer"] = "RANDOM"
-    contents["_logicalrep/loads/public/t/counts.json"]["loads"][0][0] = 1.5
+    contents["_logicalrep/reloads/public/t.json"]["loads"][0][0] = 1.5
     contents["_logicalrep/paused.json"]["since"] = "2026-01-01T00:00:00+00:00"
     assert contents == {path: json.loads(text) for path, text in FILES.items()}
 
@@ -308,9 +308,9 @@ def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Pat
 @pytest.mark.parametrize(
     ("path", "read"),
     [
-        ("place.json", Identity.read),
+        ("destination.json", Identity.read),
         ("states/00000000000000000002.json", State.read),
-        ("loads/public/t/load.json", lambda storage: ChangeBuffer(storage).pending_loads()),
+        ("pending/public/t.json", lambda storage: ChangeBuffer(storage).pending_loads()),
     ],
 )
 def test_an_unknown_key_is_refused(tmp_path: Path, path: str, read: Callable[[Storage], object]) -> None:

@@ -114,7 +114,7 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
         db18.execute("INSERT INTO u VALUES (1, 'NaN'), (1, NULL)")
         # As `resync` takes them.
         stored = read_known_settings(Storage(str(storage)))
-        replicate_once(db18, storage, table_settings=stored.others, config=Config.of(stored.tables))
+        replicate_once(db18, storage, table_settings=stored.defaults, config=Config.of(stored.tables))
         assert read_known_settings(Storage(str(storage))).of(name).unrepresentable == treatment
         verdicts = list(verify(ConnectionSettings(db18.dsn), Storage(str(storage))))
         assert [(verdict.result, verdict.rows) for verdict in verdicts] == [

@@ -21,9 +21,8 @@ from logicalrep.pipeline.state.state import FOLDER
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
 from logicalrep_runtime.scalars import Lsn
 
-_LOADS = f"{FOLDER}/loads"
-_BUFFERS = f"{FOLDER}/kept"
-_LOAD_FILE = "load.json"
+_PENDING = f"{FOLDER}/pending"
+_BUFFERS = f"{FOLDER}/buffered"
 _LAST, _OTHER = ".parquet", ".part"
 """The ends of the names of files: of the last one of an LSN, and of others."""
 _NONE = Lsn(0)
@@ -53,8 +52,8 @@ class ChangeBuffer:
     def pending_loads(self) -> dict[str, PendingLoad]:
         """Return the pending loads by their tables' folders."""
         found = {}
-        for path in self._storage.list(_LOADS):
-            if path.endswith(f"/{_LOAD_FILE}"):
+        for path in self._storage.list(_PENDING):
+            if path.endswith(".json"):
                 pending_load = self._storage.parse(path, from_json)
                 if pending_load is not None:
                     found[pending_load.folder] = pending_load
@@ -62,11 +61,11 @@ class ChangeBuffer:
 
     def save_pending_load(self, pending_load: PendingLoad) -> None:
         """Save that a table is to be loaded: from now on its changes are buffered."""
-        self._storage.write(f"{_LOADS}/{pending_load.folder}/{_LOAD_FILE}", json.dumps(to_json(pending_load)).encode())
+        self._storage.write(_pending(pending_load.folder), json.dumps(to_json(pending_load)).encode())
 
     def delete_pending_load(self, folder: str) -> None:
         """Delete the pending load of a table that follows."""
-        self._storage.delete(f"{_LOADS}/{folder}/{_LOAD_FILE}")
+        self._storage.delete(_pending(folder))
 
     def keep(self, folder: str, changes: TableChanges, end: Lsn, previous: Lsn = _NONE) -> Lsn:
         """Store a table's changes, all those of the commits before `end` that are not stored yet.
@@ -168,3 +167,7 @@ class ChangeBuffer:
     @staticmethod
     def _part(folder: str, end: Lsn, token: str) -> str:
         return f"{_BUFFERS}/{folder}/{int(end):016X}-{token}{_OTHER}"
+
+
+def _pending(folder: str) -> str:
+    return f"{_PENDING}/{folder}.json"

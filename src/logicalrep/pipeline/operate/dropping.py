@@ -85,7 +85,7 @@ def drop(
         if what is not None:
             done.append(f"deleted {what}")
     # The identity goes last: until then the command can be run again.
-    files = sorted(storage.list(FOLDER), key=lambda path: path.endswith("/place.json"))
+    files = sorted(storage.list(FOLDER), key=lambda path: path.endswith("/destination.json"))
     for path in files:
         storage.delete(path)
     for folder in {FOLDER, *(path.partition("/")[0] for path in deleted)}:

@@ -37,7 +37,7 @@ def is_default_name(name: str, storage: Storage) -> bool:
 
 
 class DestinationNames(Protocol):
-    """The names in a destination's `place.json`."""
+    """The names in a destination's `destination.json`."""
 
     @property
     def slot(self) -> str: ...

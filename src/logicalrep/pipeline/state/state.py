@@ -39,7 +39,7 @@ class StateError(LogicalRepError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The facts on a destination that do not change; `_logicalrep/place.json`, written before anything is made."""
+    """The facts on a destination that do not change; `destination.json`, written before anything is made."""
 
     slot: str
     publication: str
@@ -55,7 +55,7 @@ class Identity:
     @classmethod
     def read(cls, storage: Storage) -> Self | None:
         """Return a destination's identity; None for a new destination. Raises StateError for another version's file."""
-        return read_file(storage, "place.json", lambda content: typed(cls(**_IDENTITY.arguments(content))))
+        return read_file(storage, "destination.json", lambda content: typed(cls(**_IDENTITY.arguments(content))))
 
     @classmethod
     def claim(
@@ -89,7 +89,7 @@ class Identity:
         if found is None:
             name = default_name(storage)
             made = cls(slot or name, publication or name, system_identifier, database, FORMAT, table_format, catalog)
-            if storage.create(f"{FOLDER}/place.json", to_json(made._content)):
+            if storage.create(f"{FOLDER}/destination.json", to_json(made._content)):
                 return made
             found = cls.read(storage)
             assert found is not None
@@ -116,7 +116,7 @@ class Identity:
     def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> None:
         """Let a destination have the tables of another server from now on."""
         made = replace(self, system_identifier=system_identifier, database=database)
-        storage.write(f"{FOLDER}/place.json", to_json(made._content))
+        storage.write(f"{FOLDER}/destination.json", to_json(made._content))
 
     def check_catalog(self, catalog: str | None) -> None:
         """Raise StateError if the tables are not in this catalog, or, with None, if they are in one."""

@@ -19,7 +19,7 @@ _FILE = "settings.json"
 class StoredSettings:
     """The settings that a destination was last replicated with; `_logicalrep/settings.json`."""
 
-    others: TableSettings = field(default_factory=TableSettings)
+    defaults: TableSettings = field(default_factory=TableSettings)
     """The settings of tables that have none of their own."""
     tables: Mapping[TableName, TableSettings] = field(default_factory=dict)
     """The settings of tables that have some of their own."""
@@ -40,7 +40,7 @@ class StoredSettings:
     def _of(cls, found: dict[str, Any]) -> StoredSettings:
         return typed(
             cls(
-                TableSettings.from_json(found["others"]),
+                TableSettings.from_json(found["defaults"]),
                 {table_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
                 {int(oid): table_name(text) for oid, text in found["protected"].items()},
                 {int(oid): dict(numbers) for oid, numbers in found["numbers"].items()},
@@ -51,7 +51,7 @@ class StoredSettings:
         """Replace a destination's stored settings."""
         content = {
             "format": FORMAT,
-            "others": self.others.to_json(),
+            "defaults": self.defaults.to_json(),
             "tables": {str(name): settings.to_json() for name, settings in self.tables.items()},
             "protected": {str(oid): str(name) for oid, name in self.protected.items()},
             "numbers": {str(oid): numbers for oid, numbers in self.numbers.items()},
@@ -60,4 +60,4 @@ class StoredSettings:
 
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""
-        return self.tables.get(table, self.others)
+        return self.tables.get(table, self.defaults)

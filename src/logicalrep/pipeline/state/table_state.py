@@ -129,6 +129,6 @@ class TableState:
 _PROGRESS = StoredKeys("rows estimate snapshot_since")
 _UNFIT = "unrepresentable"
 _TABLE_STATE = StoredKeys(
-    "folder version lsn load timeline phase error oid beside=companions commits buffered rows commit_timestamp "
+    "folder version lsn load timeline phase error oid companions commits buffered rows commit_timestamp "
     f"progress refused skipped {_UNFIT}=unfit"
 )

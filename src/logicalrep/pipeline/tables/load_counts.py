@@ -69,7 +69,7 @@ class ReloadLimiter:
 
     @staticmethod
     def _path(folder: str) -> str:
-        return f"{FOLDER}/loads/{folder}/counts.json"
+        return f"{FOLDER}/reloads/{folder}.json"
 
 
 def _loads(content: Any) -> dict[str, tuple[float, int]]:
