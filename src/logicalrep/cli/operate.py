@@ -203,6 +203,7 @@ def _resync(options: argparse.Namespace) -> int:
     names = table_names(options.table) if options.table else []
     if options.where is not None and len(names) > 1:
         raise ArgumentsError("--where is of one table: name one")
+    read_identity(storage)
     known = [table_name(text) for text in State.read(storage).tables]
     is_part = options.where is not None or (len(names) == 1 and names[0] not in known)
     own_names = {"slot": options.slot, "publication": options.publication}

@@ -59,6 +59,11 @@ OF_REPLICATING: dict[str, tuple[str, str]] = {
         "Nothing has been replicated to the destination yet.",
         "Correct `--to`, or run `logicalrep replicate` first.",
     ),
+    "DESTINATION_FORMAT": (
+        "A destination has a format that this version does not read, or lacks `_logicalrep/destination.json`.",
+        "Use the version that wrote it, restore the file if somebody deleted it, or replicate to another destination; "
+        "then drop the slot of the first, which retains WAL.",
+    ),
     "DESTINATION_HAS_WRITER": (
         "Another process writes to the same destination, or has written there while this one was suspended.",
         "Nothing, if the other process is the one to go on. Otherwise stop one of the two.",

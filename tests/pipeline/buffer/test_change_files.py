@@ -68,7 +68,11 @@ def test_relation_messages_alone_are_stored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "properties", "reason"),
     [
-        ("0000000000000010-0000000000000000", {"logicalrep.format": "2"}, "its format 2 is unknown"),
+        (
+            "0000000000000010-0000000000000000",
+            {"logicalrep.format": "2"},
+            "its format 2 is one that this version does not read",
+        ),
         ("0000000000000010-0000000000000000", {}, "it lacks b'logicalrep.format'"),
         ("0000000000000010", {"logicalrep.format": "1"}, "0000000000000010.parquet is damaged"),
     ],

@@ -147,11 +147,11 @@ FILES = {
       "table_format": "iceberg", "catalog": "sqlite:///c.db"
     }""",
     "_logicalrep/states/00000000000000000002.json": """{
-      "format": 2, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
+      "format": 1, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
       "caught_up": "2026-01-02T00:00:00+00:00", "until": "2026-01-03T00:00:00+00:00", "history": HISTORY, "tables": {"public.t": TABLE}
     }""".replace("TABLE", STORED_TABLE_STATE).replace("HISTORY", STORED_HISTORY),
     "_logicalrep/past/20260102T000000.000000Z.json": """{
-      "format": 2, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
+      "format": 1, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
       "caught_up": "2026-01-02T00:00:00+00:00", "until": "2026-01-02T00:00:00+00:00", "history": HISTORY, "tables": {"public.t": TABLE}
     }""".replace("TABLE", STORED_TABLE_STATE).replace("HISTORY", STORED_HISTORY),
     "_logicalrep/settings.json": """{
@@ -204,10 +204,9 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     Identity.claim(storage, **identity, table_format="iceberg", catalog="sqlite:///c.db")
     with pytest.raises(StateError, match="in the format iceberg, not delta"):
         Identity.claim(storage, **identity)
-    # Earlier versions read what a destination with Delta tables has.
     Identity.claim(Storage(str(tmp_path / "delta")), **identity)
     place = json.loads((tmp_path / "delta/_logicalrep/destination.json").read_text())
-    assert place == {**identity, "format": 1}
+    assert place == {**identity, "format": 1, "table_format": "delta", "catalog": None}
     shutil.rmtree(tmp_path / "delta")
     before = State(
         Lsn(32), "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00", {"public.t": TABLE_STATE},

@@ -47,12 +47,12 @@ FILES: dict[str, tuple[str, Callable[[Storage], object], tuple[str, ...]]] = {
     "the last state": (
         f"_logicalrep/states/{7:020}.json",
         State.read,
-        ("[", '{"format": 1}', _STATE % '"../outside"', (_STATE % '"t"').replace("1", "2", 1).replace('"0/1"', '"x"')),
+        ("[", '{"format": 1}', _STATE % '"../outside"', (_STATE % '"t"').replace('"0/1"', '"x"')),
     ),
     "a copy of states that are gone": (
         "_logicalrep/state.json",
         State.read,
-        ('{"format": 2, "writer": "x", "lsn": "0/1", "commit_timestamp": null, "tables": {}}',),
+        ('{"format": 1, "writer": "x", "lsn": "0/1", "commit_timestamp": null, "tables": {}}',),
     ),
     "the identity": (
         "_logicalrep/destination.json",

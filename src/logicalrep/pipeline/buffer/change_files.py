@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from logicalrep.arrow.changes.change_batch import ChangeBatch, schema_of
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
+from logicalrep.pipeline.state.state import FORMAT
 from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol import v1
@@ -26,7 +27,6 @@ from logicalrep_runtime.scalars import Oid
 _FORMAT, _RELATION, _RELATIONS = b"logicalrep.format", b"logicalrep.relation", b"logicalrep.relations"
 PARTS = b"logicalrep.parts"
 """The property of the last file of one end with the names of the others."""
-_NUMBER = b"1"
 
 
 def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dict[bytes, bytes]]]:
@@ -38,7 +38,7 @@ def contents(changes: TableChanges, most_bytes: int) -> list[tuple[pa.Table, dic
     groups = [part for _, batches in of_relations for part in in_parts(batches, most_bytes)] or [[]]
     found = []
     for group in groups:
-        properties = {_FORMAT: _NUMBER}
+        properties = {_FORMAT: b"%d" % FORMAT}
         schema = schema_of(())
         if group:
             properties[_RELATION] = json.dumps(_relation_json(group[0].relation)).encode()
@@ -69,9 +69,8 @@ def changes_in(data: bytes) -> TableChanges:
         rows = ParquetFile(pa.BufferReader(data)).read()
     properties = dict(rows.schema.metadata or {})
     rows = rows.replace_schema_metadata(None)
-    number = properties[_FORMAT]
-    if number != _NUMBER:
-        raise ValueError(f"its format {number.decode()} is unknown: a later version wrote it")
+    if int(properties[_FORMAT]) != FORMAT:
+        raise ValueError(f"its format {properties[_FORMAT].decode():.20} is one that this version does not read")
     sent = [SentRelation.from_json(each) for each in json.loads(properties.get(_RELATIONS, b"[]"))]
     batches: list[ChangeBatch] = []
     if _RELATION in properties:

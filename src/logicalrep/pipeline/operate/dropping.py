@@ -15,7 +15,7 @@ from logicalrep.pipeline.history.companion import COMPANIONS
 from logicalrep.pipeline.operate.status import read_identity
 from logicalrep.pipeline.schema.names import companion_folder
 from logicalrep.pipeline.state.destination_names import confirm_names
-from logicalrep.pipeline.state.state import FOLDER, State
+from logicalrep.pipeline.state.state import DELETED_LAST, FOLDER, State
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.data_files import DATA_FILE
 from logicalrep.pipeline.storage.storage import Storage
@@ -84,13 +84,19 @@ def drop(
                     storage.delete(path)
         if what is not None:
             done.append(f"deleted {what}")
-    # The identity goes last: until then the command can be run again.
-    files = sorted(storage.list(FOLDER), key=lambda path: path.endswith("/destination.json"))
-    for path in files:
+    for path in sorted(storage.list(FOLDER), key=_deletion_order):
         storage.delete(path)
     for folder in {FOLDER, *(path.partition("/")[0] for path in deleted)}:
         storage.remove_empty_folders(folder)
     return done
+
+
+def _deletion_order(path: str) -> tuple[int, str]:
+    """Return a sort key for files of the destination: while one is there, `replicate` does not take it for a new one.
+
+    A copy of the last state goes before the states, which are refused without them; older states go first.
+    """
+    return next((rank for rank, start in enumerate(DELETED_LAST, 1) if path.startswith(start)), 0), path
 
 
 def _tables(stored: TableFormat, tables: Mapping[str, TableState]) -> dict[str, str | None]:

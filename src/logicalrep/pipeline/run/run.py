@@ -38,7 +38,7 @@ from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for
 from logicalrep.pipeline.run.setup import naming_remedy_of_diverged, prepare, proven_before, slot_lost
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import PausedError, refuse_paused
-from logicalrep.pipeline.state.state import State, States
+from logicalrep.pipeline.state.state import Identity, State, States
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables.manager import TableManager
@@ -153,6 +153,7 @@ def _replicate(
 ) -> None:
     """Serve the figures if that is asked for, and follow; start an engine anew that has ended."""
     storage = Storage(settings.to, settings.storage_options or {})
+    Identity.read(storage)
     refuse_missing_format(settings.format)
     if settings.once:
         refuse_paused(storage)

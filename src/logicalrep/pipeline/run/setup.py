@@ -137,6 +137,7 @@ def query_unmet(settings: ReplicateSettings) -> Requirements:
         ConnectError: the server was away for too long.
     """
     storage = Storage(settings.to, settings.storage_options or {})
+    Identity.read(storage)
     state = State.read(storage)
 
     def query() -> Requirements:

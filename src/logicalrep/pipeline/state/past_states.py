@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from logicalrep.observe.figures import Standing
-from logicalrep.pipeline.state.state import FOLDER, STATE_FORMAT, State, States, read_file
+from logicalrep.pipeline.state.state import FOLDER, State, States, read_file
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
 
@@ -78,7 +78,7 @@ def read_state(storage: Storage, at: datetime) -> State | None:
         return state
     while there := [each for each in _times(storage) if each <= at]:
         name = _path(there[-1]).removeprefix(f"{FOLDER}/")
-        found = read_file(storage, name, State.of, STATE_FORMAT)
+        found = read_file(storage, name, State.of)
         if found is not None:
             return found
         # It was removed meanwhile, as it is too old.

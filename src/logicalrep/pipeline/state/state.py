@@ -25,10 +25,10 @@ _Result = TypeVar("_Result")
 FOLDER = "_logicalrep"
 """The folder of these files at a destination."""
 FORMAT = 1
-"""The format of these files."""
-_STATES, STATE_FORMAT = "states", 2
-"""The folder of the numbered states, and their format."""
-_COPY = "state.json"
+"""The format of all stored files that have a number for it."""
+_DESTINATION, _STATES, _COPY = "destination.json", "states", "state.json"
+DELETED_LAST = (f"{FOLDER}/{_STATES}/", f"{FOLDER}/settings.json", f"{FOLDER}/{_DESTINATION}")
+"""The files that are deleted after all others, in this order: an interrupted `drop` can be run again."""
 
 
 class StateError(LogicalRepError, RuntimeError):
@@ -54,8 +54,26 @@ class Identity:
 
     @classmethod
     def read(cls, storage: Storage) -> Self | None:
-        """Return a destination's identity; None for a new destination. Raises StateError for another version's file."""
-        return read_file(storage, "destination.json", lambda content: typed(cls(**_IDENTITY.arguments(content))))
+        """Return a destination's identity; None for a new destination. Every command calls it first.
+
+        Raises StateError for a destination of another format, also one that has files without an identity.
+        """
+        identity = read_file(storage, _DESTINATION, lambda content: typed(cls(**_IDENTITY.arguments(content))))
+        if identity is not None:
+            return identity
+        paths = storage.list(FOLDER)
+        if f"{FOLDER}/{_DESTINATION}" in paths:
+            # Another process has begun to replicate to it.
+            return cls.read(storage)
+        # A process that was killed may have left a temporary file.
+        if any(not path.rpartition("/")[2].startswith(".") for path in paths):
+            raise StateError(
+                f"{storage.uri} has files in {FOLDER}, and no {_DESTINATION}: it has another format than this version "
+                f"reads, or somebody deleted the file. Use the version that wrote it, restore the file, or replicate "
+                "to another destination; a slot that nothing reads any more retains WAL until you drop it",
+                code="DESTINATION_FORMAT",
+            )
+        return None
 
     @classmethod
     def claim(
@@ -89,7 +107,7 @@ class Identity:
         if found is None:
             name = default_name(storage)
             made = cls(slot or name, publication or name, system_identifier, database, FORMAT, table_format, catalog)
-            if storage.create(f"{FOLDER}/destination.json", to_json(made._content)):
+            if storage.create(f"{FOLDER}/{_DESTINATION}", to_json(_IDENTITY.content(made))):
                 return made
             found = cls.read(storage)
             assert found is not None
@@ -103,20 +121,10 @@ class Identity:
         found.check_catalog(catalog)
         return found
 
-    @property
-    def _content(self) -> dict[str, Any]:
-        content = _IDENTITY.content(self)
-        if self.table_format == DEFAULT_FORMAT:
-            # Earlier versions, which have Delta tables alone, read what they wrote.
-            del content["table_format"]
-        if self.catalog is None:
-            del content["catalog"]
-        return content
-
     def replace_server(self, storage: Storage, *, system_identifier: int, database: str) -> None:
         """Let a destination have the tables of another server from now on."""
         made = replace(self, system_identifier=system_identifier, database=database)
-        storage.write(f"{FOLDER}/destination.json", to_json(made._content))
+        storage.write(f"{FOLDER}/{_DESTINATION}", to_json(_IDENTITY.content(made)))
 
     def check_catalog(self, catalog: str | None) -> None:
         """Raise StateError if the tables are not in this catalog, or, with None, if they are in one."""
@@ -197,7 +205,7 @@ class State:
     def to_json(self, writer: str) -> bytes:
         """Return the content of a file that a writer writes, without line breaks: it is written five times faster."""
         content = {
-            "format": STATE_FORMAT,
+            "format": FORMAT,
             "writer": writer,
             "lsn": str(self.lsn),
             "commit_timestamp": self.commit_timestamp,
@@ -287,7 +295,7 @@ def _last(storage: Storage) -> tuple[int, State]:
     """Return the last state, and its number; 0 for a new destination."""
     while numbers := _numbers(storage):
         name = _path(numbers[-1]).removeprefix(f"{FOLDER}/")
-        state = read_file(storage, name, State.of, STATE_FORMAT)
+        state = read_file(storage, name, State.of)
         if state is not None:
             return numbers[-1], state
         # It was removed meanwhile, as there are later ones.
@@ -298,18 +306,18 @@ def _last(storage: Storage) -> tuple[int, State]:
     return 0, State()
 
 
-def read_file(
-    storage: Storage, name: str, parser: Callable[[dict[str, Any]], _Result], newest: int = FORMAT
-) -> _Result | None:
-    """Return what a function makes of a file of a destination, of a format that is known; None without a file.
+def read_file(storage: Storage, name: str, parser: Callable[[dict[str, Any]], _Result]) -> _Result | None:
+    """Return what a function makes of a file of a destination; None without a file.
 
-    Raises StateError if it is of a later version, and MalformedFileError if it is damaged.
+    Raises StateError if it has another format, and MalformedFileError if it is damaged.
     """
 
     def parse(content: Any) -> _Result:
-        if content["format"] not in range(FORMAT, newest + 1):
+        if content["format"] != FORMAT:
             raise StateError(
-                f"{FOLDER}/{name} has format {content['format']}, which a later version wrote: use that version"
+                f"{storage.uri_of(f'{FOLDER}/{name}')} has the format {content['format']!r:.20}, which this version "
+                "does not read: use the version that wrote it, or replicate to another destination",
+                code="DESTINATION_FORMAT",
             )
         return parser(content)
 
