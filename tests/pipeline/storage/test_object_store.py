@@ -23,7 +23,6 @@ from logicalrep.pipeline.formats import opening
 from logicalrep.pipeline.formats.delta import delta_log, vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
-from logicalrep.pipeline.formats.stored_table import WriterError
 from logicalrep.pipeline.schema.names import table_folder
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state import past_states
@@ -233,17 +232,6 @@ def test_a_load_whose_answer_is_lost_is_there(
     store.trouble = lambda method, path: None
     log = new_stored(where, ("id",), table_format=table_format)
     assert (log.version, log.applied(APP)) == (0 if table_format == "delta" else 1, 999)
-
-
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_a_second_writer_into_a_store_is_refused(store: Store, table_format: FormatName) -> None:
-    where = Storage("s3://lake/shop", store.options)
-    log = new_stored(where, ("id",), table_format=table_format)
-    other = opening.table_format(where, table_format).open("public/t")
-    assert other is not None
-    log.commit([], [], APP, Lsn(1000))
-    with pytest.raises(WriterError, match="another process replicates to the same destination"):
-        other.commit([], [], APP, Lsn(1001))
 
 
 def test_a_store_that_is_away_is_one_sentence(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

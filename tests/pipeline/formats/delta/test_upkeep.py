@@ -154,17 +154,6 @@ def test_another_program_keeps_the_old_versions_too(tmp_path: Path, monkeypatch:
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
 
 
-def test_without_keeping_old_files_go_at_once(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
-    log = new_log(storage, ("id",))
-    history = History(("id",), random.Random(2))
-    for _ in range(5):
-        history.insert()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
-    log.maintain(0)
-    assert size_of(tmp_path) == sum(file.size for file in log.files.values())
-
-
 def make_commits(storage: Storage, log: DeltaLog, history: History, number: int) -> None:
     for _ in range(number):
         history.insert()
@@ -222,23 +211,3 @@ def test_files_of_commits_that_were_never_made_go_once_they_are_old(tmp_path: Pa
     assert "part-new.parquet" in names
     assert not names & {"part-old.parquet", ".part-old.parquet.1.2"}
     assert rows_at(storage) == history.truth()
-
-
-def test_a_table_that_stands_still_loses_its_old_files_too(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
-    log = new_log(storage, ("id",))
-    make_commits(storage, log, History(("id",), random.Random(1)), 3)
-    log.maintain(24)
-    assert not log.is_upkeep_due(24)
-    assert log.is_upkeep_due(0)
-
-
-def test_the_files_of_a_load_that_is_replaced_are_remembered(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
-    log = new_log(storage, ("id",))
-    make_commits(storage, log, History(("id",), random.Random(1)), 3)
-    before = len(log.removed) + len(log.files)
-    new = DeltaLog.replace(
-        storage, "public/t", NewTable(log.table, [], "logicalrep/1/1/y", Lsn(9000), load="y", keep_hours=24), log
-    )
-    assert len(new.removed) == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -16,19 +15,16 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from logicalrep.pipeline.apply.applying import apply
-from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta import vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descriptor
-from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep.pipeline.upkeep.merging import merge_next
-from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.histories import NAMES, OID, table
@@ -204,15 +200,6 @@ def test_another_program_merges_files_with_marked_rows(log: DeltaLog, tmp_path: 
         update(log, 1003, range(3))
     update(log, 1003, range(3))
     assert as_dict(read_delta(folder)) == expected() | {each: ("at 1003", f"big {each}") for each in range(3)}
-
-
-def test_a_renamed_table_has_its_vectors(log: DeltaLog, tmp_path: Path) -> None:
-    application = "logicalrep/1/1/y"
-    tables = table_format(log.storage)
-    stored = move(Copied.of(log), tables, TableName("public", "u"), "public/u", application, Lsn(1002), "y", 24)
-    shutil.rmtree(tmp_path / "public/t")
-    assert stored.table.marks_rows
-    assert as_dict(read_delta(str(tmp_path / "public/u"))) == expected()
 
 
 def test_a_damaged_vector_is_found(log: DeltaLog, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from logicalrep.pipeline.formats.iceberg import manifests, snapshots, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, WriterError
+from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
@@ -101,36 +101,6 @@ def reopened(storage: Storage) -> StoredTable:
     found = IcebergTables.in_folders(storage).open("public/t")
     assert found is not None
     return found
-
-
-def test_a_commit_whose_answer_was_lost_is_found_and_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = Storage(str(tmp_path))
-    stored = new_table(storage)
-    create = Storage.create
-
-    def lose_answer(self: Storage, path: str, data: bytes) -> bool:
-        create(self, path, data)
-        raise StorageError("the answer is lost")
-
-    with monkeypatch.context() as lost:
-        lost.setattr(Storage, "create", lose_answer)
-        with pytest.raises(StorageError, match="the answer is lost"):
-            insert(stored, 1000, range(3))
-    with pytest.raises(StorageError, match="the answer to an earlier commit was lost"):
-        insert(stored, 1000, range(3))
-    insert(stored, 1000, range(3))
-    assert ids_at(storage) == [0, 1, 2]
-    assert stored.applied(APP) == reopened(storage).applied(APP) == Lsn(1000)
-
-
-def test_a_second_writer_is_refused(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
-    stored = new_table(storage)
-    other = reopened(storage)
-    insert(stored, 1000, range(3))
-    with pytest.raises(WriterError):
-        insert(other, 1000, range(3))
-    assert ids_at(storage) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("hint", ["1", "2", "99", "", "no number", None])

@@ -18,6 +18,7 @@ from pyiceberg.exceptions import (
     NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
+    ValidationError,
 )
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -52,7 +53,7 @@ from logicalrep.pipeline.formats.iceberg.snapshots import ancestors
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage.storage import Storage, first_line
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, first_line
 from logicalrep_runtime.errors import LogicalRepError
 
 _ABSENT = "it is not in the catalog any more"
@@ -100,6 +101,8 @@ class CatalogVersions(MetadataVersions):
     def _load(self) -> Table | None:
         try:
             return self._catalog.load_table(self._name)
+        except ValidationError as error:
+            raise MalformedFileError(f"the metadata of {self._shown} is damaged: {first_line(error)}") from None
         except NoSuchIcebergTableError:
             raise ForeignTableError(f"{self._shown} is no Iceberg table: remove it, or rename the table") from None
         except ValueError as error:
