@@ -21,7 +21,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
 from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
 from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings, WriteMode
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -121,7 +121,7 @@ def _cost(
 ) -> tuple[float, float, float, float]:
     """Apply changes; return the bytes written and read, and the seconds of the processor and of the clock."""
     before, began = usage(), time.monotonic()
-    apply(stored, [changes], Lsn(lsn), APP, SequentialEngine(), index=index)
+    apply(stored, [changes], Position(APP, Lsn(lsn)), SequentialEngine(), index=index)
     took = time.monotonic() - began
     written, read, processor = (after - each for after, each in zip(usage(), before, strict=True))
     while merge_next(stored, SequentialEngine()):
@@ -151,7 +151,7 @@ def make_table(
     facts = evidence([(n, each.name, each.type_id, -1) for n, each in zip(numbers, described.columns, strict=True)])
     spec = TableSpec(described, TypeCatalog(), ("id",), numbers, ((1, 1),), facts, settings=settings)
     stored = table_format(storage, format_name).replace(
-        "public/t", NewTable(spec, [], APP, Lsn(1), load="bench", keep_hours=24), None
+        "public/t", NewTable(spec, [], Position(APP, Lsn(1)), load="bench", keep_hours=24), None
     )
     files = []
     for first in range(0, rows, _FILE_ROWS):
@@ -159,7 +159,7 @@ def make_table(
         texts = _texts(columns, ids, 0)
         parsed = [_parsed(text, field.type) for text, field in zip(texts, spec.stored, strict=True)]
         files += write_rows(storage, "public/t", spec.stored, pa.table(parsed, schema=spec.stored))
-    stored.commit(files, [], APP, Lsn(2))
+    stored.commit(files, [], Position(APP, Lsn(2)))
     return stored
 
 

@@ -19,7 +19,7 @@ from bench.tables.setting import Setting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.schema.table_settings import FormatName, WriteMode
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep.merging import merge_next
@@ -111,7 +111,7 @@ def _commit(
     ids = np.random.default_rng(lsn).choice(rows, count, replace=False)
     changes = updates_of(NARROW, ids, lsn)
     first, (_, _, before), began = len(written), usage(), time.monotonic()
-    apply(stored, [changes], Lsn(lsn), APP, SequentialEngine())
+    apply(stored, [changes], Position(APP, Lsn(lsn)), SequentialEngine())
     seconds, (_, _, after) = time.monotonic() - began, usage()
     sizes = [size for _, size in written[first:]]
     while merge_next(stored, SequentialEngine()):

@@ -18,6 +18,7 @@ from logicalrep.pipeline.catalog.evolution import evolution_of_texts
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.errors import NeedsTexts
 from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.load import loading
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.schema.table_formats import FormatName
@@ -210,10 +211,10 @@ def test_a_new_column_leaves_all_files_as_they_are(tmp_path: Path) -> None:
     log = made(Storage(str(tmp_path)), table)
     even = {"id": "1", "at": "2026-01-01 00:00:00", "day": "2026-01-01"}
     odd = {"id": "2", "at": "infinity", "day": "2026-01-01"}
-    apply(log, rows([("insert", None, even)], 10, ("id",)), Lsn(10), APP, SequentialEngine())
+    apply(log, rows([("insert", None, even)], 10, ("id",)), Position(APP, Lsn(10)), SequentialEngine())
     changes = rows([("insert", None, odd)], 20, ("id",))
     with pytest.raises(NeedsTexts, match="at"):
-        apply(log, changes, Lsn(20), APP, SequentialEngine())
+        apply(log, changes, Position(APP, Lsn(20)), SequentialEngine())
     (before,) = log.files.values()
     reshape(log, evolution_of_texts(log.table, ["at"]), SequentialEngine())
     (after,) = log.files.values()
@@ -222,7 +223,7 @@ def test_a_new_column_leaves_all_files_as_they_are(tmp_path: Path) -> None:
         {"id": 0, "at": 0, "day": 0},
         {"id": 0, "at": 0, "at_text": 1, "day": 0},
     )
-    apply(log, changes, Lsn(20), APP, SequentialEngine())
+    apply(log, changes, Position(APP, Lsn(20)), SequentialEngine())
     assert there(tmp_path / "public/t", "id", "at_text") == [(1, None), (2, "infinity")]
 
 

@@ -17,7 +17,7 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.actions import stats
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.stored_table import NewTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
@@ -73,7 +73,9 @@ def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) ->
 
 
 def made(storage: Storage, table: TableSpec) -> DeltaLog:
-    return DeltaLog.replace(storage, "public/t", NewTable(table, [], APP, Lsn(1), load="x", keep_hours=24), None)
+    return DeltaLog.replace(
+        storage, "public/t", NewTable(table, [], Position(APP, Lsn(1)), load="x", keep_hours=24), None
+    )
 
 
 def rows(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | None) -> list[ChangeBatch]:
@@ -103,10 +105,10 @@ def test_keys_of_every_type_are_found_again(tmp_path: Path, kind: str) -> None:
     storage, key = Storage(str(tmp_path)), ("k",)
     log = made(storage, described({"k": (oid, modifier), "v": (25, -1)}, key))
     inserts = [("insert", None, {"k": text, "v": f"old {text}"}) for text in texts]
-    apply(log, rows(inserts, 10, key), Lsn(10), APP, SequentialEngine())
+    apply(log, rows(inserts, 10, key), Position(APP, Lsn(10)), SequentialEngine())
     updates = [("update", None, {"k": text, "v": f"new {text}"}) for text in texts[1:]]
     deletes: list[tuple[str, Any, Any]] = [("delete", {"k": texts[0]}, None)]
-    apply(reopened(storage), rows(updates + deletes, 20, key), Lsn(20), APP, SequentialEngine())
+    apply(reopened(storage), rows(updates + deletes, 20, key), Position(APP, Lsn(20)), SequentialEngine())
     assert counted(storage, "v") == Counter(f"new {text}" for text in texts[1:])
 
 
@@ -117,9 +119,9 @@ def test_rows_without_a_key_are_counted_by_values_of_every_type(tmp_path: Path, 
     log = made(storage, described({"k": (oid, modifier), "v": (25, -1)}, None))
     values: list[str | None] = [*texts, None]
     inserts = [("insert", None, {"k": text, "v": str(text)}) for text in values for _ in range(3)]
-    apply(log, rows(inserts, 10, None), Lsn(10), APP, SequentialEngine())
+    apply(log, rows(inserts, 10, None), Position(APP, Lsn(10)), SequentialEngine())
     deletes = [("delete", {"k": text, "v": str(text)}, None) for text in values[1:]]
-    apply(log, rows(deletes, 20, None), Lsn(20), APP, SequentialEngine())
+    apply(log, rows(deletes, 20, None), Position(APP, Lsn(20)), SequentialEngine())
     assert counted(storage, "v") == Counter({str(text): 2 for text in values[1:]} | {str(values[0]): 3})
 
 
@@ -131,7 +133,7 @@ def test_statistics_leave_no_row_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for number in range(7):
         row = {"id": str(number)}
         row |= {f"c{storage}": texts[number % len(texts)] for storage, (_, _, texts) in enumerate(TYPES.values())}
-        apply(log, rows([("insert", None, row)], 10 + number, key), Lsn(10 + number), APP, SequentialEngine())
+        apply(log, rows([("insert", None, row)], 10 + number, key), Position(APP, Lsn(10 + number)), SequentialEngine())
     log = reopened(storage)
     log.write_checkpoint()
     table = DeltaTable(storage.uri_of("public/t"))
@@ -169,16 +171,14 @@ def test_1600_columns(tmp_path: Path) -> None:
     apply(
         log,
         rows([("insert", None, first), ("insert", None, second)], 10, key),
-        Lsn(10),
-        APP,
+        Position(APP, Lsn(10)),
         SequentialEngine(),
     )
     changed = second | {names[-1]: "changed"}
     apply(
         reopened(storage),
         rows([("update", None, changed), ("delete", {names[0]: names[0]}, None)], 20, key),
-        Lsn(20),
-        APP,
+        Position(APP, Lsn(20)),
         SequentialEngine(),
     )
     (row,) = DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().to_pylist()
@@ -190,8 +190,8 @@ def test_a_column_whose_name_begins_with_anothers_and_a_dot(tmp_path: Path) -> N
     storage, key = Storage(str(tmp_path)), ("a",)
     log = made(storage, described({"a": (25, -1), "a.b": (25, -1), "a.b.list.element": (25, -1)}, key))
     row = {"a": "1", "a.b": "2", "a.b.list.element": "3"}
-    apply(log, rows([("insert", None, row)], 10, key), Lsn(10), APP, SequentialEngine())
-    apply(log, rows([("update", None, row | {"a.b": "4"})], 20, key), Lsn(20), APP, SequentialEngine())
+    apply(log, rows([("insert", None, row)], 10, key), Position(APP, Lsn(10)), SequentialEngine())
+    apply(log, rows([("update", None, row | {"a.b": "4"})], 20, key), Position(APP, Lsn(20)), SequentialEngine())
     assert DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().to_pylist() == [row | {"a.b": "4"}]
 
 
@@ -200,5 +200,5 @@ def test_a_value_that_its_type_cannot_hold_is_an_error_and_no_commit(tmp_path: P
     log = made(storage, described({"id": (23, -1), "at": (1114, -1)}, key))
     changes = rows([("insert", None, {"id": "1", "at": "infinity"})], 10, key)
     with pytest.raises(ColumnValueError, match="infinity"):
-        apply(log, changes, Lsn(10), APP, SequentialEngine())
+        apply(log, changes, Position(APP, Lsn(10)), SequentialEngine())
     assert (log.version, list(tmp_path.rglob("part-*"))) == (0, [])

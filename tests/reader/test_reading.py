@@ -19,6 +19,7 @@ import logicalrep
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.formats.iceberg import iceberg_table, snapshots
 from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.state.past_states import keep_past, read_state
@@ -119,13 +120,13 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
     (whole,) = stored.files.values()
     rows = read_rows(storage, "public/t", whole, stored.table.stored, stored.table.stored.names).sort_by("id")
     many = [file for row in range(11) for file in write_rows(storage, "public/t", rows.schema, rows.slice(row, 1))]
-    version = stored.commit(many, [whole], "test", Lsn(1))
+    version = stored.commit(many, [whole], Position("test", Lsn(1)))
     table = replace(logicalrep.read(str(tmp_path), "t"), version=version, commit=stored.head.commit)
     # More files than are read at the same time; a stream may be left before its end.
     assert sorted(table.arrow()["id"].to_pylist()) == [*range(1, 10), 11, 12]
     assert table.batches().read_next_batch().num_rows == 1
     old, new = (write_rows(storage, "public/t", part.schema, part) for part in (rows.slice(0, 9), rows.slice(9)))
-    version = stored.commit([*old, *new], many, "test", Lsn(2))
+    version = stored.commit([*old, *new], many, Position("test", Lsn(2)))
     table = replace(logicalrep.read(str(tmp_path), "t"), version=version, commit=stored.head.commit)
     (tmp_path / "public/t" / old[0].path).unlink()
     zone = datetime(2026, 2, 1, 12, tzinfo=UTC)

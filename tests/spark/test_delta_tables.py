@@ -21,7 +21,7 @@ from logicalrep.pipeline.apply.reshaping import reshape
 from logicalrep.pipeline.catalog.evolution import Evolution
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
@@ -36,7 +36,9 @@ FOLDER = "of a [shop]/1{2}*"
 
 def new_table(storage: Storage, mode: WriteMode) -> StoredTable:
     spec = table(("id",), TableSettings(write_mode=mode))
-    return table_format(storage).replace(FOLDER, NewTable(spec, [], APP, Lsn(1), load="x", keep_hours=24), None)
+    return table_format(storage).replace(
+        FOLDER, NewTable(spec, [], Position(APP, Lsn(1)), load="x", keep_hours=24), None
+    )
 
 
 def change(stored: StoredTable, lsn: int, op: str, ids: range, text: str | None = None) -> None:
@@ -48,7 +50,7 @@ def change(stored: StoredTable, lsn: int, op: str, ids: range, text: str | None 
         else {"op": op, "before": {"id": id_}, "commit_lsn": lsn}
         for id_, row in rows
     ]
-    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Lsn(lsn), APP, SequentialEngine())
+    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Position(APP, Lsn(lsn)), SequentialEngine())
 
 
 def rows_of(spark: Any, path: Path) -> list[tuple[Any, ...]]:

@@ -22,7 +22,7 @@ from logicalrep.pipeline.engines.engine import Here, SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats import opening
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, WriterError
+from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable, WriterError
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage import data_files
@@ -65,7 +65,9 @@ def new_stored(
     """Return a new table in a format."""
     tables = opening.table_format(storage, table_format)
     spec = table(key, TableSettings(write_mode=mode, format=table_format))
-    return tables.replace(folder, NewTable(spec, [], APP, Lsn(999), load="x", keep_hours=24), tables.open(folder))
+    return tables.replace(
+        folder, NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24), tables.open(folder)
+    )
 
 
 class PicklingTasks:
@@ -128,7 +130,7 @@ def test_random_histories(
         assert (index is not None) == (seed % 2 == 1 and key is not None)
         # Some commits are not in the index, as after a kill.
         is_killed = chance.random() < 0.2
-        apply(log, again, Lsn(history.lsn - 1), APP, PicklingTasks(), index=None if is_killed else index)
+        apply(log, again, Position(APP, Lsn(history.lsn - 1)), PicklingTasks(), index=None if is_killed else index)
         if is_killed:
             indexes.close()
             indexes = small_indexes(tmp_path / "indexes")
@@ -163,7 +165,7 @@ def test_many_files_are_rewritten_in_many_tasks(
     for _ in range(20):
         for _ in range(40):
             history.step()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
         most = max(most, len(log.files))
         assert rows_at(storage) == history.truth()
     assert most > 3
@@ -175,9 +177,9 @@ def test_a_row_moves_many_times_and_keeps_its_large_value(tmp_path: Path) -> Non
     history = History(("id",), random.Random(1))
     history.rows.append(("1", "a", None, "the large value"))
     history.add_change("insert", None, history.rows[0], ())
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+    apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     history.move(2000)
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+    apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert rows_at(storage) == Counter([("1001999", "a", None, "the large value")])
 
 
@@ -188,9 +190,9 @@ def test_changes_that_the_table_has_make_no_commit(tmp_path: Path) -> None:
     for _ in range(20):
         history.step()
     changes = history.take()
-    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+    assert apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     version = log.version
-    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is False
+    assert apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine()) is False
     assert log.version == version
     # LSNs of another load, server or timeline are not this table's.
     assert log.applied("logicalrep/2/1/x") is None
@@ -202,7 +204,7 @@ def test_a_row_that_must_be_there_and_is_not_needs_a_resync(tmp_path: Path) -> N
     history.add_change("delete", ("5", "a", None, None), None, ())
     version = log.version
     with pytest.raises(NeedsResync, match="1 of 1 rows"):
-        apply(log, history.take(), Lsn(history.lsn), APP, SequentialEngine())
+        apply(log, history.take(), Position(APP, Lsn(history.lsn)), SequentialEngine())
     assert log.version == version
 
 
@@ -216,11 +218,11 @@ def test_files_of_a_kill_before_the_commit_are_in_no_version(tmp_path: Path, mon
     with monkeypatch.context() as killed:
         killed.setattr(DeltaLog, "commit", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+            apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert len(list((tmp_path / "public" / "t").glob("*.parquet"))) == 1
     again = DeltaLog.open(storage, "public/t")
     assert again is not None
-    apply(again, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+    apply(again, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert rows_at(storage) == history.truth()
 
 
@@ -229,9 +231,9 @@ def test_a_second_writer_is_found(tmp_path: Path) -> None:
     log = new_log(storage, ("id",))
     other = DeltaLog.open(storage, "public/t")
     assert other is not None
-    log.commit([], [], APP, Lsn(2000))
+    log.commit([], [], Position(APP, Lsn(2000)))
     with pytest.raises(WriterError, match="another process"):
-        other.commit([], [], APP, Lsn(2000))
+        other.commit([], [], Position(APP, Lsn(2000)))
 
 
 def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: Path) -> None:
@@ -240,12 +242,15 @@ def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: 
     history = History(("id",), random.Random(3))
     for _ in range(30):
         history.insert()
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+    apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     version = log.version
     rows = pa.table({"id": [1], "b": ["new"], "v": [None], "big": [None]}, schema=log.table.schema)
     files = write_rows(storage, "public/t", rows.schema, rows)
     replaced = DeltaLog.replace(
-        storage, "public/t", NewTable(log.table, files, "logicalrep/1/1/y", Lsn(5000), load="y", keep_hours=24), log
+        storage,
+        "public/t",
+        NewTable(log.table, files, Position("logicalrep/1/1/y", Lsn(5000)), load="y", keep_hours=24),
+        log,
     )
     assert rows_at(storage) == Counter([("1", "new", None, None)])
     assert replaced.applied("logicalrep/1/1/y") == 5000
@@ -277,7 +282,7 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
         assert len(parts) > 2
         assert joined([batch for part in parts for batch in part]) == changes[0]
         version = log.version
-        apply(log, changes, Lsn(history.lsn - 1), APP, PicklingTasks())
+        apply(log, changes, Position(APP, Lsn(history.lsn - 1)), PicklingTasks())
         assert log.version == version + 1
         assert rows_at(storage) == history.truth()
     # Files between the parts are in no version, and gone.
@@ -295,5 +300,5 @@ def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: 
             history.step()
         kept += history.take()
         monkeypatch.setattr(applying, "MOST_BYTES", kept[-1].nbytes // 3)
-        apply(log, kept, Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, kept, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
         assert rows_at(storage) == history.truth()

@@ -16,7 +16,7 @@ from logicalrep.pipeline.apply import applying, rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage import data_files
@@ -32,7 +32,7 @@ KEYS = [("id",), ("b", "id"), None]
 
 def new_log(storage: Storage, description: TableSpec) -> StoredTable:
     return table_format(storage).replace(
-        "public/t", NewTable(description, [], APP, Lsn(999), load="x", keep_hours=24), None
+        "public/t", NewTable(description, [], Position(APP, Lsn(999)), load="x", keep_hours=24), None
     )
 
 
@@ -112,7 +112,7 @@ def applied_randomly(
         changes += new
         batches.append(taken_now)
         again = [batch for each in batches[-chance.randrange(1, 4) :] for batch in each]
-        apply(log, again, Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, again, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
         if chance.random() < 0.3:
             reopened = table_format(storage).open("public/t")
             assert reopened is not None

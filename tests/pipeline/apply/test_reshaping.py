@@ -14,7 +14,7 @@ from logicalrep.pipeline.catalog.evolution import Evolution
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
 from logicalrep.pipeline.schema.forms import ReservedColumnError
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -56,7 +56,7 @@ def changed(log: StoredTable) -> None:
     ):
         history.add_change(op, old, new, unchanged)
 
-    apply(log, history.pending(), Lsn(1000), APP, SequentialEngine())
+    apply(log, history.pending(), Position(APP, Lsn(1000)), SequentialEngine())
 
 
 def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:
@@ -103,7 +103,7 @@ def test_files_with_field_ids_are_written_anew_if_their_changes_name_a_renamed_c
     settings = TableSettings(append=True, format="iceberg")
     tables = table_format(Storage(str(tmp_path)), "iceberg")
     spec = replace(table(("id",)), settings=settings, companion="changes")
-    log = tables.replace("public/t", NewTable(spec, [], APP, Lsn(1), load="x", keep_hours=24), None)
+    log = tables.replace("public/t", NewTable(spec, [], Position(APP, Lsn(1)), load="x", keep_hours=24), None)
     insert(log, 999, range(5, 6))
     (other,) = log.files
     changed(log)

@@ -32,6 +32,7 @@ from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.spark.connect import ConnectJobs
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
@@ -141,7 +142,7 @@ def test_many_files_of_a_table_are_rewritten(engine: Engine, tmp_path: Path, mon
             history.step()
         # Other processes have modules of their own: the first batch makes the files.
         runner = SequentialEngine() if number == 0 else engine
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, runner)
+        apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), runner)
         assert rows_at(storage) == history.truth()
 
 

@@ -25,6 +25,7 @@ from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import (
     LogDamagedError,
     NewTable,
+    Position,
     StoredTable,
     TableFormat,
     WriterError,
@@ -90,7 +91,7 @@ class Place:
         """Make a table without rows, or replace all rows of the table before."""
         application = f"logicalrep/1/1/{load}"
         return self.tables.replace(
-            FOLDER, NewTable(self.spec(), [], application, Lsn(lsn), load=load, keep_hours=24), before
+            FOLDER, NewTable(self.spec(), [], Position(application, Lsn(lsn)), load=load, keep_hours=24), before
         )
 
     def files(self, ids: range, b: str | None = "EU") -> list[DataFile]:
@@ -142,11 +143,11 @@ def test_marked_rows_survive(place: Place) -> None:
     stored = place.replace()
     few, many, whole = (place.files(ids)[0] for ids in (range(10), range(100, 7_100), range(30_000, 30_010)))
     few = replace(few, vector=DeletionVector.of(_FEW))
-    stored.commit([few, many, whole], [], APP, Lsn(1000))
+    stored.commit([few, many, whole], [], Position(APP, Lsn(1000)))
     # Rows of a file that is in the table, and then more rows of the same file.
     for lsn, rows in ((1001, _MANY[:5]), (1002, _MANY)):
         marked = replace(many, vector=DeletionVector.of(rows))
-        stored.commit([marked], [stored.files[many.path]], APP, Lsn(lsn))
+        stored.commit([marked], [stored.files[many.path]], Position(APP, Lsn(lsn)))
     opened = place.open()
     assert same(opened, stored)
     for file, rows in ((few, _FEW), (many, _MANY)):
@@ -156,7 +157,7 @@ def test_marked_rows_survive(place: Place) -> None:
     assert opened.files[whole.path].vector is None
     assert len(place.ids(opened)) == 10 - len(_FEW) + 7_000 - len(_MANY) + 10
     # The next commit of the other process removes a file with its marks.
-    opened.commit([], [opened.files[many.path]], APP, Lsn(1003))
+    opened.commit([], [opened.files[many.path]], Position(APP, Lsn(1003)))
     assert set(place.open().files) == {few.path, whole.path}
 
 
@@ -165,7 +166,7 @@ def test_partition_values_survive(place: Place) -> None:
     values = ["EU", None, "a/b", 'ü" %2F', "null"]
     files = [file for number, value in enumerate(values) for file in place.files(range(number, number + 1), value)]
     assert [file.partition for file in files] == [(value,) for value in values]
-    stored.commit(files, [], APP, Lsn(1000))
+    stored.commit(files, [], Position(APP, Lsn(1000)))
     opened = place.open()
     assert {file.path: file.partition for file in opened.files.values()} == {
         file.path: file.partition for file in files
@@ -180,7 +181,7 @@ def test_constants_survive(place: Place) -> None:
         assert file.constants == ()
         return
     stored = place.replace()
-    stored.commit([file], [], APP, Lsn(1000))
+    stored.commit([file], [], Position(APP, Lsn(1000)))
     schema = place.spec().stored
     rows = read_rows(place.storage, FOLDER, file, schema, schema.names).drop_columns(["b"])
     buffer = io.BytesIO()
@@ -197,7 +198,7 @@ def test_constants_survive(place: Place) -> None:
 def test_statistics_survive(place: Place) -> None:
     stored = place.replace()
     (file,) = place.files(range(5, 15))
-    stored.commit([file], [], APP, Lsn(1000))
+    stored.commit([file], [], Position(APP, Lsn(1000)))
     opened = place.open().files[file.path]
     assert (opened.statistics, opened.rows, opened.size) == (file.statistics, file.rows, file.size)
     assert (opened.statistics.least["id"], opened.statistics.greatest["id"]) == (5, 14)
@@ -207,8 +208,8 @@ def test_positions_survive(place: Place) -> None:
     stored = place.replace()
     other, third = "logicalrep/1/2/x", "logicalrep/2/1/x"
     assert stored.applied(other) is None
-    assert stored.commit(place.files(range(3)), [], APP, Lsn(1000)) == stored.version
-    stored.commit([], [], other, Lsn(2000))
+    assert stored.commit(place.files(range(3)), [], Position(APP, Lsn(1000))) == stored.version
+    stored.commit([], [], Position(other, Lsn(2000)))
     for each in (stored, place.open()):
         assert [each.applied(name) for name in (APP, other, third)] == [Lsn(1000), Lsn(2000), None]
         assert [last_application(each, 1, timeline) for timeline in (0, 1, 2)] == [None, APP, other]
@@ -228,7 +229,7 @@ def test_positions_survive(place: Place) -> None:
 def test_descriptions_survive(place: Place) -> None:
     stored = place.replace()
     files = place.files(range(3))
-    stored.commit(files, [], APP, Lsn(1000))
+    stored.commit(files, [], Position(APP, Lsn(1000)))
     table = replace(stored.table, comments=((0, "the orders"), (1, "their number")))
     stored.describe(table)
     assert (stored.table, place.open().table) == (table, table)
@@ -237,7 +238,7 @@ def test_descriptions_survive(place: Place) -> None:
     assert stored.version == version
     # With files in the place of others, and a position.
     later = replace(table, comments=())
-    stored.describe(later, place.files(range(5)), list(stored.files.values()), position=(APP, Lsn(1001)))
+    stored.describe(later, place.files(range(5)), list(stored.files.values()), position=Position(APP, Lsn(1001)))
     opened = place.open()
     assert (opened.table, opened.applied(APP), place.ids(opened)) == (later, Lsn(1001), [0, 1, 2, 3, 4])
     assert same(opened, stored)
@@ -271,7 +272,7 @@ def test_what_is_stored_already_makes_no_commit(place: Place) -> None:
 def test_a_commit_that_fails_changes_nothing_and_can_be_repeated(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = place.replace()
     first, second = place.files(range(3)), place.files(range(3, 6))
-    stored.commit(first, [], APP, Lsn(1000))
+    stored.commit(first, [], Position(APP, Lsn(1000)))
     version = stored.version
 
     def refuse(self: Storage, path: str, data: bytes) -> bool:
@@ -281,10 +282,10 @@ def test_a_commit_that_fails_changes_nothing_and_can_be_repeated(place: Place, m
         for name in ("write", "create"):
             full.setattr(Storage, name, refuse)
         with pytest.raises(StorageError, match="no room"):
-            stored.commit(second, first, APP, Lsn(1001))
+            stored.commit(second, first, Position(APP, Lsn(1001)))
     for each in (stored, place.open()):
         assert (each.version, each.applied(APP), place.ids(each)) == (version, Lsn(1000), [0, 1, 2])
-    stored.commit(second, first, APP, Lsn(1001))
+    stored.commit(second, first, Position(APP, Lsn(1001)))
     assert same(place.open(), stored)
     assert place.ids(stored) == [3, 4, 5]
 
@@ -302,10 +303,10 @@ def test_a_commit_whose_answer_was_lost_is_made_once(place: Place, monkeypatch: 
     with monkeypatch.context() as lost:
         lost.setattr(Storage, "create", lose_answer)
         with pytest.raises(StorageError, match="the answer is lost"):
-            stored.commit(files, [], APP, Lsn(1000))
+            stored.commit(files, [], Position(APP, Lsn(1000)))
     version = place.open().version
     with pytest.raises(StorageError, match="the answer to an earlier commit was lost"):
-        stored.commit(files, [], APP, Lsn(1000))
+        stored.commit(files, [], Position(APP, Lsn(1000)))
     assert stored.applied(APP) == Lsn(1000)
     assert same(place.open(), stored)
     assert stored.version == version
@@ -314,11 +315,11 @@ def test_a_commit_whose_answer_was_lost_is_made_once(place: Place, monkeypatch: 
 def test_a_second_writer_is_refused(place: Place) -> None:
     stored, other = place.replace(), place.open()
     other.refuse_others()
-    stored.commit(place.files(range(3)), [], APP, Lsn(1000))
+    stored.commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
     stored.refuse_others()
     for _ in range(2):
         with pytest.raises(WriterError):
-            other.commit(place.files(range(3, 6)), [], APP, Lsn(1001))
+            other.commit(place.files(range(3, 6)), [], Position(APP, Lsn(1001)))
     with pytest.raises(WriterError):
         other.refuse_others()
     with pytest.raises(WriterError):
@@ -331,7 +332,7 @@ def test_commits_are_told_apart(place: Place) -> None:
     stored = place.replace()
     heads = [stored.head]
     for lsn in (1000, 1001):
-        stored.commit(place.files(range(lsn, lsn + 1)), [], APP, Lsn(lsn))
+        stored.commit(place.files(range(lsn, lsn + 1)), [], Position(APP, Lsn(lsn)))
         heads.append(stored.head)
     assert len({head.commit for head in heads}) == 3
     opened = place.open()
@@ -345,9 +346,9 @@ def test_commits_are_told_apart(place: Place) -> None:
 def test_files_are_replaced_and_never_changed_in_place(place: Place) -> None:
     """Another thread may read them beside a commit."""
     stored = place.replace()
-    stored.commit(place.files(range(3)), [], APP, Lsn(1000))
+    stored.commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
     files, before = stored.files, dict(stored.files)
-    stored.commit(place.files(range(3, 6)), list(files.values()), APP, Lsn(1001))
+    stored.commit(place.files(range(3, 6)), list(files.values()), Position(APP, Lsn(1001)))
     assert files == before
     assert stored.files.keys().isdisjoint(before)
 
@@ -357,7 +358,7 @@ def test_files_are_replaced_and_never_changed_in_place(place: Place) -> None:
 
 def test_a_load_replaces_the_table_once(place: Place) -> None:
     stored = place.replace()
-    stored.commit(place.files(range(3)), [], APP, Lsn(1000))
+    stored.commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
     stored.write_stopped("since 0/3E8: why")
     old = stored.version
     new = place.replace("y", 2000, before=stored)
@@ -367,7 +368,7 @@ def test_a_load_replaces_the_table_once(place: Place) -> None:
     assert same(opened, new)
     assert (opened.load, opened.files, opened.applied("logicalrep/1/1/y")) == ("y", {}, Lsn(2000))
     assert last_application(opened, 1, 1) == "logicalrep/1/1/y"
-    new.commit(place.files(range(7, 9)), [], "logicalrep/1/1/y", Lsn(2001))
+    new.commit(place.files(range(7, 9)), [], Position("logicalrep/1/1/y", Lsn(2001)))
     assert place.ids(place.open()) == [7, 8]
     # The earlier version can be read; a version that never was is none.
     version = place.tables.open(FOLDER, old)
@@ -384,9 +385,10 @@ def test_a_renamed_table_has_the_same_files(place: Place) -> None:
     (file,) = place.files(range(10))
     if place.abilities.row_marks is not None:
         file = replace(file, vector=DeletionVector.of(_FEW))
-    stored.commit([file], [], APP, Lsn(1000))
+    stored.commit([file], [], Position(APP, Lsn(1000)))
     copied, name = Copied.of(stored), TableName("public", "u")
-    move(copied, place.tables, name, "public/u", "logicalrep/1/1/u", Lsn(1000), "u", 24)
+    new = copied.renamed(name, Position("logicalrep/1/1/u", Lsn(1000)), "u", 24)
+    move(copied, place.tables, "public/u", new)
     place.tables.remove(FOLDER)
     opened = place.open("public/u")
     assert (opened.load, opened.table.relation.table) == ("u", name)
@@ -397,14 +399,14 @@ def test_a_renamed_table_has_the_same_files(place: Place) -> None:
 def test_tables_are_found_and_removed(place: Place) -> None:
     tables = place.tables
     assert (tables.open(FOLDER), tables.find_folders(), tables.is_own(FOLDER)) == (None, set(), False)
-    place.replace().commit(place.files(range(3)), [], APP, Lsn(1000))
+    place.replace().commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
     assert (tables.find_folders(), tables.is_own(FOLDER)) == ({FOLDER}, True)
     tables.remove(FOLDER)
     assert (tables.open(FOLDER), tables.find_folders(), place.storage.list(FOLDER)) == (None, set(), [])
 
 
 def test_a_damaged_log_is_told(place: Place) -> None:
-    place.replace().commit(place.files(range(3)), [], APP, Lsn(1000))
+    place.replace().commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
     for path in place.storage.list(FOLDER):
         if not path.endswith(".parquet"):
             place.storage.write(path, b"{")
@@ -418,7 +420,7 @@ def test_a_damaged_log_is_told(place: Place) -> None:
 def test_upkeep_deletes_what_no_version_needs_and_nothing_else(place: Place) -> None:
     stored = place.replace()
     for number in range(3):
-        stored.commit(place.files(range(number + 1)), list(stored.files.values()), APP, Lsn(1000 + number))
+        stored.commit(place.files(range(number + 1)), list(stored.files.values()), Position(APP, Lsn(1000 + number)))
     stored.maintain(24)
     assert not stored.is_upkeep_due(24)
     assert stored.is_upkeep_due(0)
@@ -444,10 +446,10 @@ def test_the_files_of_marks_are_needed_too(place: Place) -> None:
         pytest.skip("the format has no marks")
     stored = place.replace()
     (file,) = place.files(range(7_000))
-    stored.commit([file], [], APP, Lsn(1000))
+    stored.commit([file], [], Position(APP, Lsn(1000)))
     for lsn, rows in ((1001, _MANY[::2]), (1002, _MANY)):
         marked = replace(file, vector=DeletionVector.of(rows))
-        stored.commit([marked], list(stored.files.values()), APP, Lsn(lsn))
+        stored.commit([marked], list(stored.files.values()), Position(APP, Lsn(lsn)))
     opened = place.open()
     for _ in range(5):
         opened.maintain(0)

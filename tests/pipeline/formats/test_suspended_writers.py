@@ -10,7 +10,7 @@ import pytest
 from logicalrep.pipeline.formats.delta import delta_log
 from logicalrep.pipeline.formats.iceberg import versions
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable, WriterError
+from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable, WriterError
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
@@ -34,7 +34,7 @@ def format(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> F
 
 
 def new_table(storage: Storage, format: FormatName) -> StoredTable:
-    made = NewTable(table(("id",), TableSettings(format=format)), [], APP, Lsn(999), load="x", keep_hours=0)
+    made = NewTable(table(("id",), TableSettings(format=format)), [], Position(APP, Lsn(999)), load="x", keep_hours=0)
     return table_format(storage, format).replace("public/t", made, None)
 
 
@@ -162,7 +162,7 @@ def test_a_load_of_a_process_that_slept_replaces_no_rows(format: FormatName, tmp
     storage = Storage(str(tmp_path))
     stored = new_table(storage, format)
     commit_many(storage, format)
-    made = NewTable(stored.table, [], APP, Lsn(1500), load="late", keep_hours=0)
+    made = NewTable(stored.table, [], Position(APP, Lsn(1500)), load="late", keep_hours=0)
     with pytest.raises(WriterError):
         table_format(storage, format).replace("public/t", made, stored)
     assert ids_at(storage) == [*range(2000, 2020)]

@@ -13,7 +13,7 @@ from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import NewTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.history import companion
 from logicalrep.pipeline.history.companion import replaced_companion
 from logicalrep.pipeline.load.loading import CopiedTable
@@ -34,7 +34,7 @@ def test_the_changes_before_a_load_are_all_added_though_the_destination_was_away
     spec = replace(table(("id",)), settings=TableSettings(append=True))
     of_changes = replace(spec, companion="changes")
     table_format(storage).replace(
-        "public/t~changes", NewTable(of_changes, [], APP, Lsn(1), load="x", keep_hours=24), None
+        "public/t~changes", NewTable(of_changes, [], Position(APP, Lsn(1)), load="x", keep_hours=24), None
     )
     parts = []
     for _ in range(3):
@@ -55,11 +55,9 @@ def test_the_changes_before_a_load_are_all_added_though_the_destination_was_away
         replaced_companion(
             table_format(storage),
             "public/t",
-            "changes",
             loaded,
-            "logicalrep/1/1/y",
+            NewTable(of_changes, [], Position("logicalrep/1/1/y", Lsn(9999)), "y", 24),
             SequentialEngine(),
-            24,
             buffered=lambda: iter(parts),
             before_application=APP,
         )

@@ -17,6 +17,7 @@ import pytest
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.index import key_index, key_indexes
 from logicalrep.pipeline.index.hashes import Hashes, hashes_of
 from logicalrep.pipeline.index.key_index import KeyIndex
@@ -113,7 +114,13 @@ class Followed:
             step()
             if self.history.chance.random() < 0.3:
                 history.commit()
-        apply(self.log, self.history.take(), Lsn(self.history.lsn - 1), APP, SequentialEngine(), index=self.index)
+        apply(
+            self.log,
+            self.history.take(),
+            Position(APP, Lsn(self.history.lsn - 1)),
+            SequentialEngine(),
+            index=self.index,
+        )
         assert rows_at(self.storage) == self.history.truth()
 
     def restart(self) -> None:
@@ -305,7 +312,7 @@ def test_a_large_table_gets_its_index_part_by_part(tmp_path: Path, monkeypatch: 
     index = small_indexes(tmp_path / "indexes").of(log)
     assert index is not None
     files = [write_ids(storage, [*range(first, first + 70)]) for first in range(0, 420, 70)]
-    log.commit(files, [], APP, Lsn(2000))
+    log.commit(files, [], Position(APP, Lsn(2000)))
     steps = 0
     while index.is_behind(log):
         index.follow(log)
@@ -324,10 +331,10 @@ def test_tables_without_a_need_for_an_index_have_none(tmp_path: Path, monkeypatc
     assert small_indexes(tmp_path / "indexes", most=0).of(log) is None
     assert small_indexes(tmp_path / "indexes").of(new_log(storage, None, "public/without")) is None
     monkeypatch.setattr(key_indexes, "LEAST_ROWS", 71)
-    log.commit([write_ids(storage, [*range(70)])], [], APP, Lsn(2000))
+    log.commit([write_ids(storage, [*range(70)])], [], Position(APP, Lsn(2000)))
     indexes = small_indexes(tmp_path / "indexes")
     assert indexes.of(log) is None
-    log.commit([write_ids(storage, [70])], [], APP, Lsn(2001))
+    log.commit([write_ids(storage, [70])], [], Position(APP, Lsn(2001)))
     assert indexes.of(log) is not None
 
 

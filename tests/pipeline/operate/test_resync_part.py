@@ -23,7 +23,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import application_id
+from logicalrep.pipeline.formats.stored_table import Position, application_id
 from logicalrep.pipeline.operate.resync import resync, resync_part
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.run.run import replicate_with
@@ -65,7 +65,7 @@ def damage(storage: Path | str, folder: str, change: Callable[[pa.Table], pa.Tab
     lsn = stored.applied(application)
     assert lsn is not None
     added = write_versions(place, folder, stored.table, change(pa.concat_tables(rows)).cast(schema))
-    stored.commit(added, list(stored.files.values()), application, lsn)
+    stored.commit(added, list(stored.files.values()), Position(application, lsn))
 
 
 def requests_at(storage: Storage) -> list[str]:

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.schema.names import column_names, table_folder
 from logicalrep.pipeline.storage.storage import InvalidDestinationError, Storage
 from logicalrep.transactions.table_names import TableName
@@ -77,7 +78,7 @@ def test_tables_with_odd_names_are_read_back(tmp_path: Path, name: str) -> None:
     history = History(("id",), random.Random(1))
     for _ in range(4):
         history.insert()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     log.write_checkpoint()
     found = DeltaLog.open(storage, folder)
     assert found is not None

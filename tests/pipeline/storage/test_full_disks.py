@@ -13,6 +13,7 @@ import pytest
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
@@ -68,7 +69,7 @@ def test_a_full_disk_leaves_the_last_version_and_no_rests(disk: Path) -> None:
     history = History(("id",), random.Random(1))
     for _ in range(30):
         history.insert()
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+    apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     there = rows_at(storage)
     filling = fill(disk)
     names = set(disk.rglob("*"))
@@ -76,11 +77,11 @@ def test_a_full_disk_leaves_the_last_version_and_no_rests(disk: Path) -> None:
     changes = history.take()
     for _ in range(3):
         with pytest.raises(StorageError, match="No space left"):
-            apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+            apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert set(disk.rglob("*")) == names
     assert rows_at(storage) == there
     filling.unlink()
-    apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+    apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert rows_at(storage) == history.truth()
 
 
@@ -91,8 +92,8 @@ def test_a_read_only_disk_is_one_error(disk: Path) -> None:
     history.insert()
     changes = history.take()
     with read_only(disk), pytest.raises(StorageError, match="Read-only"):
-        apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
-    apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
+    apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     assert rows_at(storage) == history.truth()
 
 
@@ -102,16 +103,16 @@ def test_a_data_file_that_is_gone_or_cut_is_damage(tmp_path: Path) -> None:
     history = History(("id",), random.Random(1))
     for _ in range(9):
         history.insert()
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+    apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     (path,) = tmp_path.rglob("part-*.parquet")
     history.update()
     changes = history.take()
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DamagedError, match="is damaged"):
-        apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     path.unlink()
     with pytest.raises(DamagedError, match="is not there"):
-        apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     with pytest.raises(DamagedError, match="nothing is deleted"):
         log.maintain(24)
 

@@ -23,6 +23,7 @@ from logicalrep.pipeline.formats import opening
 from logicalrep.pipeline.formats.delta import delta_log, vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.schema.names import table_folder
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state import past_states
@@ -97,7 +98,7 @@ def test_odd_names_are_one_key_to_all(store: Store, root: str, table_format: For
         log = new_stored(storage, ("id",), folder, table_format=table_format)
         history = History(("id",), random.Random(1))
         history.insert()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
         found = opening.table_format(storage, table_format).open(folder)
         assert found is not None, name
         assert found.files.keys() == log.files.keys()
@@ -119,7 +120,7 @@ def test_odd_names_are_read_by_others(store: Store, name: str, table_format: For
     log = new_stored(storage, ("id",), folder, table_format=table_format)
     history = History(("id",), random.Random(1))
     history.insert()
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+    apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     if table_format == "iceberg":
         # pyiceberg takes these for the end of a path.
         is_cut = any(each in name for each in "#?")
@@ -181,7 +182,7 @@ def test_late_failing_and_lost_answers_change_nothing(
         changes = history.take()
         for _ in range(50):
             try:
-                apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+                apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
                 merges += merge_next(log, SequentialEngine())
                 log.maintain(24)
                 break
@@ -211,13 +212,13 @@ def test_a_commit_whose_answer_is_lost_is_not_another_writers(
     changes = history.take()
     store.trouble = lambda method, path: "lose" if method == "PUT" and path.endswith(".json") else None
     with pytest.raises(StorageError):
-        apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     store.trouble = lambda method, path: None
     with pytest.raises(StorageError, match="was lost"):
-        apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine())
-    assert apply(log, changes, Lsn(history.lsn - 1), APP, SequentialEngine()) is False
+        apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
+    assert apply(log, changes, Position(APP, Lsn(history.lsn - 1)), SequentialEngine()) is False
     assert rows_at(where) == history.truth()
-    log.commit([], [], APP, Lsn(history.lsn))
+    log.commit([], [], Position(APP, Lsn(history.lsn)))
 
 
 @pytest.mark.parametrize("table_format", FORMATS)

@@ -11,6 +11,7 @@ from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep import policy
@@ -23,7 +24,7 @@ from tests.pipeline.histories import History
 def change(log: DeltaLog, history: History, steps: int) -> None:
     for _ in range(steps):
         history.step()
-    apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+    apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
 
 
 @pytest.mark.parametrize("key", [("id",), None], ids=str)

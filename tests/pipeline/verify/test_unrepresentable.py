@@ -13,6 +13,7 @@ from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.config.config import Config
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.operate.resync import read_known_settings
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_settings import TableSettings
@@ -63,7 +64,9 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
     log = made(storage, table.with_texts(table.lacking))
     odd = {"id": "1", "at": "infinity", "n": "NaN", "a": "{{1},{2}}", "at_text": "own"}
     even = {"id": "2", "at": "2026-01-01 00:00:00", "n": "19.90", "a": "{1}", "at_text": None}
-    apply(log, rows([("insert", None, odd), ("insert", None, even)], 10, key), Lsn(10), APP, SequentialEngine())
+    apply(
+        log, rows([("insert", None, odd), ("insert", None, even)], 10, key), Position(APP, Lsn(10)), SequentialEngine()
+    )
     first, second = there(storage)
     assert (first["at"], first["n"], first["a"], first["at_text"]) == (None, None, None, "own")
     assert (str(second["n"]), second["a"]) == ("19.90", [1])
@@ -78,7 +81,7 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
     updates = [("update", odd, new_odd), ("update", even, new_even), ("delete", new_even, None)]
     if key is not None:
         updates = [("update", None, new_odd), ("update", None, new_even), ("delete", {"id": "2"}, None)]
-    apply(log, rows(updates, 20, key), Lsn(20), APP, SequentialEngine())
+    apply(log, rows(updates, 20, key), Position(APP, Lsn(20)), SequentialEngine())
     (left,) = there(storage)
     assert left == second | {"id": 1}
 
@@ -91,7 +94,7 @@ def test_a_value_of_the_key_is_an_error_in_any_case(tmp_path: Path) -> None:
     assert log.table.names == ("at", "on", "on_text")
     insert = rows([("insert", None, {"at": "infinity", "on": "infinity"})], 10, key)
     with pytest.raises(ColumnValueError, match="of the key"):
-        apply(log, insert, Lsn(10), APP, SequentialEngine())
+        apply(log, insert, Position(APP, Lsn(10)), SequentialEngine())
     assert (log.version, list(tmp_path.rglob("part-*"))) == (0, [])
 
 

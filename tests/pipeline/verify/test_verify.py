@@ -18,6 +18,7 @@ from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state.state import State, StateError
@@ -60,7 +61,8 @@ def rewrite(storage: Path, table: str, change: object) -> None:
         read_rows(log.storage, log.folder, file, log.table.schema, log.table.names) for file in files
     )
     state = State.read(log.storage).tables[str(TableName("public", table))]
-    log.commit(write_rows(log.storage, log.folder, log.table.stored, change(rows)), files, "a test", Lsn(state.lsn))  # type: ignore[operator]
+    changed = write_rows(log.storage, log.folder, log.table.stored, change(rows))  # type: ignore[operator]
+    log.commit(changed, files, Position("a test", Lsn(state.lsn)))
 
 
 def test_equal_tables(shop: Database, tmp_path: Path) -> None:

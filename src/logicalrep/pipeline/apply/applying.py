@@ -24,7 +24,7 @@ from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite, write_versions
 from logicalrep.pipeline.engines.engine import LITTLE, MOST_SENT, Engine, Here, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.index.key_index import Rows
 from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.schema.forms import END, Form
@@ -34,7 +34,6 @@ from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW
 from logicalrep.pipeline.storage.parting import partitions_of
 from logicalrep.pipeline.storage.storage import Storage, below
 from logicalrep.transactions.tags import TRUNCATE
-from logicalrep_runtime.scalars import Lsn
 
 BYTES_OF_A_TASK = LITTLE
 """The most bytes of files that the task which reduces the changes also rewrites: more may be for another engine."""
@@ -53,8 +52,7 @@ MOST_EFFECT = 48 << 20
 def apply(
     stored: StoredTable,
     changes: Sequence[ChangeBatch],
-    upto: Lsn,
-    application: str,
+    position: Position,
     engine: Engine,
     *,
     may_lack_rows: bool = False,
@@ -66,8 +64,7 @@ def apply(
     Args:
         stored: the table.
         changes: changes of this table, whole transactions in the order of their commits.
-        upto: the table has all commits up to this LSN then.
-        application: the application id, whose LSN tells which commits the table has already.
+        position: the table's position after the commit; its application id tells which commits the table has already.
         engine: the runner of the work.
         may_lack_rows: whether rows that are updated or deleted may be missing, with what becomes of them: those of
             partitions that are put in later.
@@ -84,7 +81,7 @@ def apply(
         DamagedError: a data file of the table is gone.
         StorageError: the destination cannot be read or written.
     """
-    applied = stored.applied(application)
+    applied = stored.applied(position.application)
     later = TableChanges(batches=changes).between(first=int(applied or 0) + 1).batches
     refuse_unreadable(later)
     if not later:
@@ -110,7 +107,7 @@ def apply(
         del part, effect
     added = [file for path, file in files.items() if not file.is_same(stored.files.get(path))]
     removed = [file for path, file in stored.files.items() if not file.is_same(files.get(path))]
-    stored.commit(added, removed, application, upto)
+    stored.commit(added, removed, position)
     if unfit is not None:
         unfit.update(counts)
     if index is not None:

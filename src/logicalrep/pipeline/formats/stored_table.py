@@ -49,18 +49,25 @@ class Head:
     """What tells the commit from every other commit of this version; None if that cannot be read any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The position of a stored table: its files have all commits of the server up to an LSN."""
+
+    application: str
+    """The `application_id` of the server, the timeline and the load that the LSN is of."""
+    lsn: Lsn
+
+
 @dataclass(frozen=True)
 class NewTable:
-    """What a stored table is made of, in the commit that begins a load."""
+    """The contents of a stored table in the commit that begins a load."""
 
     table: TableSpec
     """The description of the table."""
     files: Sequence[DataFile]
     """Its files."""
-    application: str
-    """The application id of its commits."""
-    lsn: Lsn
-    """The files have all commits up to this LSN."""
+    position: Position
+    """The position of the files."""
     load: str
     """The load that its rows begin with."""
     keep_hours: float
@@ -99,7 +106,7 @@ class StoredTable(Protocol):
 
     Example:
         >>> stored = tables.open("public/orders")
-        >>> stored.commit(added, removed, application, lsn)
+        >>> stored.commit(added, removed, Position(application, lsn))
         7
     """
 
@@ -128,16 +135,15 @@ class StoredTable(Protocol):
         low applies changes twice. Commits without a position leave it as it is.
         """
 
-    def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
-        """Add and remove files, and record the LSN, in one commit. Returns the version.
+    def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], position: Position) -> int:
+        """Add and remove files, and record the position, in one commit. Returns the version.
 
         Called for each batch of changes, which come in the order of their LSNs.
 
         Args:
             added: new files, or files of the table of which other rows are marked.
             removed: files of the table. A file that is in both stays, with its new marks.
-            application: the application id.
-            lsn: the files have all commits up to this LSN, and none after it.
+            position: the position of the files; they have no commit after it.
         """
 
     def exchange(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
@@ -152,7 +158,7 @@ class StoredTable(Protocol):
         added: Sequence[DataFile] = (),
         removed: Sequence[DataFile] = (),
         *,
-        position: tuple[str, Lsn] | None = None,
+        position: Position | None = None,
     ) -> None:
         """Store another description of the table, in one commit; do nothing if the table has it already.
 
@@ -163,7 +169,7 @@ class StoredTable(Protocol):
             table: the description.
             added: the files with its columns, or files that are there with other statistics.
             removed: the files in whose place they are.
-            position: an application id, and the LSN up to which the files have all commits; None for the same rows.
+            position: the position of the files; None for the same rows.
         """
 
     def skip(self, skipped: Skipped, application: str) -> None:

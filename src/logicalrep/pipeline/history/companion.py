@@ -17,7 +17,7 @@ from logicalrep.pipeline.catalog.proof import has_same_columns
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint, compare
-from logicalrep.pipeline.formats.stored_table import Head, NewTable, StoredTable, TableFormat
+from logicalrep.pipeline.formats.stored_table import Head, NewTable, Position, StoredTable, TableFormat
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.load.loading import CopiedTable
@@ -69,8 +69,7 @@ def compare_companion(stored: StoredTable, known: Head | None) -> SinceCheckpoin
 def apply_companion(
     stored: StoredTable,
     changes: Sequence[ChangeBatch],
-    upto: Lsn,
-    app: str,
+    position: Position,
     engine: Engine,
     *,
     may_lack_rows: bool = False,
@@ -78,7 +77,7 @@ def apply_companion(
 ) -> None:
     """Apply changes of a table to a companion table of it. Arguments and errors are those of `apply`."""
     try:
-        apply(stored, changes, upto, app, engine, may_lack_rows=may_lack_rows, index=index)
+        apply(stored, changes, position, engine, may_lack_rows=may_lack_rows, index=index)
     except DamagedError as error:
         raise damaged(stored.folder, error) from None
 
@@ -86,11 +85,9 @@ def apply_companion(
 def replaced_companion(
     tables: TableFormat,
     folder: str,
-    companion: Companion,
     loaded: CopiedTable,
-    application: str,
+    new: NewTable,
     engine: Engine,
-    keep_hours: float,
     *,
     buffered: Callable[[], Iterable[TableChanges]],
     before_application: str | None,
@@ -100,22 +97,21 @@ def replaced_companion(
     Args:
         tables: the destination's tables.
         folder: the folder of the table that was loaded.
-        companion: the kind of table.
         loaded: the load, whose rows are in no version of the table yet.
-        application: the application id of the commits after it.
+        new: the companion table at the position of the load, with the files of the load.
         engine: the runner of the work.
-        keep_hours: the hours for which old versions can be read.
         buffered: reads the changes that came while it was loaded.
         before_application: the application id of the commits before it; None if there are none.
     """
-    own = companion_folder(folder, companion)
+    assert new.table.companion is not None
+    own = companion_folder(folder, new.table.companion)
     before = tables.open(own)
     # What was skipped is in the table again, and not among its changes.
-    table = replace(loaded.table, companion=companion, skipped=() if before is None else before.table.skipped)
+    table = replace(new.table, skipped=() if before is None else before.table.skipped)
     if before is not None:
         table = table.with_texts_like(before.table)
     try:
-        if companion == "history":
+        if table.companion == "history":
             position = position_of(loaded)
             files = write_version_files(tables.storage, own, before, folder, table, loaded.files, position, engine)
         elif before is not None:
@@ -130,8 +126,7 @@ def replaced_companion(
             files = []
     except DamagedError as error:
         raise damaged(own, error) from None
-    lsn = Lsn(loaded.position - 1)
-    return tables.replace(own, NewTable(table, files, application, lsn, loaded.load, keep_hours), before)
+    return tables.replace(own, replace(new, table=table, files=files), before)
 
 
 def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str, engine: Engine) -> None:
@@ -139,7 +134,7 @@ def _add(stored: StoredTable, changes: TableChanges, end: Lsn, application: str,
     batches = changes.between(last=int(end) - 1).readable().batches
     if batches:
         with suppress(NeedsResync):
-            apply(stored, batches, Lsn(int(batches[-1].lsns[-1])), application, engine)
+            apply(stored, batches, Position(application, Lsn(int(batches[-1].lsns[-1]))), engine)
 
 
 def add_marked_files(loaded: CopiedTable, before: StoredTable | None, engine: Engine) -> CopiedTable:

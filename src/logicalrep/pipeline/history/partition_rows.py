@@ -18,7 +18,7 @@ from logicalrep.pipeline.apply.ending import are_there, ended, may_be_there
 from logicalrep.pipeline.apply.events import Positions
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import Engine
-from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.history.after_loads import write_begun_files, write_closed_files
 from logicalrep.pipeline.history.companion import damaged, position_of
 from logicalrep.pipeline.history.matching import Matching, matched
@@ -64,9 +64,9 @@ def put_in(
         if described.companion is None:
             raise
         raise damaged(stored.folder, error) from None
-    position = application, Lsn(loaded.position - 1)
+    position = Position(application, Lsn(loaded.position - 1))
     if is_described:
-        stored.commit(added, removed, *position)
+        stored.commit(added, removed, position)
     else:
         stored.describe(described, added, removed, position=position)
 

@@ -14,6 +14,7 @@ from logicalrep.pipeline.buffer.pending_loads import BufferedChanges, HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.errors import NeedsResync
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.load.loading import CopiedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.table_facts import Skipped
@@ -251,7 +252,7 @@ def _store_end(copy: Copy, end: Lsn) -> None:
     Else the next start could not tell files that were applied from files that are lost.
     """
     if (copy.applied or 0) < end - 1:
-        copy.stored.commit([], [], copy.application, Lsn(end - 1))
+        copy.stored.commit([], [], Position(copy.application, Lsn(end - 1)))
 
 
 def _has_labels(copy: Copy) -> bool:

@@ -36,6 +36,7 @@ from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint
 from logicalrep.pipeline.formats.stored_table import (
     LogDamagedError,
     NewTable,
+    Position,
     StoredTable,
     application_id,
     last_application,
@@ -131,7 +132,7 @@ class TableWriter:
         if application != copy.application:
             for stored in copy.stored_tables:
                 last = last_application(stored, self._system, self.timeline)
-                stored.commit([], [], application, _applied(stored, last or application))
+                stored.commit([], [], Position(application, _applied(stored, last or application)))
             copy.application = application
 
     def maintain(self, stored: StoredTable) -> None:
@@ -233,13 +234,13 @@ class TableWriter:
     def _apply_as_described(
         self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], upto: Lsn, may_lack_rows: bool
     ) -> None:
-        stored, application = copy.stored, copy.application
+        stored, position = copy.stored, Position(copy.application, upto)
         for companion in copy.companions.values():
-            of_companion = partial(apply_companion, companion, changes, upto, application, self._engine)
+            of_companion = partial(apply_companion, companion, changes, position, self._engine)
             index = self._indexes.of(companion)
             self._run(companion, partial(of_companion, may_lack_rows=may_lack_rows, index=index))
         unfit: Counter[str] = Counter()
-        of_table = partial(apply, stored, changes, upto, application, self._engine, unfit=unfit)
+        of_table = partial(apply, stored, changes, position, self._engine, unfit=unfit)
         index = self._indexes.of(stored)
         self._run(stored, partial(of_table, may_lack_rows=may_lack_rows, index=index))
         self._count_unfit(table, copy, unfit)
@@ -326,8 +327,8 @@ class TableWriter:
         for each in reversed(copied):
             lsn, companion = _applied(each.stored, earlier), each.table.companion
             folder = table.folder if companion is None else companion_folder(table.folder, companion)
-            made = partial(move, each, self._tables, table.name, folder, application, lsn, load, self._keep_hours)
-            moved[companion] = self._patience.run(made)
+            new = each.renamed(table.name, Position(application, lsn), load, self._keep_hours)
+            moved[companion] = self._patience.run(partial(move, each, self._tables, folder, new))
         companions = {name: stored for name, stored in moved.items() if name is not None}
         return Copy(moved[None], application, companions)
 
@@ -344,24 +345,22 @@ class TableWriter:
 
         `buffered` reads the changes that came while they were loaded: a companion table may need those before them.
         """
-        application = application_id(self._system, self.timeline, loaded.load)
-        lsn, stored = Lsn(loaded.position - 1), None if before is None else before.stored
-        before_application = None if before is None else before.application
+        position = Position(application_id(self._system, self.timeline, loaded.load), Lsn(loaded.position - 1))
+        stored, before_application = (None, None) if before is None else (before.stored, before.application)
         companions: dict[Companion, StoredTable] = {}
         # They come first: after a kill the load begins anew, and so do they, at its position.
         for each in wanted(loaded.table):
-            of_load = loaded, application, self._engine, self._keep_hours
-            make = partial(replaced_companion, self._tables, table.folder, each, *of_load)
-            companions[each] = self._patience.run(
-                partial(make, buffered=buffered, before_application=before_application)
-            )
+            described = replace(loaded.table, companion=each)
+            new = NewTable(described, loaded.files, position, loaded.load, self._keep_hours)
+            make = partial(replaced_companion, self._tables, table.folder, loaded, new, self._engine, buffered=buffered)
+            companions[each] = self._patience.run(partial(make, before_application=before_application))
         earlier = None if stored is None else stored.table
         if earlier is not None:
             loaded = loaded.described(loaded.table.with_texts_like(earlier))
         loaded = self._patience.run(partial(add_marked_files, loaded, stored, self._engine))
-        made = NewTable(loaded.table, loaded.files, application, lsn, loaded.load, self._keep_hours)
+        made = NewTable(loaded.table, loaded.files, position, loaded.load, self._keep_hours)
         replaced = self._patience.run(lambda: self._tables.replace(table.folder, made, stored))
-        copy = Copy(replaced, application, companions)
+        copy = Copy(replaced, position.application, companions)
         table.unfit.clear()
         self._count_unfit(table, copy, loaded.unfit)
         if earlier is not None:

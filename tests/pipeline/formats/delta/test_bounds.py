@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
@@ -22,7 +23,7 @@ def test_no_text_is_above_the_upper_bound_of_its_file(tmp_path: Path, text: str,
     storage, log = Storage(str(tmp_path)), new_log(Storage(str(tmp_path)), ("b",))
     rows = pa.Table.from_pylist([{"id": 1, "b": text}], table(("b",)).stored)
     (file,) = write_rows(storage, "public/t", rows.schema, rows)
-    version = log.commit([file], [], APP, Lsn(1000))
+    version = log.commit([file], [], Position(APP, Lsn(1000)))
     if is_escaped:
         path = tmp_path / f"public/t/_delta_log/{version:020}.json"
         actions = [json.loads(line) for line in path.read_text().splitlines()]

@@ -17,7 +17,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats import removed_files
 from logicalrep.pipeline.formats.delta import delta_log
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.stored_table import NewTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
@@ -44,7 +44,7 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
     for number in range(500):
         history.step()
         history.update()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
         merge_next(log, SequentialEngine())
         if log.is_upkeep_due(24):
             log.maintain(24)
@@ -87,7 +87,7 @@ def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     history = History(("id",), random.Random(2))
     while len(log.files) < 12:
         history.insert()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
     applied = log.applied(APP)
     assert merge_next(log, SequentialEngine())
     assert len(log.files) == 2
@@ -124,7 +124,9 @@ def test_merging_comes_to_rest(
         return pa.table(arrays, schema=made.stored)
 
     first = [file for number in range(files) for file in write_rows(storage, "public/t", made.stored, part(number))]
-    log = DeltaLog.replace(storage, "public/t", NewTable(made, first, APP, Lsn(9), load="x", keep_hours=24), None)
+    log = DeltaLog.replace(
+        storage, "public/t", NewTable(made, first, Position(APP, Lsn(9)), load="x", keep_hours=24), None
+    )
     there = sum(file.size for file in first)
     steps = 0
     while merge_next(log, SequentialEngine()):
@@ -158,7 +160,7 @@ def make_commits(storage: Storage, log: DeltaLog, history: History, number: int)
     for _ in range(number):
         history.insert()
         history.update()
-        apply(log, history.take(), Lsn(history.lsn - 1), APP, SequentialEngine())
+        apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
 
 
 def reopened(storage: Storage) -> DeltaLog:

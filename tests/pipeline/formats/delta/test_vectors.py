@@ -19,7 +19,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta import vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descriptor
-from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable
+from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable, Position
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
@@ -77,7 +77,7 @@ def new_log(storage: Storage, rows: int = ROWS) -> DeltaLog:
     halves = (loaded.slice(0, rows // 2), loaded.slice(rows // 2))
     files = [file for half in halves for file in write_rows(storage, "public/t", half.schema, half)]
     return DeltaLog.replace(
-        storage, "public/t", NewTable(spec, files, APP, Lsn(999), load="x", keep_hours=24), None
+        storage, "public/t", NewTable(spec, files, Position(APP, Lsn(999)), load="x", keep_hours=24), None
     )  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def update(log: DeltaLog, lsn: int, ids: range) -> None:
         }
         for number, each in enumerate(ids)
     ]
-    apply(log, [change_batch(relation(NAMES, oid=OID), changes)], Lsn(lsn), APP, SequentialEngine())
+    apply(log, [change_batch(relation(NAMES, oid=OID), changes)], Position(APP, Lsn(lsn)), SequentialEngine())
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from pyiceberg.table.update import (
 
 from logicalrep.pipeline.formats.iceberg import snapshots, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
-from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable, StoredTable
+from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable, Position, StoredTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
@@ -89,7 +89,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def filled(place: Place) -> Place:
-    made = NewTable(table(("id",), TableSettings(format="iceberg")), [], APP, Lsn(999), load="x", keep_hours=24)
+    made = NewTable(
+        table(("id",), TableSettings(format="iceberg")), [], Position(APP, Lsn(999)), load="x", keep_hours=24
+    )
     stored = place.tables().replace("public/t", made, None)
     for number in range(COUNT):
         insert(stored, 1000 + number, range(number, number + 1))

@@ -22,7 +22,7 @@ from logicalrep.pipeline.formats.iceberg import manifests, snapshots, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
-from logicalrep.pipeline.formats.stored_table import NewTable, StoredTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
@@ -37,7 +37,7 @@ def new_table(
 ) -> StoredTable:
     spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
     tables = IcebergTables.in_folders(storage)
-    made = NewTable(spec, [], APP, Lsn(999), load=load, keep_hours=24)
+    made = NewTable(spec, [], Position(APP, Lsn(999)), load=load, keep_hours=24)
     return tables.replace("public/t", made, tables.open("public/t"))
 
 
@@ -67,7 +67,7 @@ def test_batches_are_applied_as_they_are_to_a_delta_table(
             history.step()
         kept.append(history.take())
         again = [batch for batches in kept[-chance.randrange(1, 4) :] for batch in batches]
-        apply(stored, again, Lsn(history.lsn - 1), APP, PicklingTasks())
+        apply(stored, again, Position(APP, Lsn(history.lsn - 1)), PicklingTasks())
         assert rows_at(storage) == history.truth()
         if chance.random() < 0.3:
             reopened = IcebergTables.in_folders(storage).open("public/t")
@@ -85,12 +85,12 @@ def insert(stored: StoredTable, lsn: int, ids: range, *, texts: str = "x") -> No
     """Insert rows in a commit of its own."""
     rows = [(each, {"id": str(each), "b": texts, "v": None, "big": "big"}) for each in ids]
     changes = [{"op": "insert", "after": row, "commit_lsn": lsn} for _, row in rows]
-    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Lsn(lsn), APP, SequentialEngine())
+    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Position(APP, Lsn(lsn)), SequentialEngine())
 
 
 def delete(stored: StoredTable, lsn: int, ids: range) -> None:
     changes = [{"op": "delete", "before": {"id": str(each)}, "commit_lsn": lsn} for each in ids]
-    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Lsn(lsn), APP, SequentialEngine())
+    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Position(APP, Lsn(lsn)), SequentialEngine())
 
 
 def ids_at(storage: Storage) -> list[int]:

@@ -16,7 +16,7 @@ import pytest
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import NewTable
+from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
@@ -110,9 +110,11 @@ def write_every_type(storage: Storage, folder: str) -> None:
     key = ("id",)
     columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
     spec = replace(described(columns, key), settings=TableSettings(format="iceberg"))
-    made = NewTable(spec, [], APP, Lsn(1), load="x", keep_hours=24)
+    made = NewTable(spec, [], Position(APP, Lsn(1)), load="x", keep_hours=24)
     stored = table_format(storage, "iceberg").replace(folder, made, None)
     for number in range(7):
         row = {"id": str(number)}
         row |= {f"c{each}": texts[number % len(texts)] for each, (_, _, texts) in enumerate(TYPES.values())}
-        apply(stored, rows([("insert", None, row)], 10 + number, key), Lsn(10 + number), APP, SequentialEngine())
+        apply(
+            stored, rows([("insert", None, row)], 10 + number, key), Position(APP, Lsn(10 + number)), SequentialEngine()
+        )

@@ -40,6 +40,7 @@ from logicalrep.pipeline.formats.stored_table import (
     Head,
     LogDamagedError,
     NewTable,
+    Position,
     StoredTable,
     WriterError,
 )
@@ -145,7 +146,7 @@ class DeltaLog(StoredTable):
         stays = log.files.keys() & {file.path for file in made.files}
         files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
         first = [protocol(made.table), metadata(made.table, id_, properties, _now())]
-        log._write(files, old, made.application, made.lsn, first, before=None if before is None else before.table)
+        log._write(files, old, made.position, first, before=None if before is None else before.table)
         return log
 
     def applied(self, application: str) -> Lsn | None:
@@ -155,12 +156,12 @@ class DeltaLog(StoredTable):
                 self._applied[application] = found
         return Lsn(self._applied[application]) if application in self._applied else None
 
-    def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
-        self._write(added, removed, application, lsn, [])
+    def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], position: Position) -> int:
+        self._write(added, removed, position, [])
         return self.version
 
     def exchange(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
-        self._write(added, removed, None, None, [], changes_data=False)
+        self._write(added, removed, None, [], changes_data=False)
 
     def describe(
         self,
@@ -168,7 +169,7 @@ class DeltaLog(StoredTable):
         added: Sequence[DataFile] = (),
         removed: Sequence[DataFile] = (),
         *,
-        position: tuple[str, Lsn] | None = None,
+        position: Position | None = None,
     ) -> None:
         if self.table == table:
             return  # The earlier try had succeeded, though its answer was lost.
@@ -176,9 +177,8 @@ class DeltaLog(StoredTable):
         first = [metadata(table, before.id, before.configuration, _now())]
         if protocol(table) != protocol(self.table):
             first.insert(0, protocol(table))
-        application, lsn = (None, None) if position is None else position
         changes_data = (bool(removed) and table.stored != self.table.stored) or position is not None
-        self._write(added, removed, application, lsn, first, table=table, changes_data=changes_data)
+        self._write(added, removed, position, first, table=table, changes_data=changes_data)
         self.table = table
 
     def skip(self, skipped: Skipped, application: str) -> None:
@@ -187,7 +187,8 @@ class DeltaLog(StoredTable):
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
         before = self._open_last_version().metadata()
         properties = {name: value for name, value in before.configuration.items() if name != STOPPED}
-        self._write([], [], application, Lsn(skipped.lsn), [metadata(table, before.id, properties, _now())])
+        position = Position(application, Lsn(skipped.lsn))
+        self._write([], [], position, [metadata(table, before.id, properties, _now())])
         self.table = table
 
     def write_stopped(self, reason: str) -> None:
@@ -201,14 +202,13 @@ class DeltaLog(StoredTable):
         before = self._open_last_version().metadata()
         if not properties.items() <= before.configuration.items():
             all_ = {**before.configuration, **properties}
-            self._write([], [], None, None, [metadata(self.table, before.id, all_, _now())])
+            self._write([], [], None, [metadata(self.table, before.id, all_, _now())])
 
     def _write(
         self,
         added: Sequence[DataFile],
         removed: Sequence[DataFile],
-        application: str | None,
-        lsn: Lsn | None,
+        position: Position | None,
         first: Sequence[Action],
         *,
         table: TableSpec | None = None,
@@ -224,9 +224,10 @@ class DeltaLog(StoredTable):
         info["writer"] = self._writer
         added = write_vectors(self.storage, self.folder, added)
         actions: list[Action] = [{"commitInfo": info}, *first]
-        if application is not None and lsn is not None:
-            info["lsn"] = str(lsn)
-            actions.append({"txn": {"appId": application, "version": int(lsn), "lastUpdated": now}})
+        if position is not None:
+            info["lsn"] = str(position.lsn)
+            txn = {"appId": position.application, "version": int(position.lsn), "lastUpdated": now}
+            actions.append({"txn": txn})
         actions += [remove(earlier, file, now, changes_data=changes_data) for file in removed]
         actions += [add(described, file, now, changes_data=changes_data) for file in added]
         data = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions).encode()
@@ -243,8 +244,8 @@ class DeltaLog(StoredTable):
         self._set_files(
             {path: file for path, file in self.files.items() if path not in gone} | {file.path: file for file in added}
         )
-        if application is not None and lsn is not None:
-            self._applied[application] = int(lsn)
+        if position is not None:
+            self._applied[position.application] = int(position.lsn)
 
     # Commits of others
 

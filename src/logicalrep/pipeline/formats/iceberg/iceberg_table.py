@@ -49,6 +49,7 @@ from logicalrep.pipeline.formats.stored_table import (
     Head,
     LogDamagedError,
     NewTable,
+    Position,
     StoredTable,
     WriterError,
 )
@@ -169,11 +170,8 @@ class IcebergTable(StoredTable):
         old = list(new.files.values())
         stays = new.files.keys() & {file.path for file in made.files}
         files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
-        properties, position = (
-            {LOAD: made.load, **FIXED, **retention_properties(made.keep_hours)},
-            (made.application, made.lsn),
-        )
-        new._write(files, old, position, table=made.table, properties=properties, has_snapshot=True)
+        properties = {LOAD: made.load, **FIXED, **retention_properties(made.keep_hours)}
+        new._write(files, old, made.position, table=made.table, properties=properties, has_snapshot=True)
         return new
 
     @property
@@ -188,8 +186,8 @@ class IcebergTable(StoredTable):
     def applied(self, application: str) -> Lsn | None:
         return Lsn(self._applied[application]) if application in self._applied else None
 
-    def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
-        self._write(added, removed, (application, lsn))
+    def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], position: Position) -> int:
+        self._write(added, removed, position)
         return self.version
 
     def exchange(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
@@ -201,7 +199,7 @@ class IcebergTable(StoredTable):
         added: Sequence[DataFile] = (),
         removed: Sequence[DataFile] = (),
         *,
-        position: tuple[str, Lsn] | None = None,
+        position: Position | None = None,
     ) -> None:
         if self.table == table:
             return  # The earlier try had succeeded, though its answer was lost.
@@ -214,7 +212,7 @@ class IcebergTable(StoredTable):
         if skipped in self.table.skipped:
             return  # The earlier try had succeeded, though its answer was lost.
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
-        self._write([], [], (application, Lsn(skipped.lsn)), table=table, gone=(STOPPED,))
+        self._write([], [], Position(application, Lsn(skipped.lsn)), table=table, gone=(STOPPED,))
 
     def write_stopped(self, reason: str) -> None:
         self._write_properties({STOPPED: reason})
@@ -233,7 +231,7 @@ class IcebergTable(StoredTable):
         self,
         added: Sequence[DataFile],
         removed: Sequence[DataFile],
-        position: tuple[str, Lsn] | None,
+        position: Position | None,
         *,
         table: TableSpec | None = None,
         properties: Mapping[str, str] | None = None,
@@ -253,7 +251,7 @@ class IcebergTable(StoredTable):
         changed = update_table_metadata(before, tuple(updates)) if updates else before
         applied = {} if properties is not None and LOAD in properties else dict(self._applied)
         if position is not None:
-            applied[position[0]] = int(position[1])
+            applied[position.application] = int(position.lsn)
         own = {WRITER: self._writer, VERSION: str(self.version + 1)}
         content, snapshot_id = self._content, None
         only_expires = expired_until is not None and self._versions.commits_snapshots

@@ -24,11 +24,11 @@ from pyiceberg.table.update import (
 
 from logicalrep.pipeline.formats.iceberg.memory_files import ZIPPED, location, unzipped
 from logicalrep.pipeline.formats.iceberg.partitions import partition_spec
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.schema.field_ids import file_schema
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep_runtime.scalars import Lsn
 
 TABLE, LOAD, STOPPED = "logicalrep.table", "logicalrep.load", "logicalrep.stopped"
 """The properties with the table's description, the load that its rows began with, and why it is stopped."""
@@ -145,7 +145,7 @@ def commit_summary(
     removed: Sequence[DataFile],
     before: Mapping[str, DataFile],
     files: Mapping[str, DataFile],
-    position: tuple[str, Lsn] | None,
+    position: Position | None,
     own: Mapping[str, str],
 ) -> Summary:
     """Return the summary of a commit's snapshot.
@@ -156,7 +156,7 @@ def commit_summary(
         removed: the files that it removes.
         before: all files before it, by their paths.
         files: all files after it.
-        position: the application id, and the LSN up to which the files have all commits; None for the same rows.
+        position: the position of the files; None for the same rows.
         own: the properties by which replicate finds its own commits.
     """
     new = [file for file in added if file.path not in before]
@@ -174,5 +174,5 @@ def commit_summary(
     }
     texts = {name: str(count) for name, count in more.items()} | dict(own)
     if position is not None:
-        texts["logicalrep.lsn"] = str(position[1])
+        texts["logicalrep.lsn"] = str(position.lsn)
     return Summary(operation, **texts)

@@ -26,7 +26,7 @@ from logicalrep.pipeline.formats.iceberg.catalogs import connecting
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
-from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, StoredTable, WriterError
+from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, Position, StoredTable, WriterError
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
@@ -55,7 +55,7 @@ def new_table(
     tables: IcebergTables, key: tuple[str, ...] | None = ("id",), mode: WriteMode = "copy-on-write"
 ) -> StoredTable:
     spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
-    made = NewTable(spec, [], APP, Lsn(999), load="x", keep_hours=24)
+    made = NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24)
     return tables.replace("public/t", made, tables.open("public/t"))
 
 
@@ -92,7 +92,7 @@ def test_batches_are_applied_as_they_are_without_a_catalog(
     for _ in range(8):
         for _ in range(chance.randrange(1, 60)):
             history.step()
-        apply(stored, history.take(), Lsn(history.lsn - 1), APP, PicklingTasks())
+        apply(stored, history.take(), Position(APP, Lsn(history.lsn - 1)), PicklingTasks())
         assert rows_at(sqlite) == history.truth()
         if chance.random() < 0.3:
             opened = stored_in(sqlite.open())
@@ -115,7 +115,7 @@ def test_a_table_is_made_replaced_and_read_back(catalog: CatalogOfTests) -> None
     opened = stored_in(catalog.open())
     assert (opened.version, opened.applied(APP)) == (stored.version, Lsn(1000))
     assert opened.changed_by_others(-1) is None
-    made = NewTable(stored.table, [], APP, Lsn(2000), load="y", keep_hours=24)
+    made = NewTable(stored.table, [], Position(APP, Lsn(2000)), load="y", keep_hours=24)
     again = tables.replace("public/t", made, opened)
     assert tables.replace("public/t", made, opened).version == again.version
     assert ids_at(catalog) == []
@@ -305,7 +305,7 @@ def test_commits_of_other_programs_are_told(sqlite: CatalogOfTests) -> None:
     with pytest.raises(DamagedError, match="another program has changed its rows"):
         insert(stored, 1002, range(5, 6))
     # It is loaded again then, whatever is there.
-    made = NewTable(stored.table, [], APP, Lsn(2000), load="y", keep_hours=24)
+    made = NewTable(stored.table, [], Position(APP, Lsn(2000)), load="y", keep_hours=24)
     stored = sqlite.open().replace("public/t", made, stored)
     assert ids_at(sqlite) == []
     insert(stored, 2001, range(2))
