@@ -54,7 +54,18 @@ FOREIGN = {
     "postgres": {"psycopg", "pyarrow"},
     "observe": {"prometheus_client", "rich"},
     "spark": {"deltalake", "numpy", "prometheus_client", "psycopg", "pyarrow", "pyspark"},
-    "pipeline": {"deltalake", "numpy", "obstore", "psycopg", "pyarrow", "pyiceberg", "pyroaring", "pyspark", "yaml"}
+    "pipeline": {
+        "deltalake",
+        "msgspec",
+        "numpy",
+        "obstore",
+        "psycopg",
+        "pyarrow",
+        "pyiceberg",
+        "pyroaring",
+        "pyspark",
+        "yaml",
+    }
     # The libraries of catalogs of Iceberg tables.
     | {"botocore", "requests", "sqlalchemy"},
     "reader": {"duckdb", "pandas", "polars", "pyarrow", "pyspark"},

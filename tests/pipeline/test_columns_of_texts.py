@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from logicalrep.pipeline.load import loading
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import Storage
@@ -225,11 +223,3 @@ def test_a_new_column_leaves_all_files_as_they_are(tmp_path: Path) -> None:
     )
     apply(log, changes, Position(APP, Lsn(20)), SequentialEngine())
     assert there(tmp_path / "public/t", "id", "at_text") == [(1, None), (2, "infinity")]
-
-
-def test_a_table_of_an_earlier_version_keeps_all_of_its_columns() -> None:
-    table = replace(described(COLUMNS, ("id",)), settings=TableSettings(unrepresentable="text"))
-    content = json.loads(table.with_texts([3]).to_json())
-    assert TableSpec.from_json(json.dumps(content)).names == ("id", "at", "day", "day_text")
-    del content["settings"]["texts"]
-    assert TableSpec.from_json(json.dumps(content)).names == ("id", "at", "at_text", "day", "day_text")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -102,7 +101,7 @@ def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_pa
     config = {"tables": {"t": numbers, "public.past": {"unrepresentable": "null", "history": True}}}
 
     def counts() -> dict[str, dict[str, int]]:
-        return {name: dict(table.unfit) for name, table in State.read(Storage(str(tmp_path))).tables.items()}
+        return {name: dict(table.unrepresentable) for name, table in State.read(Storage(str(tmp_path))).tables.items()}
 
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v numeric, d date)",
@@ -118,9 +117,6 @@ def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_pa
         "them, and later ones too",
     ]
     assert counts() == {"public.t": {"v": 2, "d": 1}, "public.past": {}}
-    # Versions before, which know no such counts, read a table without them.
-    state = json.loads((tmp_path / "_logicalrep/state.json").read_text())["tables"]
-    assert ["unrepresentable" in state[name] for name in ("public.t", "public.past")] == [True, False]
 
     db18.execute(
         "UPDATE t SET v = 'NaN' WHERE id = 3", "INSERT INTO t VALUES (4, 9999, NULL)", "DELETE FROM t WHERE id = 1"
@@ -174,9 +170,3 @@ def test_a_column_renamed_while_it_is_followed_has_the_type_of_its_new_name(db18
 def test_a_type_that_is_none_is_a_mistake_of_the_file(value: object) -> None:
     with pytest.raises(ConfigError, match=r"'numeric' of t.*(expected text, double or decimal|must be a text)"):
         read_config({"tables": {"t": {"numeric": value}}}, TableSettings())
-
-
-def test_settings_are_stored_as_before_unless_numbers_have_a_type() -> None:
-    settings = TableSettings(numeric="double", numeric_columns={"a": "decimal(10,2)"})
-    assert TableSettings.from_json(settings.to_json()) == settings
-    assert not {key for key in TableSettings().to_json() if key.startswith("numeric")}

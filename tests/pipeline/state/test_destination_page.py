@@ -13,7 +13,6 @@ from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
-from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
@@ -84,8 +83,6 @@ def test_stored_objects_have_the_keys_of_the_page() -> None:
             "A table's state", "A table's description", "Facts of the catalog", "A type", "A table's settings"
         )
     }  # fmt: skip
-    later = DESCRIPTION["settings"].keys() - TableSettings().to_json().keys()
-    assert later == {"origin", "write_mode", "format", "texts", "partition_by"}
 
 
 def test_a_delta_table_has_the_properties_of_the_page(tmp_path: Path) -> None:

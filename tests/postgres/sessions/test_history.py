@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import pytest
 
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.server import query_wal_head
-from logicalrep.postgres.sessions.commit_log import CommitId, CommitLog, History
+from logicalrep.postgres.sessions.commit_log import CommitId, CommitLog
 from logicalrep.postgres.sessions.history_check import SentAgain
 from logicalrep.postgres.sessions.replication import Replication
 from logicalrep.postgres.slots.creating import create_slot
@@ -109,12 +108,6 @@ def test_the_last_commit_before_a_position() -> None:
     log.forget_before(Lsn(201))
     assert log.last_before(Lsn(201)) == last[2]
     assert log.last == last[3]
-
-
-def test_the_evidence_is_stored() -> None:
-    history = History(LAST, Lsn(8), "1795828488.408739", None)
-    assert History.from_json(json.loads(json.dumps(history.to_json()))) == history
-    assert History.from_json(None) is None
 
 
 def test_commits_before_the_position_of_another_process_are_not_judged(db18: Database) -> None:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.arrow.mapped_files import forget_read_pages
 from logicalrep.pipeline.buffer.change_files import PARTS, changes_in, contents, parquet, properties_of
-from logicalrep.pipeline.buffer.pending_loads import PendingLoad, from_json, to_json
+from logicalrep.pipeline.buffer.pending_loads import PendingLoad, pending_load
 from logicalrep.pipeline.buffer.row_buffer import RowBuffer
+from logicalrep.pipeline.schema.stored_json import encode
 from logicalrep.pipeline.state.state import FOLDER
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, below
 from logicalrep_runtime.scalars import Lsn
@@ -54,14 +55,14 @@ class ChangeBuffer:
         found = {}
         for path in self._storage.list(_PENDING):
             if path.endswith(".json"):
-                pending_load = self._storage.parse(path, from_json)
-                if pending_load is not None:
-                    found[pending_load.folder] = pending_load
+                load = self._storage.parse(path, pending_load)
+                if load is not None:
+                    found[load.folder] = load
         return found
 
-    def save_pending_load(self, pending_load: PendingLoad) -> None:
+    def save_pending_load(self, load: PendingLoad) -> None:
         """Save that a table is to be loaded: from now on its changes are buffered."""
-        self._storage.write(_pending(pending_load.folder), json.dumps(to_json(pending_load)).encode())
+        self._storage.write(_pending(load.folder), encode(load))
 
     def delete_pending_load(self, folder: str) -> None:
         """Delete the pending load of a table that follows."""

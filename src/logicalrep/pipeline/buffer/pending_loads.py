@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import msgspec
 
-from logicalrep.pipeline.schema.stored_keys import StoredKeys, typed
+from logicalrep.pipeline.schema.stored_json import decode
 from logicalrep.pipeline.storage.storage import below
 from logicalrep_runtime.scalars import Lsn
 
@@ -14,8 +12,7 @@ ASKED_FOR = "asked for"
 """The reason of a load that somebody asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableLoad:
+class TableLoad(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     """A load of all rows of a table."""
 
     folder: str
@@ -27,8 +24,7 @@ class TableLoad:
     """The time before which the load does not begin, in seconds since 1970; None for a load that begins at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsLoad:
+class PartitionsLoad(msgspec.Struct, frozen=True, tag_field="kind", tag="partitions"):
     """A load of the rows of partitions, which are put in by key: the table has all other rows."""
 
     folder: str
@@ -39,16 +35,14 @@ class PartitionsLoad:
     """As in `TableLoad`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BufferedChanges:
+class BufferedChanges(msgspec.Struct, frozen=True, tag_field="kind", tag="buffered"):
     """Changes that are buffered, with no row to be copied for them, except what a request of a part names."""
 
     folder: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class HeldCommit:
+class HeldCommit(msgspec.Struct, frozen=True, tag_field="kind", tag="held"):
     """A commit that a table refused: changes are buffered from it on."""
 
     folder: str
@@ -60,28 +54,11 @@ class HeldCommit:
 
 PendingLoad = TableLoad | PartitionsLoad | BufferedChanges | HeldCommit
 
-_KINDS: dict[str, tuple[type[PendingLoad], StoredKeys]] = {
-    "table": (TableLoad, StoredKeys("folder reason replaces begin")),
-    "partitions": (PartitionsLoad, StoredKeys("folder reason partitions begin")),
-    "buffered": (BufferedChanges, StoredKeys("folder reason")),
-    "held": (HeldCommit, StoredKeys("folder refused since")),
-}
 
-
-def to_json(pending: PendingLoad) -> dict[str, Any]:
-    """Return a pending load as plain values."""
-    name, keys = next((name, keys) for name, (kind, keys) in _KINDS.items() if kind is type(pending))
-    return {"kind": name, **keys.content(pending)}
-
-
-def from_json(content: Mapping[str, Any]) -> PendingLoad:
-    """Return the pending load that `to_json` returned. Raises ValueError or KeyError for any other content."""
-    fields = dict(content)
-    kind, keys = _KINDS[fields.pop("kind")]
-    arguments = keys.arguments({**fields, "folder": below(fields["folder"])})
-    if "partitions" in arguments:
-        arguments["partitions"] = tuple(arguments["partitions"])
-    pending: PendingLoad = typed(kind(**arguments))
-    if isinstance(pending, HeldCommit):
-        Lsn(pending.refused)
-    return pending
+def pending_load(content: object) -> PendingLoad:
+    """Return the pending load of a file's content. Raises ValueError for any other content."""
+    load: PendingLoad = decode(content, PendingLoad)  # type: ignore[arg-type]
+    below(load.folder)
+    if isinstance(load, HeldCommit):
+        Lsn(load.refused)
+    return load

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from logicalrep.observe.lag import lag_seconds
+from logicalrep.pipeline.schema.stored_json import plain
 from logicalrep.pipeline.state.requests import read_paused_since
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
@@ -105,7 +106,7 @@ def query_status(settings: ConnectionSettings, storage: Storage) -> Status:
         oldest_transaction=oldest,
         oldest_transaction_since=None if began is None else began.isoformat(),
         load_snapshot=None if load is None else load.isoformat(),
-        tables={name: {"state": table.state, **table.to_json()} for name, table in state.tables.items()},
+        tables={name: {"state": table.state, **plain(table)} for name, table in state.tables.items()},
     )
 
 

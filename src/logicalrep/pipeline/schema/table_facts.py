@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
-
-from logicalrep.pipeline.schema.stored_keys import StoredKeys
+from typing import NamedTuple
 
 
 class TypePart(NamedTuple):
@@ -52,23 +49,6 @@ class Evidence:
     """What changes in the catalog when the table becomes unlogged: its entries in publications, and its TOAST table."""
     lc_monetary: str
     """The setting that the texts of `money` depend on."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the facts as plain values."""
-        return _EVIDENCE.content(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the facts that `to_json` returned."""
-        keys = ("columns", "columns_written", "written", "links", "labelled", "key_indexes")
-        pairs = {key: tuple(tuple(item) for item in content[key]) for key in keys}
-        lists = {key: tuple(content[key]) for key in ("published", "filled", "logged")}
-        return cls(**_EVIDENCE.arguments({**content, **pairs, **lists}))
-
-
-_EVIDENCE = StoredKeys(
-    "columns columns_written numbers published written links labelled key_indexes filled logged lc_monetary"
-)
 
 
 class Skipped(NamedTuple):

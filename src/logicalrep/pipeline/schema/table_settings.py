@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.schema.file_partitions import WantedPartition
-from logicalrep.pipeline.schema.stored_keys import StoredKeys, typed
 from logicalrep.pipeline.schema.table_formats import DEFAULT_FORMAT, FORMATS, FormatAbilities, FormatName
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -135,27 +134,6 @@ class TableSettings:
         """Return the type of a column's numbers if they have no bound: `text`, `double` or `decimal(p,s)`."""
         return self.numeric_columns.get(column, self.numeric)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the settings as plain values."""
-        content = _KEYS.content(self)
-        later = {key: content.pop(key) for key in _LATER}
-        # Earlier versions, which read what they wrote, have no such settings.
-        return content | {key: value for key, value in later.items() if value != getattr(_DEFAULT, key)}
-
     def has_same_rows(self, other: TableSettings) -> bool:
         """Return whether a table has the same rows and columns with other settings."""
         return replace(self, write_mode=other.write_mode, partition_by=other.partition_by) == other
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the settings that `to_json` returned, also those of an earlier version."""
-        lists = {key: tuple(content.get(key, ())) for key in ("key", "left_out", "partition_by")}
-        return typed(cls(**_KEYS.arguments({**content, **lists})))
-
-
-_DEFAULT = TableSettings()
-_KEYS = StoredKeys(
-    "unrepresentable numeric numeric_columns deletes history append key masked left_out mask_key origin write_mode "
-    "format partition_by"
-)
-_LATER = ("numeric", "numeric_columns", "origin", "write_mode", "format", "partition_by")

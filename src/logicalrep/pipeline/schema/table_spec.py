@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ from logicalrep.pipeline.schema.file_partitions import (
 )
 from logicalrep.pipeline.schema.forms import Form, with_more
 from logicalrep.pipeline.schema.names import column_names, text_names
-from logicalrep.pipeline.schema.stored_keys import StoredKeys
+from logicalrep.pipeline.schema.stored_json import decode, encode, parse_json
 from logicalrep.pipeline.schema.table_facts import Evidence, Skipped, TypePart
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.transactions.relations import TableDescription
@@ -269,91 +268,73 @@ class TableSpec:
     def to_json(self) -> str:
         """Return the description as text."""
         relation = self.relation
-        return json.dumps(
-            {
-                "oid": relation.relation_id,
-                "schema": relation.schema,
-                "name": relation.name,
-                "replica_identity": relation.replica_identity.value,
-                "columns": [
-                    [
-                        attnum,
-                        column.name,
-                        column.type_id,
-                        column.type_modifier,
-                        None if type_ is None else [*type_names],
-                    ]
-                    for attnum, column, type_, type_names in (
-                        (attnum, column, type_, () if type_ is None else (type_.namespace, type_.name))
-                        for attnum, column, type_ in zip(self.attnums, relation.columns, relation.types, strict=True)
-                    )
-                ],
-                "types": {oid: _stored_type(type_) for oid, type_ in self.catalog.by_oid.items()},
-                "key": self.key,
-                "files": self.files,
-                "published": self.published,
-                # An earlier version, which would take all such columns to be there, refuses an unknown setting.
-                "settings": self.settings.to_json()
-                | ({"texts": self.texts} if self.settings.unrepresentable == "text" else {}),
-                "protected": self.protected,
-                "left": self.left,
-                "companion": self.companion,
-                "type_parts": self.type_parts,
-                "evidence": self.evidence.to_json(),
-                "skipped": self.skipped,
-                "comments": self.comments,
-                **({"partitions": self.partitions} if self.partitions else {}),
-            },
-            ensure_ascii=False,
-        )
+        content = {
+            "oid": int(relation.relation_id),
+            "schema": relation.schema,
+            "name": relation.name,
+            "replica_identity": relation.replica_identity,
+            "columns": [
+                (
+                    number,
+                    column.name,
+                    int(column.type_id),
+                    column.type_modifier,
+                    type_ and (type_.namespace, type_.name),
+                )
+                for number, column, type_ in zip(self.attnums, relation.columns, relation.types, strict=True)
+            ],
+            "types": self.catalog.by_oid,
+        }
+        return encode(content | {name: getattr(self, name) for name in _STORED}).decode()
 
     @classmethod
     def from_json(cls, text: str) -> TableSpec:
         """Return the description of a text that `to_json` returned."""
-        content = json.loads(text)
-        columns, settings = content["columns"], content.get("settings", {})
-        texts = settings.pop("texts", None)
-        table = cls(
+        content = parse_json(text)
+        own = {name: decode(content.pop(name), kind) for name, kind in _STORED.items()}
+        stored = decode(content, _StoredRelation)
+        return cls(
             relation=TableDescription(
-                relation_id=Oid(content["oid"]),
-                schema=content["schema"],
-                name=content["name"],
-                replica_identity=ReplicaIdentity(content["replica_identity"]),
+                relation_id=Oid(stored.oid),
+                schema=stored.schema,
+                name=stored.name,
+                replica_identity=stored.replica_identity,
                 columns=tuple(
-                    v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=modifier)
-                    for _, name, type_id, modifier, _ in columns
+                    v1.Column(flags=0, name=column.name, type_id=Oid(column.type_id), type_modifier=column.modifier)
+                    for column in stored.columns
                 ),
                 types=tuple(
-                    None if type_ is None else v1.Type(type_id=Oid(type_id), namespace=type_[0], name=type_[1])
-                    for _, _, type_id, _, type_ in columns
+                    column.type_name
+                    and v1.Type(type_id=Oid(column.type_id), namespace=column.type_name[0], name=column.type_name[1])
+                    for column in stored.columns
                 ),
             ),
-            catalog=TypeCatalog({int(oid): _type(type_) for oid, type_ in content["types"].items()}),
-            key=None if content["key"] is None else tuple(content["key"]),
-            attnums=tuple(column[0] for column in columns),
-            files=tuple((oid, file) for oid, file in content["files"]),
-            published=content["published"],
-            settings=TableSettings.from_json(settings),
-            protected=tuple((number, name) for number, name in content.get("protected", ())),
-            left=tuple(content.get("left", ())),
-            companion=content.get("companion"),
-            type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),
-            evidence=Evidence.from_json(content["evidence"]),
-            skipped=tuple(Skipped(*each) for each in content.get("skipped", ())),
-            comments=tuple((number, text) for number, text in content.get("comments", ())),
-            partitions=tuple(PartitionRule(*each) for each in content.get("partitions", ())),
+            catalog=TypeCatalog(dict(stored.types)),
+            attnums=tuple(column.number for column in stored.columns),
+            **own,
         )
-        # Earlier versions gave one to each column that may have texts.
-        return table.with_texts(table.lacking if texts is None else texts)
 
 
-def _type(content: Mapping[str, Any]) -> CatalogType:
-    element = content.get("element")
-    return CatalogType(**_TYPE.arguments({**content, "element": None if element is None else _type(element)}))
+class _StoredColumn(NamedTuple):
+    number: int
+    name: str
+    type_id: int
+    modifier: int
+    type_name: tuple[str, str] | None
+    """The schema and the name of a type that is no built-in one."""
 
 
-def _stored_type(type_: CatalogType) -> dict[str, Any]:
-    return _TYPE.content(type_) | {"element": None if type_.element is None else _stored_type(type_.element)}
+@dataclass(frozen=True, slots=True)
+class _StoredRelation:
+    oid: int
+    schema: str
+    name: str
+    replica_identity: ReplicaIdentity
+    columns: tuple[_StoredColumn, ...]
+    types: Mapping[int, CatalogType]
 
 
-_TYPE = StoredKeys("namespace name is_base delimiter element")
+_STORED: dict[str, Any] = {
+    name: kind for name, kind in get_type_hints(TableSpec).items() if name not in ("relation", "catalog", "attnums")
+}
+"""The attributes of a description that are stored under their names, with their types."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from logicalrep.pipeline.schema.stored_keys import to_json, typed
+from logicalrep.pipeline.schema.stored_json import decode, encode
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import FOLDER, FORMAT, read_file
 from logicalrep.pipeline.storage.storage import Storage
@@ -38,26 +38,35 @@ class StoredSettings:
 
     @classmethod
     def _of(cls, found: dict[str, Any]) -> StoredSettings:
-        return typed(
-            cls(
-                TableSettings.from_json(found["defaults"]),
-                {table_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
-                {int(oid): table_name(text) for oid, text in found["protected"].items()},
-                {int(oid): dict(numbers) for oid, numbers in found["numbers"].items()},
-            )
+        stored = decode({key: value for key, value in found.items() if key != "format"}, _Stored)
+        return cls(
+            stored.defaults,
+            {table_name(text): settings for text, settings in stored.tables.items()},
+            {oid: table_name(text) for oid, text in stored.protected.items()},
+            stored.numbers,
         )
 
     def write(self, storage: Storage) -> None:
         """Replace a destination's stored settings."""
         content = {
             "format": FORMAT,
-            "defaults": self.defaults.to_json(),
-            "tables": {str(name): settings.to_json() for name, settings in self.tables.items()},
-            "protected": {str(oid): str(name) for oid, name in self.protected.items()},
-            "numbers": {str(oid): numbers for oid, numbers in self.numbers.items()},
+            "defaults": self.defaults,
+            "tables": {str(name): settings for name, settings in self.tables.items()},
+            "protected": {oid: str(name) for oid, name in self.protected.items()},
+            "numbers": self.numbers,
         }
-        storage.write(f"{FOLDER}/{_FILE}", to_json(content))
+        storage.write(f"{FOLDER}/{_FILE}", encode(content))
 
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""
         return self.tables.get(table, self.defaults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The settings with the names of tables as in SQL."""
+
+    defaults: TableSettings
+    tables: Mapping[str, TableSettings]
+    protected: Mapping[int, str]
+    numbers: Mapping[int, Mapping[str, int]]

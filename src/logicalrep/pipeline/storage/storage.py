@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from obstore.exceptions import BaseError, NotSupportedError
 
 from logicalrep.options.paths import MalformedFileError as MalformedFileError
 from logicalrep.options.paths import below as below
+from logicalrep.pipeline.schema.stored_json import parse_json
 from logicalrep.pipeline.storage.local_files import LocalFiles, NoLinksError, UnreadableError
 from logicalrep.pipeline.storage.store_files import StoreFiles
 from logicalrep.pipeline.storage.uris import is_folder
@@ -140,7 +140,7 @@ class Storage:
         if data is None:
             return None
         with self.parsing(path):
-            return parser(json.loads(data))
+            return parser(parse_json(data))
 
     @contextmanager
     def parsing(self, path: str) -> Iterator[None]:

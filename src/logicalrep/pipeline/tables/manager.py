@@ -184,7 +184,7 @@ class TableManager:
         before = self._before.tables.get(str(name))
         table = Table(name, self._folder(name) if before is None else before.folder, oid)
         table.committed = None if before is None else before.commit_timestamp
-        table.unfit = Counter() if before is None else Counter(before.unfit)
+        table.unfit = Counter() if before is None else Counter(before.unrepresentable)
         self._tables[name] = table
         return table
 

@@ -11,7 +11,7 @@ from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.buffer.pending_loads import ASKED_FOR, HeldCommit, PartitionsLoad, PendingLoad, TableLoad
 from logicalrep.pipeline.formats.stored_table import Head
 from logicalrep.pipeline.schema.table_facts import Skipped
-from logicalrep.pipeline.state.table_state import TABLE, Buffered, TableState
+from logicalrep.pipeline.state.table_state import TABLE, Buffered, SkippedCommit, TableState
 from logicalrep.pipeline.tables.lifecycle import LifecycleError, check_transition
 from logicalrep.pipeline.tables.load_counts import LoadedTooOftenError, pause_until
 from logicalrep.pipeline.tables.phases import (
@@ -200,11 +200,11 @@ class Table:
             buffered=None if phase.pending is None else Buffered(self.buffered, load if is_whole else None),
             commits={name: each.commit for name, each in [*companions.items(), *([(TABLE, head)] if head else [])]},
             skipped=[] if copy is None else _skipped(copy),
-            unfit=dict(self.unfit),
+            unrepresentable=dict(self.unfit),
         )
 
 
-def _skipped(copy: Copy) -> list[dict[str, object]]:
+def _skipped(copy: Copy) -> list[SkippedCommit]:
     """Return the commits that some of the stored tables lack, with the folders of these."""
     folders: dict[Skipped, list[str]] = {}
     for stored in copy.stored_tables:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Self
 
 from logicalrep.transactions.transaction import CommitColumns
 from logicalrep_runtime.scalars import Lsn
@@ -58,20 +57,6 @@ class History:
     """The time at which the server had started that was read from last, in seconds since 1970."""
     origin: str | None
     """The option `origin` of the sessions, which decides what the server sends."""
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any] | None) -> Self | None:
-        """Return the evidence that `to_json` returned, None for None; raise KeyError, TypeError or ValueError else."""
-        if content is None:
-            return None
-        last = CommitId(Lsn(content["lsn"]), int(content["xid"]), int(content["timestamp"]))
-        return cls(last, Lsn(content["slot_began"]), str(content["server_started"]), content["origin"])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the evidence as plain values."""
-        last = {"lsn": str(self.last.lsn), "xid": self.last.xid, "timestamp": self.last.timestamp}
-        others = {"server_started": self.server_started, "origin": self.origin}
-        return {**last, "slot_began": str(self.slot_began), **others}
 
 
 class CommitLog:

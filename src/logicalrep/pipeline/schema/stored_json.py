@@ -1,0 +1,94 @@
+"""Stored JSON: the attributes of an object by their names, whose types are checked when it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from logicalrep_runtime.scalars import Lsn
+
+_Object = TypeVar("_Object")
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""A number that is not negative."""
+Number32 = Annotated[int, msgspec.Meta(ge=0, le=(1 << 32) - 1)]
+"""An OID, or another number of 32 bits."""
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Return the content of a JSON document. Raises ValueError unless all texts in it are ones that a server takes."""
+    data = data.encode() if isinstance(data, str) else data
+    if b"\\u0000" in data and _NUL.search(data):
+        raise ValueError("a text of it has a character of code 0")
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None
+
+
+def encode(value: object) -> bytes:
+    """Return a stored object as JSON, without line breaks: it is written faster."""
+    return msgspec.json.encode(value, enc_hook=_plain)
+
+
+def plain(value: object) -> Any:
+    """Return the content of a stored object's JSON."""
+    return msgspec.to_builtins(value, enc_hook=_plain)
+
+
+def decode(content: object, kind: type[_Object]) -> _Object:
+    """Return the object of a kind that was stored, from the content of its JSON.
+
+    Raises ValueError, with the path, for a value of another type, and for a key that is absent or unknown: a later
+    version may have written it, and to drop it could lose something.
+
+    Example:
+        >>> decode({"rows": "3", "estimate": 0, "snapshot_since": ""}, LoadProgress)
+        Traceback (most recent call last):
+        ValueError: Expected `int`, got `str` - at `$.rows`
+    """
+    try:
+        value = msgspec.convert(content, kind, str_keys=True, dec_hook=_object)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+    written = msgspec.json.decode(encode(value))
+    if content != written:
+        differing = sorted(set(_keys(content)) ^ set(_keys(written)))
+        raise ValueError(f"it has or lacks {', '.join(differing) or 'a value that this version does not write'}")
+    return value
+
+
+def check_times(*texts: str | None) -> None:
+    """Raise ValueError unless texts are times with a time zone, ISO 8601, or None."""
+    for text in texts:
+        if text is not None:
+            if (time := datetime.fromisoformat(text)).tzinfo is None:
+                raise ValueError("a time of it has no time zone")
+            # It has no time in UTC if it is before year 1 there.
+            time.astimezone(UTC)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Lsn):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise NotImplementedError
+
+
+def _object(kind: type, content: object) -> object:
+    if kind is Lsn and isinstance(content, str):
+        return Lsn(content)
+    raise ValueError(f"Expected `{kind.__name__}`")
+
+
+def _keys(content: object, path: str = "$") -> list[str]:
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    return [key for name, value in items for key in (f"{path}.{name}", *_keys(value, f"{path}.{name}"))]
