@@ -41,8 +41,7 @@ class Versions(Mapping[str, TableVersion]):
     lsn: Lsn
     """Every commit before it is in the tables, and none after it."""
     until: datetime | None
-    """All that is in the tables had committed by this time; None if that is not known, as an earlier version wrote it.
-    """
+    """All that is in the tables had committed by this time; None before the first checkpoint after a start."""
     tables: Mapping[str, TableVersion]
     """The versions by their names."""
     behind: Mapping[str, str] = field(default_factory=dict)

@@ -25,9 +25,10 @@ from logicalrep.pipeline.operate.resync import read_known_settings, resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.state.state import State, StateError
+from logicalrep.pipeline.state.state import State, StateError, States
+from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.state.table_state import TableState
-from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
@@ -423,3 +424,13 @@ def test_changes_are_taken_only_with_the_columns_that_are_known() -> None:
     with pytest.raises(NeedsResync, match="another key"):
         Masking(settings, columns, key=MaskKey(b"another key")).masked([batch])
     assert masking.masked([]) == []
+
+
+def test_a_resync_without_the_stored_settings_is_refused(tmp_path: Path) -> None:
+    """The defaults mask nothing."""
+    storage = Storage(str(tmp_path))
+    assert read_known_settings(storage) == StoredSettings()
+    table = TableState("public/users", None, Lsn(0), None, 1)
+    States(storage).write(State(tables={"public.users": table}))
+    with pytest.raises(MalformedFileError, match=r"DESTINATION_DAMAGED.*run replicate with --config"):
+        read_known_settings(storage)

@@ -27,7 +27,7 @@ from logicalrep.pipeline.state.requests import (
 )
 from logicalrep.pipeline.state.state import State, StateError, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
-from logicalrep.pipeline.storage.storage import Storage
+from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_tables
 from logicalrep.postgres.server import query_server_identity
@@ -196,14 +196,12 @@ def query_known_tables(settings: ConnectionSettings, storage: Storage) -> tuple[
 def read_known_settings(storage: Storage) -> StoredSettings:
     """Return the settings with which a destination's tables were loaded, so that they can be loaded again like that."""
     stored = StoredSettings.read(storage)
-    if stored is not None:
-        return stored
-    # An earlier version stored them with each table only.
-    tables = table_format(storage)
-    stored_tables = {name: tables.open(table.folder) for name, table in State.read(storage).tables.items()}
-    return StoredSettings(
-        tables={table_name(name): stored.table.settings for name, stored in stored_tables.items() if stored is not None}
-    )
+    if stored is None and State.read(storage).tables:
+        # Without the settings, columns that are masked or left out would be loaded in clear.
+        raise MalformedFileError(
+            f"the settings of the tables in {storage.uri} are not there: run replicate with --config"
+        )
+    return stored or StoredSettings()
 
 
 def refuse_unknown_masks(storage: Storage, catalog: CatalogSettings | None) -> None:

@@ -69,8 +69,8 @@ class PagedSource:
     def read_rows(self, columns: Sequence[str], rows: _Ints) -> pa.Table | None:
         """Return columns of some rows, by their numbers in ascending order.
 
-        Returns None if that would read much of the columns, or if the file does not tell where its pages are: one of
-        another program, or of an earlier version. Raises pyarrow.ArrowInvalid if the pages are none.
+        Returns None if that would read much of the columns, or if the file, of another program, does not tell where its
+        pages are. Raises pyarrow.ArrowInvalid if the pages are none.
         """
         try:
             others = [name for name in columns if name not in self._known]
