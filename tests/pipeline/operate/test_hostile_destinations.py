@@ -268,7 +268,7 @@ def test_buffered_changes_are_masked_as_the_operator_says(
             assert table["settings"].pop("masked") == {"v": "nulled"}
             properties["logicalrep.table"] = json.dumps({**table, "settings": {**table["settings"], "masked": {}}})
     path.write_text("\n".join(map(json.dumps, lines)))
-    load = {"kind": "table", "folder": "public/t", "reason": "new table", "replaces": "another"}
+    load = {"kind": "table", "folder": "public/t", "reason": "new table", "replaces": "another", "begin": None}
     Storage(str(tmp_path)).write("_logicalrep/pending/public/t.json", json.dumps(load).encode())
     db18.execute("UPDATE t SET v = 'later secret' WHERE id < 5")
     kept, was_kept = list[str](), threading.Event()

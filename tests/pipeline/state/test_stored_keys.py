@@ -29,7 +29,7 @@ from logicalrep.pipeline.formats.removed_files import RemovedFile, RemovedFiles
 from logicalrep.pipeline.formats.stored_table import application_id
 from logicalrep.pipeline.operate.status import Status
 from logicalrep.pipeline.schema.file_partitions import PartitionRule
-from logicalrep.pipeline.schema.stored_json import decode, plain
+from logicalrep.pipeline.schema.stored_json import decode, parse_json, plain
 from logicalrep.pipeline.schema.table_facts import Evidence, Skipped, TypePart
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -315,6 +315,31 @@ def test_an_unknown_key_is_refused(tmp_path: Path, path: str, read: Callable[[St
     storage.write(f"_logicalrep/{path}", json.dumps(content).encode())
     with pytest.raises(MalformedFileError, match="later"):
         read(storage)
+
+
+@pytest.mark.parametrize("path", [(), ("evidence",), ("settings",), ("types", "9", "element")], ids=str)
+def test_a_description_with_another_key_is_refused(path: tuple[str, ...]) -> None:
+    for change in ("unknown", "absent", "renamed"):
+        content = json.loads(STORED_TABLE)
+        part = content
+        for key in path:
+            part = part[key]
+        name = next(reversed(part))
+        if change == "unknown":
+            part["later"] = 1
+        else:
+            value = part.pop(name)
+            part |= {"later": value} if change == "renamed" else {}
+        with pytest.raises((ValueError, KeyError), match="later" if change == "unknown" else name):
+            TableSpec.from_json(json.dumps(content))
+
+
+def test_texts_with_a_character_of_code_0_are_refused() -> None:
+    for text in ("\\u0000", "a\\\\u0000"):
+        assert parse_json(json.dumps([text])) == [text]
+    for text in ("\0", "\\\0", "a\\\\\0"):
+        with pytest.raises(ValueError, match="code 0"):
+            parse_json(json.dumps([text]))
 
 
 def test_status_and_verify_print_their_keys() -> None:

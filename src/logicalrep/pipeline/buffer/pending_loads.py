@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from logicalrep.pipeline.schema.stored_json import decode
 from logicalrep.pipeline.storage.storage import below
@@ -12,7 +13,8 @@ ASKED_FOR = "asked for"
 """The reason of a load that somebody asked for."""
 
 
-class TableLoad(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
+@dataclass(frozen=True, slots=True)
+class TableLoad:
     """A load of all rows of a table."""
 
     folder: str
@@ -22,9 +24,11 @@ class TableLoad(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     """The load whose rows the table had before; None for a new table. Once it has another load's, the copy is whole."""
     begin: float | None = None
     """The time before which the load does not begin, in seconds since 1970; None for a load that begins at once."""
+    kind: Literal["table"] = "table"
 
 
-class PartitionsLoad(msgspec.Struct, frozen=True, tag_field="kind", tag="partitions"):
+@dataclass(frozen=True, slots=True)
+class PartitionsLoad:
     """A load of the rows of partitions, which are put in by key: the table has all other rows."""
 
     folder: str
@@ -33,16 +37,20 @@ class PartitionsLoad(msgspec.Struct, frozen=True, tag_field="kind", tag="partiti
     """The OIDs of the partitions."""
     begin: float | None = None
     """As in `TableLoad`."""
+    kind: Literal["partitions"] = "partitions"
 
 
-class BufferedChanges(msgspec.Struct, frozen=True, tag_field="kind", tag="buffered"):
+@dataclass(frozen=True, slots=True)
+class BufferedChanges:
     """Changes that are buffered, with no row to be copied for them, except what a request of a part names."""
 
     folder: str
     reason: str
+    kind: Literal["buffered"] = "buffered"
 
 
-class HeldCommit(msgspec.Struct, frozen=True, tag_field="kind", tag="held"):
+@dataclass(frozen=True, slots=True)
+class HeldCommit:
     """A commit that a table refused: changes are buffered from it on."""
 
     folder: str
@@ -50,14 +58,23 @@ class HeldCommit(msgspec.Struct, frozen=True, tag_field="kind", tag="held"):
     """The LSN of the commit."""
     since: float
     """The time at which the commit was refused, in seconds since 1970."""
+    kind: Literal["held"] = "held"
 
 
 PendingLoad = TableLoad | PartitionsLoad | BufferedChanges | HeldCommit
 
 
-def pending_load(content: object) -> PendingLoad:
-    """Return the pending load of a file's content. Raises ValueError for any other content."""
-    load: PendingLoad = decode(content, PendingLoad)  # type: ignore[arg-type]
+_KINDS: dict[str, type[PendingLoad]] = {
+    "table": TableLoad,
+    "partitions": PartitionsLoad,
+    "buffered": BufferedChanges,
+    "held": HeldCommit,
+}
+
+
+def pending_load(content: Any) -> PendingLoad:
+    """Return the pending load of a file's content. Raises ValueError, KeyError or TypeError for other content."""
+    load = decode(content, _KINDS[content["kind"]])
     below(load.folder)
     if isinstance(load, HeldCommit):
         Lsn(load.refused)

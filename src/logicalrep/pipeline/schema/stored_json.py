@@ -44,6 +44,8 @@ def plain(value: object) -> Any:
 def decode(content: object, kind: type[_Object]) -> _Object:
     """Return the object of a kind that was stored, from the content of its JSON.
 
+    A dataclass has slots: without them msgspec leaves an absent attribute to the class, and does not write it.
+
     Raises ValueError, with the path, for a value of another type, and for a key that is absent or unknown: a later
     version may have written it, and to drop it could lose something.
 

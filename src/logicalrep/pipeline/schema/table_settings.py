@@ -49,7 +49,7 @@ class KeyNotSentError(LogicalRepError, ValueError):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TableSettings:
     """The way in which a table is kept.
 
