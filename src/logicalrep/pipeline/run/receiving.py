@@ -152,6 +152,11 @@ class ChangeReceiver(SlotReceiver):
         self._acknowledged = max(self._acknowledged, lsn)
 
     @property
+    def acknowledged(self) -> Lsn:
+        """Every commit before it is stored safely."""
+        return self._acknowledged
+
+    @property
     def server_started(self) -> str:
         """The time at which the server had started, in seconds since 1970."""
         return self.replication.server_started

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -35,7 +35,7 @@ from logicalrep.pipeline.load.renewal import Renewal
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run.loop import Loop
 from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for
-from logicalrep.pipeline.run.setup import naming_remedy_of_diverged, prepare, proven_before, slot_lost
+from logicalrep.pipeline.run.setup import naming_remedies, prepare, proven_before
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import PausedError, refuse_paused
 from logicalrep.pipeline.state.state import Identity, State, States
@@ -43,13 +43,9 @@ from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables.manager import TableManager
 from logicalrep.postgres.retries import Ended, Wait
-from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.snapshots import WRITERS_INTERVAL
 from logicalrep_runtime.columnar.compiling import telling
 from logicalrep_runtime.errors import LogicalRepError
-
-StartEngine = Callable[[ReplicateSettings, Storage, threading.Event, Observer], AbstractContextManager[Engine]]
-"""What starts an engine, which ends with its context."""
 
 _SIDE_BY_SIDE = 32
 """The number of tables written at the same time: few jobs have their work, and their commits wait for disks."""
@@ -119,9 +115,6 @@ def replicate_with(
         shared: the Spark of another process, in place of one that is started for the settings.
     """
     stop, observed = stop or threading.Event(), Observed()
-    start: StartEngine = start_engine if shared is None else partial(start_engine, shared=shared)
-    if engine is not None:
-        start = partial(_as_it_is, engine)
     with ExitStack() as stack:
         wanted = {CallsOnStop: settings.call_on_stop, CallsOnSchemaChange: settings.call_on_schema_change}
         calls = [kind(to, settings.to) for kind, to in wanted.items() if to is not None]
@@ -132,7 +125,11 @@ def replicate_with(
         try:
             if engine is None:
                 refuse_missing(settings.engine, over_connect=shared is not None)
-            _replicate(settings, observer, observed, stop, start)
+            storage = Storage(settings.to, settings.storage_options or {})
+            start = partial(start_engine, settings, storage, stop, observer, shared)
+            if engine is not None:
+                start = partial(nullcontext, engine)
+            _serve(settings, storage, observer, observed, stop, start)
         except Ended:
             pass
         except Exception as error:
@@ -144,15 +141,15 @@ def replicate_with(
             raise
 
 
-def _as_it_is(engine: Engine, *_: object) -> AbstractContextManager[Engine]:
-    return nullcontext(engine)
-
-
-def _replicate(
-    settings: ReplicateSettings, observer: Observer, observed: Observed, stop: threading.Event, start: StartEngine
+def _serve(
+    settings: ReplicateSettings,
+    storage: Storage,
+    observer: Observer,
+    observed: Observed,
+    stop: threading.Event,
+    start: Callable[[], AbstractContextManager[Engine]],
 ) -> None:
     """Serve the figures if that is asked for, and follow; start an engine anew that has ended."""
-    storage = Storage(settings.to, settings.storage_options or {})
     Identity.read(storage)
     refuse_missing_format(settings.format)
     if settings.once:
@@ -181,74 +178,69 @@ def follow(
     observer: Observer,
     observed: Observed,
     stop: threading.Event,
-    start: StartEngine,
+    start: Callable[[], AbstractContextManager[Engine]],
 ) -> None:
-    """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
+    """Prepare the server, start the parts and run the loop, until `stop` is set or all is up to date.
+
+    Another call resumes where this one ended. The parts end in the reverse order of their start.
+    """
     guard = Guard(storage, settings)
-    tables_of_format = table_format(storage, settings.format, settings.table_catalog, creates=True)
-    waiting = Wait(settings.patience, stop=stop, say=observer.on_waiting)
-    with ExitStack() as stack:
-        observer.on_step("checking the server, the role and the destination")
-        prepared = prepare(settings, storage, observer, stop, waiting)
-        identity = prepared.identity
-        observer.on_prepared(identity.slot)
-        observer.on_step(f"starting to read the slot {identity.slot}")
-        # The receiver holds the slot, and so keeps other writers from the destination.
-        state = State.read(storage)
-        stack.enter_context(naming_remedy_of_diverged())
-        receiver = stack.enter_context(
-            ChangeReceiver(
-                settings.connection,
-                identity.slot,
-                prepared.options,
-                state=state,
-                waiting=waiting,
-                traffic=observed.traffic,
-                gathering=gathering_for(0 if settings.once else settings.every),
-            )
-        )
+    tables = table_format(storage, settings.format, settings.table_catalog, creates=True)
+    server = Wait(settings.patience, stop=stop, say=observer.on_waiting)
+    observer.on_step("checking the server, the role and the destination")
+    prepared = prepare(settings, storage, observer, stop, server)
+    identity, state = prepared.identity, State.read(storage)
+    observer.on_prepared(identity.slot)
+    observer.on_step(f"starting to read the slot {identity.slot}")
+    receiving = ChangeReceiver(
+        settings.connection,
+        identity.slot,
+        prepared.options,
+        state=state,
+        waiting=server,
+        traffic=observed.traffic,
+        gathering=gathering_for(0 if settings.once else settings.every),
+    )
+    # The receiver holds the slot, and so keeps other writers from the destination.
+    with receiving as receiver, naming_remedies(identity.slot, receiver):
         receiver.wait_until_started()
         # A process that had the slot before, and was stopped, finds its next number taken. Nobody copies rows now.
         states = States(storage)
         states.write(states.last.without_progress)
         guard.store()
-        # The work is done by the engine; the catalog tells what the server's tables are.
-        engine = stack.enter_context(start(settings, storage, stop, observer))
-        observer.on_step("reading the catalog")
-        said = prepared.published.warnings
-        catalog = stack.enter_context(Catalog(settings, identity.publication, identity.slot, observer, said, waiting))
-        if settings.listen is not None:
-            stack.enter_context(observed.sampling(catalog.query_slot))
-        indexes = KeyIndexes(storage.uri, int((settings.index_size or 0) * 1e6), observer.on_warning)
-        stack.callback(indexes.close)
-        context = RunContext(
-            settings=settings,
-            storage=storage,
-            tables=tables_of_format,
-            identity=identity,
-            observer=observer,
-            engine=TimedEngine(engine, observed.engine_time),
-            indexes=indexes,
-            patience=Patience(observer, stop, catalog.describe_retained),
-            stop=stop,
-            proven_before=proven_before(state, receiver.server_started),
-        )
-        # Tables are written by these threads, and loaded by others until `ending`.
-        pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
-        ending = threading.Event()
-        loads = Wait(stop=ending, say=observer.on_waiting, interval=WRITERS_INTERVAL)
-        renewal = Renewal(settings.connection, receiver, loads)
-        loader = stack.enter_context(LoadQueue(SnapshotCopy(context, loads, renewal), ending))
-        tables = TableManager(context, states, catalog, loader, guard, pool)
-        # The first to be called at the end, so that no thread waits for the server any more.
-        stack.enter_context(waiting)
-        if states.last.lsn:
-            observer.on_going_on(len(states.last.tables), states.last.lsn)
-        try:
-            Loop(context, receiver, catalog, tables, states, pool).run()
-            observer.on_step("ending")
-        except SlotError as error:
-            if error.code != "SLOT_LOST":
-                raise
-            # The error tells what helps a stream's reader.
-            raise slot_lost(identity.slot, "lost", states.last.lsn) from error
+        with (
+            start() as engine,
+            Catalog(
+                settings, identity.publication, identity.slot, observer, prepared.published.warnings, server
+            ) as catalog,
+            nullcontext() if settings.listen is None else observed.sampling(catalog.query_slot),
+            closing(KeyIndexes(storage.uri, int((settings.index_size or 0) * 1e6), observer.on_warning)) as indexes,
+            ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply") as pool,
+        ):
+            observer.on_step("reading the catalog")
+            context = RunContext(
+                settings=settings,
+                storage=storage,
+                tables=tables,
+                identity=identity,
+                observer=observer,
+                engine=TimedEngine(engine, observed.engine_time),
+                indexes=indexes,
+                patience=Patience(observer, stop, catalog.describe_retained),
+                stop=stop,
+                proven_before=proven_before(state, receiver.server_started),
+            )
+            # The wait for the server ends first, so that no thread waits for it any more.
+            with _loader(context, receiver) as loader, server:
+                manager = TableManager(context, states, catalog, loader, guard, pool)
+                if states.last.lsn:
+                    observer.on_going_on(len(states.last.tables), states.last.lsn)
+                Loop(context, receiver, catalog, manager, states, pool).run()
+                observer.on_step("ending")
+
+
+def _loader(context: RunContext, receiver: ChangeReceiver) -> LoadQueue:
+    """Return the threads that load tables, until their context ends."""
+    ending = threading.Event()
+    waiting = Wait(stop=ending, say=context.observer.on_waiting, interval=WRITERS_INTERVAL)
+    return LoadQueue(SnapshotCopy(context, waiting, Renewal(context.settings.connection, receiver, waiting)), ending)

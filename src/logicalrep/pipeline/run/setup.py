@@ -16,6 +16,7 @@ from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.formats.catalog_settings import refuse_same_names
 from logicalrep.pipeline.history.companion import companions_of
 from logicalrep.pipeline.requirements.requirements import Requirements, query_requirements
+from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.schema.names import companion_folder, table_folder
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.state.state import Identity, State, StateError
@@ -192,11 +193,11 @@ def _find_slot(connection: Connection, identity: Identity, state: State) -> Slot
     """Return the destination's slot; None before the first start. Raises SlotError if it is lost."""
     there = find_slot(connection, identity.slot)
     if (there is not None and there.lost is not None) or (there is None and state.lsn):
-        raise slot_lost(identity.slot, "gone" if there is None else f"lost ({there.lost})", state.lsn)
+        raise _slot_lost(identity.slot, "gone" if there is None else f"lost ({there.lost})", state.lsn)
     return there
 
 
-def slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
+def _slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
     """Return the error of a destination whose slot is lost or gone, and that has every commit before an LSN."""
     return SlotError(
         f"replication slot {slot!r} is {why}, and with it the changes since {lsn}: run logicalrep resync --all with "
@@ -230,14 +231,16 @@ def proven_before(state: State, server_started: str) -> Lsn | None:
 
 
 @contextmanager
-def naming_remedy_of_diverged() -> Iterator[None]:
-    """Have the error of a slot's reader whose server has another history say what helps a destination."""
+def naming_remedies(slot: str, receiver: ChangeReceiver) -> Iterator[None]:
+    """Have the errors of a slot that its receiver has lost say what helps a destination."""
     try:
         yield
-    except LostPositionError as error:
-        if error.code != "WAL_DIVERGED":
-            raise
-        raise _diverged(error.reason) from error
+    except SlotError as error:
+        if error.code == "SLOT_LOST":
+            raise _slot_lost(slot, "lost", receiver.acknowledged) from error
+        if isinstance(error, LostPositionError) and error.code == "WAL_DIVERGED":
+            raise _diverged(error.reason) from error
+        raise
 
 
 @contextmanager
