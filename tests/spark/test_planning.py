@@ -14,7 +14,7 @@ from logicalrep.postgres.server import query_wal_head
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import query_slot
 from logicalrep.spark.options import read_options
-from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, limits_of, read_limit
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, ReadLimits, limits_of, read_limit
 from logicalrep.spark.peek.pace import Pace
 from logicalrep.spark.peek.planning import Planner
 from tests.postgres.servers import Database
@@ -38,14 +38,14 @@ def write(db: Database, count: int, rows: int, width: int = 0) -> None:
     db.execute(IN_TRANSACTIONS.format(count=count, rows=rows, width=width))
 
 
-def end(db: Database, limits: Limits, start: Lsn | None = None, planner: Planner | None = None) -> Lsn | None:
+def end(db: Database, limits: ReadLimits, start: Lsn | None = None, planner: Planner | None = None) -> Lsn | None:
     start = query_slot(db.connection, "s").confirmed.lsn if start is None else start
     return (planner or Planner("s", OPTIONS)).end(db.connection, start, query_wal_head(db.connection), limits)
 
 
 def test_limits_that_are_larger_than_all_there_is(db: Database) -> None:
     write(db, count=6, rows=20_000)
-    for limits in (Limits(bytes=1 << 30), Limits(changes=3_000_000_000), Limits(1 << 60, 1 << 60)):
+    for limits in (ReadLimits(bytes=1 << 30), ReadLimits(changes=3_000_000_000), ReadLimits(1 << 60, 1 << 60)):
         # The server itself writes some WAL now and then.
         before = query_wal_head(db.connection)
         found = end(db, limits)
@@ -58,9 +58,9 @@ def test_more_messages_than_are_expected(db: Database) -> None:
     write(db, count=3, rows=1, width=20_000)
     planner = Planner("s", OPTIONS)
     db.execute("TRUNCATE t")
-    start = end(db, Limits(bytes=1 << 30), planner=planner)
+    start = end(db, ReadLimits(bytes=1 << 30), planner=planner)
     write(db, count=100, rows=1)
-    limits = Limits(bytes=4000)
+    limits = ReadLimits(bytes=4000)
     few = end(db, limits, start, planner)
     assert few == end(db, limits, start)
     assert few is not None
@@ -68,7 +68,7 @@ def test_more_messages_than_are_expected(db: Database) -> None:
     assert 54 < sum(isinstance(message, v1.Commit) for message in found) < 104
     ends = [message.end_lsn for message in found if isinstance(message, v1.Commit)]
     # One of the changes is the TRUNCATE.
-    assert end(db, Limits(changes=50)) == ends[49]
+    assert end(db, ReadLimits(changes=50)) == ends[49]
 
 
 def test_limits_hold_to_the_byte_and_the_change(db: Database) -> None:
@@ -84,14 +84,14 @@ def test_limits_hold_to_the_byte_and_the_change(db: Database) -> None:
     sizes = list(accumulate(sizes[:-1]))
     planner = Planner("s", OPTIONS)
     for number in (1, 2, 10, 19):
-        assert end(db, Limits(bytes=sizes[number - 1]), planner=planner) == ends[number - 1]
-        assert end(db, Limits(bytes=sizes[number] - 1), planner=planner) == ends[number - 1]
-        assert end(db, Limits(changes=3 * number), planner=planner) == ends[number - 1]
-        assert end(db, Limits(changes=3 * number + 2), planner=planner) == ends[number - 1]
-    for limits in (Limits(bytes=1), Limits(changes=1)):
+        assert end(db, ReadLimits(bytes=sizes[number - 1]), planner=planner) == ends[number - 1]
+        assert end(db, ReadLimits(bytes=sizes[number] - 1), planner=planner) == ends[number - 1]
+        assert end(db, ReadLimits(changes=3 * number), planner=planner) == ends[number - 1]
+        assert end(db, ReadLimits(changes=3 * number + 2), planner=planner) == ends[number - 1]
+    for limits in (ReadLimits(bytes=1), ReadLimits(changes=1)):
         assert end(db, limits) == ends[0]
         assert end(db, limits, start=ends[4]) == ends[5]
-    assert end(db, Limits(changes=6), start=ends[4], planner=planner) == ends[6]
+    assert end(db, ReadLimits(changes=6), start=ends[4], planner=planner) == ends[6]
 
 
 def test_batches_of_so_much_wal(db: Database, tmp_path: Path) -> None:
@@ -114,13 +114,13 @@ def test_batches_of_so_much_wal(db: Database, tmp_path: Path) -> None:
 def test_a_limit_on_wal_beside_one_on_changes(db: Database) -> None:
     write(db, count=40, rows=100, width=50)
     start = query_slot(db.connection, "s").confirmed.lsn
-    both = end(db, Limits(changes=1_000_000, wal=128 << 10))
+    both = end(db, ReadLimits(changes=1_000_000, wal=128 << 10))
     assert both is not None
     assert 64 << 10 <= both - start <= 128 << 10
-    assert end(db, Limits(changes=100, wal=128 << 10)) == end(db, Limits(changes=100))
+    assert end(db, ReadLimits(changes=100, wal=128 << 10)) == end(db, ReadLimits(changes=100))
     db.execute("TRUNCATE t", "INSERT INTO t SELECT i, repeat('x', 50) FROM generate_series(1, 20000) AS i")
-    before = end(db, Limits(changes=4001))
-    large = end(db, Limits(changes=100, wal=128 << 10), start=before)
+    before = end(db, ReadLimits(changes=4001))
+    large = end(db, ReadLimits(changes=100, wal=128 << 10), start=before)
     assert before is not None
     assert large is not None
     assert large - before > 1 << 20
@@ -128,7 +128,7 @@ def test_a_limit_on_wal_beside_one_on_changes(db: Database) -> None:
 
 def test_a_batch_of_nothing(db: Database) -> None:
     db.execute("CREATE TABLE u AS SELECT i, repeat('x', 50) FROM generate_series(1, 20000) AS i")
-    for limits in (Limits(), Limits(changes=1), Limits(wal=64 << 10), Limits(1, 1, 64 << 10)):
+    for limits in (ReadLimits(), ReadLimits(changes=1), ReadLimits(wal=64 << 10), ReadLimits(1, 1, 64 << 10)):
         assert end(db, limits) is None
 
 
@@ -137,14 +137,14 @@ def test_the_limits_that_hold() -> None:
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
     default = read_options({})
-    assert limits_of(read_limit(default), default, Pace(30)) == Limits(None, None, 256 << 20)
+    assert limits_of(read_limit(default), default, Pace(30)) == ReadLimits(None, None, 256 << 20)
     given = read_options({"max_wal_per_batch": "1m", "max_bytes_per_batch": "7", "max_changes_per_batch": "8"})
-    assert limits_of(read_limit(given), given, Pace(30)) == Limits(8, 7, 1 << 20)
+    assert limits_of(read_limit(given), given, Pace(30)) == ReadLimits(8, 7, 1 << 20)
     slow = Pace(30)
     slow.bound = 2 << 20
-    assert limits_of(read_limit(default), default, slow) == Limits(None, None, 2 << 20)
-    assert limits_of(read_limit(given), given, slow) == Limits(8, 7, 1 << 20)
+    assert limits_of(read_limit(default), default, slow) == ReadLimits(None, None, 2 << 20)
+    assert limits_of(read_limit(given), given, slow) == ReadLimits(8, 7, 1 << 20)
     # That holds with Trigger.Once alone.
     for options in (default, given):
         assert not isinstance(read_limit(options), ReadAllAvailable)
-        assert limits_of(ReadAllAvailable(), options, slow) == Limits()
+        assert limits_of(ReadAllAvailable(), options, slow) == ReadLimits()

@@ -12,7 +12,7 @@ from logicalrep.postgres.server import newest_protocol, query_wal_head
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
-from logicalrep.spark.peek.admission import Limits
+from logicalrep.spark.peek.admission import ReadLimits
 from logicalrep.spark.walsender.backlog import Backlog
 from logicalrep.spark.walsender.receiver import SpoolReceiver
 from tests.postgres.servers import Database
@@ -44,16 +44,16 @@ def backlog() -> Backlog:
 def test_a_batch_with_the_last_rows_ends_where_all_is_received(
     backlog: Backlog, start: int, changes: int | None, end: int, has_rows: bool
 ) -> None:
-    assert backlog.end_after(Lsn(start), Lsn(350), Limits(changes, None)) == (end, has_rows)
+    assert backlog.end_after(Lsn(start), Lsn(350), ReadLimits(changes, None)) == (end, has_rows)
 
 
 @pytest.mark.parametrize(("start", "wal", "end"), [(50, 49, 100), (50, 50, 100), (50, 249, 200), (50, 250, 350)])
 def test_a_batch_of_so_much_wal(backlog: Backlog, start: int, wal: int, end: int) -> None:
-    assert backlog.end_after(Lsn(start), Lsn(350), Limits(wal=wal)) == (end, True)
+    assert backlog.end_after(Lsn(start), Lsn(350), ReadLimits(wal=wal)) == (end, True)
 
 
 def test_a_transaction_of_which_the_position_is_yet_to_be_told(backlog: Backlog) -> None:
-    assert backlog.end_after(Lsn(50), Lsn(250), Limits(None, None)) == (300, True)
+    assert backlog.end_after(Lsn(50), Lsn(250), ReadLimits(None, None)) == (300, True)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def receiver(db18: Database) -> Iterator[SpoolReceiver]:
     plugin = options.plugin_options(newest_protocol(db18.connection))
     receiver = SpoolReceiver(options, plugin, feed_schema(), None)
     try:
-        assert receiver.wait(Lsn(0), 60, FAR, Limits(30))
+        assert receiver.wait(Lsn(0), 60, FAR, ReadLimits(30))
         yield receiver
     finally:
         receiver.stop()
@@ -80,19 +80,19 @@ def _insert_ten_rows(db: Database) -> None:
 def test_a_batch_waits_until_it_has_enough(receiver: SpoolReceiver, db18: Database) -> None:
     size = receiver.counts(Lsn(0), FAR).bytes
     assert size is not None
-    assert receiver.wait(Lsn(0), 0, FAR, Limits(31, size))
-    assert not receiver.wait(Lsn(0), 0.1, FAR, Limits(31, size + 1))
-    first, _ = receiver.end_after(Lsn(0), Limits(10))
-    assert receiver.wait(first, 0, FAR, Limits(20))
-    assert not receiver.wait(first, 0.1, FAR, Limits(21))
+    assert receiver.wait(Lsn(0), 0, FAR, ReadLimits(31, size))
+    assert not receiver.wait(Lsn(0), 0.1, FAR, ReadLimits(31, size + 1))
+    first, _ = receiver.end_after(Lsn(0), ReadLimits(10))
+    assert receiver.wait(first, 0, FAR, ReadLimits(20))
+    assert not receiver.wait(first, 0.1, FAR, ReadLimits(21))
     _insert_ten_rows(db18)
-    assert receiver.wait(first, 60, FAR, Limits(21))
+    assert receiver.wait(first, 60, FAR, ReadLimits(21))
     assert receiver.counts(first, FAR).changes == 30
 
 
 def test_a_batch_waits_until_it_has_all_there_is(receiver: SpoolReceiver, db18: Database) -> None:
-    assert receiver.wait(Lsn(0), 60, query_wal_head(db18.connection), Limits(31))
-    last, _ = receiver.end_after(Lsn(0), Limits())
+    assert receiver.wait(Lsn(0), 60, query_wal_head(db18.connection), ReadLimits(31))
+    last, _ = receiver.end_after(Lsn(0), ReadLimits())
     assert not receiver.wait(last, 0.1)
     _insert_ten_rows(db18)
     assert receiver.wait(last, 60)
@@ -100,5 +100,5 @@ def test_a_batch_waits_until_it_has_all_there_is(receiver: SpoolReceiver, db18: 
 
 def test_a_batch_waits_for_a_time_at_most(receiver: SpoolReceiver) -> None:
     began = time.monotonic()
-    assert not receiver.wait(Lsn(0), 0.2, FAR, Limits(31))
+    assert not receiver.wait(Lsn(0), 0.2, FAR, ReadLimits(31))
     assert time.monotonic() - began >= 0.2

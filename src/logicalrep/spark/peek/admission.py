@@ -31,7 +31,7 @@ _MAX_WAL = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """The limits of a batch, which only its first transaction may exceed."""
 
     changes: int | None = None
@@ -47,12 +47,12 @@ def read_limit(options: SourceOptions) -> ReadMaxRows | ReadMaxBytes:
     return ReadMaxBytes(options.max_bytes or _max_wal(options) or 0)
 
 
-def limits_of(limit: object | None, options: SourceOptions, pace: Pace) -> Limits:
+def limits_of(limit: object | None, options: SourceOptions, pace: Pace) -> ReadLimits:
     """Return the limits of the next batch: none with Trigger.Once, else those of the options and the sink's pace."""
     if HAS_ADMISSION_CONTROL and isinstance(limit, ReadAllAvailable):
-        return Limits()
+        return ReadLimits()
     bounds = [wal for wal in (_max_wal(options), pace.bound) if wal is not None]
-    return Limits(options.max_changes, options.max_bytes, min(bounds, default=None))
+    return ReadLimits(options.max_changes, options.max_bytes, min(bounds, default=None))
 
 
 def _max_wal(options: SourceOptions) -> int | None:

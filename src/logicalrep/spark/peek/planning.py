@@ -15,7 +15,7 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
 from logicalrep.postgres.server import Connection
 from logicalrep.postgres.slots.usage import retry_until_free
-from logicalrep.spark.peek.admission import Limits
+from logicalrep.spark.peek.admission import ReadLimits
 from logicalrep.spark.peek.slot_range import page_after, page_at
 from logicalrep.transactions.tags import BEGIN, COMMIT, DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
 from logicalrep_runtime.scalars import Lsn
@@ -78,7 +78,7 @@ class Planner:
         # Limits count changes or bytes, the server counts messages: small transactions have three for each change.
         self._messages_per_change, self._messages_per_byte = 2.0, 0.01
 
-    def end(self, connection: Connection, start: Lsn, head: Lsn, limits: Limits) -> Lsn | None:
+    def end(self, connection: Connection, start: Lsn, head: Lsn, limits: ReadLimits) -> Lsn | None:
         """Return the end of the batch from `start`, at most `head`; None if there is nothing."""
         bound = head
         if limits.wal is not None and head - start > limits.wal:
@@ -89,10 +89,10 @@ class Planner:
             return None if first is None else min(max(bound, page_after(first)), head)
         end = self._end(connection, start, bound, limits)
         if end is None and bound < head:
-            end = self._end(connection, start, head, Limits(changes=1))
+            end = self._end(connection, start, head, ReadLimits(changes=1))
         return end
 
-    def _end(self, connection: Connection, start: Lsn, head: Lsn, limits: Limits) -> Lsn | None:
+    def _end(self, connection: Connection, start: Lsn, head: Lsn, limits: ReadLimits) -> Lsn | None:
         wanted = self._expected(limits)
         while True:
             batch_end = self._peek(connection, start, peek_call(self._slot, self._options, head, wanted), limits)
@@ -102,7 +102,7 @@ class Planner:
                 return head if is_all and batch_end.is_at_end else batch_end.end
             wanted = min(max(2 * wanted, self._expected(limits)), _MOST_MESSAGES)
 
-    def _expected(self, limits: Limits) -> int:
+    def _expected(self, limits: ReadLimits) -> int:
         """Return the expected number of messages of a batch, with the margin."""
         expected = [_MOST_MESSAGES / _MARGIN]
         if limits.changes is not None:
@@ -131,7 +131,7 @@ class Planner:
                 return None
             wanted *= 2
 
-    def _peek(self, connection: Connection, start: Lsn, call: sql.Composed, limits: Limits) -> _BatchEnd:
+    def _peek(self, connection: Connection, start: Lsn, call: sql.Composed, limits: ReadLimits) -> _BatchEnd:
         def action() -> _BatchEnd:
             with connection.cursor() as cursor:
                 # The rows are streamed, as there may be millions.
@@ -144,7 +144,7 @@ class Planner:
             return retry_until_free(action, connection, self._slot, patience=30)
 
 
-def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn, limits: Limits) -> _BatchEnd:
+def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn, limits: ReadLimits) -> _BatchEnd:
     batch_end = _BatchEnd()
     changes_before = bytes_before = 0
     for messages, changes, size, data in rows:

@@ -23,7 +23,7 @@ from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.statistics import Counts, progress
 from logicalrep.spark.offsets import Offset, position_of
 from logicalrep.spark.options import SourceOptions
-from logicalrep.spark.peek.admission import Limits, limits_of
+from logicalrep.spark.peek.admission import ReadLimits, limits_of
 from logicalrep.spark.peek.planning import Planner
 from logicalrep.spark.peek.slot_range import SlotRange, check_readable, read_slot
 from logicalrep.spark.server_connection import acknowledge_position, log, log_to_standard_error
@@ -122,7 +122,7 @@ class PeekStreamReader(SlotStreamReader):
             self.run(lambda connection: acknowledge_position(connection, self._options, position))
             self._acknowledged = position.lsn
 
-    def _next_end(self, connection: Connection, limits: Limits) -> WalPosition:
+    def _next_end(self, connection: Connection, limits: ReadLimits) -> WalPosition:
         seen = self._seen = query_slot(connection, self._slot)
         if seen.standbys_warning is not None:
             warn([seen.standbys_warning])

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 
 from logicalrep.spark.monitoring.statistics import Counts, commit_time
-from logicalrep.spark.peek.admission import Limits
+from logicalrep.spark.peek.admission import ReadLimits
 from logicalrep_runtime.scalars import Lsn
 
 
@@ -35,7 +35,7 @@ class Backlog:
             self._rows_before, self._bytes_before = self._rows[gone - 1], self._bytes[gone - 1]
             del self._ends[:gone], self._rows[:gone], self._bytes[:gone], self._commit_times[:gone]
 
-    def end_after(self, start: Lsn, position: Lsn, limits: Limits) -> tuple[Lsn, bool]:
+    def end_after(self, start: Lsn, position: Lsn, limits: ReadLimits) -> tuple[Lsn, bool]:
         """Return the end of the batch from `start`, and whether it has rows; all before `position` is received."""
         first = bisect_left(self._ends, start + 1)
         if first == len(self._ends):
@@ -64,7 +64,7 @@ class Backlog:
         committed = commit_time(committed_at) if committed_at else None
         return Counts(self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, committed)
 
-    def has(self, after: Lsn, enough: Limits | None) -> bool:
+    def has(self, after: Lsn, enough: ReadLimits | None) -> bool:
         """Return whether there are transactions after a position, or as many changes or bytes as `enough`."""
         first = bisect_left(self._ends, after + 1)
         if enough is None:

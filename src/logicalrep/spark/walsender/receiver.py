@@ -20,7 +20,7 @@ from logicalrep.postgres.sessions.slot_receiver import SlotReceiver
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.spark.monitoring.statistics import Counts, commit_times
 from logicalrep.spark.options import SourceOptions
-from logicalrep.spark.peek.admission import Limits
+from logicalrep.spark.peek.admission import ReadLimits
 from logicalrep.spark.schemas import row_form
 from logicalrep.spark.server_connection import log
 from logicalrep.spark.walsender.backlog import Backlog
@@ -110,7 +110,7 @@ class SpoolReceiver(SlotReceiver):
         """Return whether it has received, and still keeps, the rows of a batch."""
         return self.start is not None and max(self.start, self._committed) <= start and end <= self.position
 
-    def end_after(self, start: Lsn, limits: Limits) -> tuple[Lsn, bool]:
+    def end_after(self, start: Lsn, limits: ReadLimits) -> tuple[Lsn, bool]:
         """Return the end of the batch from `start`, at most the received position, and whether it has rows."""
         with self._changed:
             self._check()
@@ -137,7 +137,7 @@ class SpoolReceiver(SlotReceiver):
         with self._changed:
             return self._backlog.counts(start, end)
 
-    def wait(self, after: Lsn, seconds: float, until: Lsn | None = None, enough: Limits | None = None) -> bool:
+    def wait(self, after: Lsn, seconds: float, until: Lsn | None = None, enough: ReadLimits | None = None) -> bool:
         """Wait for `seconds` at most until commits after a position are received, or everything up to `until`.
 
         `enough` is the number of changes or bytes to wait for; None: any. Returns true once received, or if nothing

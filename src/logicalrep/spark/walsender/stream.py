@@ -22,7 +22,7 @@ from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.statistics import progress
 from logicalrep.spark.offsets import Offset, offset_of, position_of
 from logicalrep.spark.options import SourceOptions
-from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, limits_of
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, ReadLimits, limits_of
 from logicalrep.spark.server_connection import log
 from logicalrep.spark.stream_reader import SlotStreamReader
 from logicalrep.spark.typed_tables.table_schema import with_catalog
@@ -226,7 +226,7 @@ class WalsenderStreamReader(SlotStreamReader):
     def _wait_for_end(self, receiver: SpoolReceiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options, self._pace)
         # The size at which a batch need not wait for more.
-        enough = Limits(limits.changes, min(limits.bytes or PLENTY, PLENTY))
+        enough = ReadLimits(limits.changes, min(limits.bytes or PLENTY, PLENTY))
         if self._target is None:
             if self.is_idle:
                 receiver.wait(start, self._options.poll_interval)
