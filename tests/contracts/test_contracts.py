@@ -189,7 +189,7 @@ def test_no_sub_packages_import_each_other_in_a_circle() -> None:
 
 
 PIPELINE_FLOORS = [
-    {"errors", "schema"},
+    {"errors", "limits", "schema"},
     {"storage"},
     {"formats", "index"},
     {"config", "state"},

@@ -18,12 +18,11 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.errors import NeedsTexts
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import Position
-from logicalrep.pipeline.load import loading
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import Identity
-from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import writer as table_writer
 from logicalrep.pipeline.verify.verifying import verify
@@ -155,8 +154,7 @@ def texts_by_polars(folder: Path, condition: polars.Expr) -> Sequence[str]:
 def test_loads_find_them_in_several_tasks_and_files(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "RANGES_A_TASK", 1)
-    monkeypatch.setattr(data_files, "MOST_ROWS", 64)
+    limits = Limits(file_rows=64, task_ranges=1)
     db18.execute(
         "CREATE TABLE t (id int, at timestamptz, day date, part int, PRIMARY KEY (id, part)) PARTITION BY LIST (part)",
         *(f"CREATE TABLE t{number} PARTITION OF t FOR VALUES IN ({number})" for number in (1, 2)),
@@ -166,13 +164,13 @@ def test_loads_find_them_in_several_tasks_and_files(
         "INSERT INTO t3 VALUES (2001, NULL, '-infinity', 3), (2002, now(), '2026-01-01', 3)",
     )
     folder = tmp_path / "public/t"
-    replicate_once(db18, tmp_path, unrepresentable="text")
+    replicate_once(db18, tmp_path, limits=limits, unrepresentable="text")
     assert columns(folder) == ["id", "at", "at_text", "day", "part"]
     load = load_of(tmp_path, "public/t")
 
     # The rows of a partition are put in among the others.
     db18.execute("ALTER TABLE t ATTACH PARTITION t3 FOR VALUES IN (3)")
-    replicate_once(db18, tmp_path, unrepresentable="text")
+    replicate_once(db18, tmp_path, limits=limits, unrepresentable="text")
     assert load_of(tmp_path, "public/t") == load
     assert columns(folder) == ["id", "at", "at_text", "day", "day_text", "part"]
     # By the statistics readers leave out files; those without the columns have NULL there.
@@ -185,7 +183,7 @@ def test_loads_find_them_in_several_tasks_and_files(
     # They stay, also where a load finds no value for them.
     db18.execute("UPDATE t SET at = NULL, day = NULL WHERE id > 1000")
     resync(ConnectionSettings(db18.dsn), Storage(str(tmp_path)), [TableName("public", "t")])
-    replicate_once(db18, tmp_path, unrepresentable="text")
+    replicate_once(db18, tmp_path, limits=limits, unrepresentable="text")
     assert load_of(tmp_path, "public/t") != load
     assert columns(folder) == ["id", "at", "at_text", "day", "day_text", "part"]
     assert texts_by_polars(folder, has_at) == []

@@ -13,6 +13,7 @@ from deltalake import write_deltalake
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.run.run import replicate_with
@@ -163,9 +164,8 @@ def test_a_table_that_loads_can_be_asked_for_again(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(db18)
-    monkeypatch.setattr("logicalrep.pipeline.load.loading.RANGES_A_TASK", 1)
-    # Requests are taken when it looks at the server's catalog, every five seconds.
-    monkeypatch.setattr("logicalrep.pipeline.catalog.catalog.LOOK_AGAIN", 0.2)
+    # Requests are taken when it looks at the server's catalog, by default every five seconds.
+    limits = Limits(task_ranges=1)
     begun: list[str] = []
 
     class Heard(Observer):
@@ -173,7 +173,9 @@ def test_a_table_that_loads_can_be_asked_for_again(
             begun.append(table.name)
 
     # The first two loads take about ten seconds: they are given up. The last has few rows.
-    with replicate_meanwhile(db18, tmp_path, Heard(), load_rate=0.01, load_sessions=1) as caught_up:
+    with replicate_meanwhile(
+        db18, tmp_path, Heard(), look_again=0.2, limits=limits, load_rate=0.01, load_sessions=1
+    ) as caught_up:
         eventually(lambda: "bad" in begun)
         for number in range(2):
             if number == 1:

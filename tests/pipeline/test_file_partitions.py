@@ -20,15 +20,15 @@ from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import StoredTable
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.upkeep import policy
 from logicalrep.pipeline.verify.verifying import verify
 from tests.documents import examples
-from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import newest_metadata
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
@@ -115,11 +115,11 @@ def differences(
 def test_each_row_is_in_its_partition_also_if_it_moves(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: WriteMode, format_: FormatName
 ) -> None:
-    mark_in_small_files(monkeypatch)
+    limits = MARKS_IN_SMALL_FILES
     execute(db18, SETUP)
     options: dict[str, Any] = {"format": format_, "write_mode": mode, "history": True, "append": True}
     options["config"] = {"tables": {"orders": {"partition_by": BY}}}
-    assert replicated(db18, tmp_path, **options) == []
+    assert replicated(db18, tmp_path, limits=limits, **options) == []
     loaded = files_of(tmp_path)
     assert {*loaded.values()} == {1}
     assert [len({partition[number] for partition in loaded}) for number in range(3)] == [5, 4, 2]
@@ -135,7 +135,7 @@ INSERT INTO orders SELECT i, 'new', now(), now(), 'v' FROM generate_series(2000,
 UPDATE orders SET region = NULL WHERE id = 1;
 """,
     )
-    assert replicated(db18, tmp_path, **options) == []
+    assert replicated(db18, tmp_path, limits=limits, **options) == []
     assert differences(db18, tmp_path) == {}
     assert differences(db18, tmp_path, "~history", pc.field("_is_current")) == {}
     for folder in ("public/orders", "public/orders~history", "public/orders~changes"):
@@ -205,17 +205,16 @@ def test_readers_of_delta_tables_find_the_partitions_and_open_no_other_files(db1
 def test_readers_of_iceberg_tables_find_the_partitions_and_open_no_other_files(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark_in_small_files(monkeypatch)
+    limits = Limits(small_file_bytes=1, marked_share=1, merged_share=1)
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
     # Files with marked rows are left as they are.
-    monkeypatch.setattr(policy, "MOST_MARKED", 1)
     execute(db18, SETUP)
     options: dict[str, Any] = {"format": "iceberg", "config": CONFIG, "write_mode": "merge-on-read"}
-    replicated(db18, tmp_path, **options)
+    replicated(db18, tmp_path, limits=limits, **options)
     db18.execute(
         "DELETE FROM orders WHERE id % 4 = 0", "INSERT INTO orders VALUES (500, '', '12000-01-01', NULL, 'far')"
     )
-    replicated(db18, tmp_path, **options)
+    replicated(db18, tmp_path, limits=limits, **options)
     path = newest_metadata(str(tmp_path / "public/orders"))
     table = StaticTable.from_metadata(path)
     fields = [(field.name, str(field.transform)) for field in table.spec().fields]

@@ -53,16 +53,13 @@ DIVIDED = {
 _COMMAND = """
 import sys
 from logicalrep.cli.main import main
-from logicalrep.pipeline.apply import rewriting
-from logicalrep.pipeline.index import key_index, key_indexes
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.tables import load_counts
 
 load_counts.MOST_LOADS = 1_000_000
-# Rows are marked in small files too.
-rewriting.SMALL_FILE = rewriting.MOST_MARKED = 1
-# So do small tables have indexes, of many files.
-key_indexes.LEAST_ROWS, key_index.RECENT = 0, 500
-sys.exit(main())
+# Rows are marked in small files too. So do small tables have indexes, of many files.
+limits = Limits(small_file_bytes=1, marked_share=1, indexed_rows=0, recent_entries=500)
+sys.exit(main(limits=limits))
 """
 
 

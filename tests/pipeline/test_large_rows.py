@@ -20,9 +20,9 @@ from logicalrep.arrow.slices import sliced
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.applying import ApplyTask
 from logicalrep.pipeline.buffer import change_buffer as buffered
-from logicalrep.pipeline.engines.spark import engine as spark_module
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage import data_files
@@ -60,20 +60,17 @@ def test_parts_are_bounded_by_bytes_where_large_rows_are_neighbours() -> None:
     assert joined(parts) == whole
 
 
-def test_data_files_are_bounded_by_bytes_where_large_rows_are_neighbours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(data_files, "MOST_BYTES", 100_000)
+def test_data_files_are_bounded_by_bytes_where_large_rows_are_neighbours(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path), limits=Limits(file_bytes=100_000))
     rows = pa.table({"v": ["x"] * 5000 + ["y" * 40_000] * 50 + ["z"] * 5000})
-    files = write_rows(Storage(str(tmp_path)), "t", rows.schema, rows)
-    parts = [data_files.read_rows(Storage(str(tmp_path)), "t", file, rows.schema, ["v"]) for file in files]
+    files = write_rows(storage, "t", rows.schema, rows)
+    parts = [data_files.read_rows(storage, "t", file, rows.schema, ["v"]) for file in files]
     assert max(part.nbytes for part in parts) <= 200_000
     assert pa.concat_tables(parts).combine_chunks().equals(rows.combine_chunks())
 
 
-def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffered, "BYTES_AT_ONCE", 100_000)
-    kept = buffered.ChangeBuffer(Storage(str(tmp_path)))
+def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path) -> None:
+    kept = buffered.ChangeBuffer(Storage(str(tmp_path), limits=Limits(buffer_bytes=100_000)))
     whole = inserts([10] * 50 + [60_000] * 5 + [300_000] + [10] * 5)
     sent = SentRelation.of(whole.relation, commit_lsn=1001, ordinal=1, xid=1)
     changes = TableChanges([sent], [whole.slice(0, 56), whole.slice(56)])
@@ -105,9 +102,8 @@ def _size(item: bytes) -> int:
 
 
 def test_items_are_sent_while_java_has_room_for_them(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_module, "MOST_AT_ONCE", 1000)
-    monkeypatch.setattr(spark_module, "MOST_SENT", 900)
-    engine, job = SparkEngine(ClassicJobs(spark)), ClassicJobs.run
+    limits = Limits(sent_bytes=900, sent_at_once_bytes=1000)
+    engine, job = SparkEngine(ClassicJobs(spark), limits), ClassicJobs.run
     lock, sizes, most = threading.Lock(), [0], [0]
 
     def counted(self: ClassicJobs, function: Any, items: Any, *, apart: bool) -> Any:

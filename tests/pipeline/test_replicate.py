@@ -8,18 +8,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.run import checkpoints
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.run.receiving import ChangeReceiver, Changes
 from logicalrep.pipeline.run.run import replicate_with
@@ -31,7 +31,7 @@ from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.postgres.slots.usage import retry_until_free
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_properties, read_table
 from tests.postgres.servers import Database, create_database
@@ -65,19 +65,26 @@ def settings(
     return ReplicateSettings(db.dsn, str(storage), **options)
 
 
-def replicate_once(db: Database, storage: Path | str, **options: Any) -> None:
-    replicate_with(settings(db, storage, once=True, **options), Observer(), engine=SequentialEngine())
+def replicate_once(db: Database, storage: Path | str, limits: Limits | None = None, **options: Any) -> None:
+    replicate_with(settings(db, storage, once=True, **options), Observer(), engine=SequentialEngine(), limits=limits)
 
 
 @contextmanager
 def replicate_meanwhile(
-    db: Database, storage: Path | str, observer: Observer | None = None, look_again: float = 0.5, **options: Any
+    db: Database,
+    storage: Path | str,
+    observer: Observer | None = None,
+    look_again: float = 0.5,
+    limits: Limits | None = None,
+    **options: Any,
 ) -> Iterator[Callable[..., None]]:
     """Replicate in a thread; the function waits until all that had committed before is in the tables.
 
     The catalog is looked at every `look_again` seconds.
     """
     stop, errors = threading.Event(), []
+    # `caught_up` waits for a checkpoint, also if nothing but positions has changed.
+    limits_of_run = replace(limits or Limits(), checkpoint_seconds=0.1, catalog_seconds=min(look_again, 5.0))
 
     def run() -> None:
         try:
@@ -86,6 +93,7 @@ def replicate_meanwhile(
                 observer or Observer(),
                 engine=SequentialEngine(),
                 stop=stop,
+                limits=limits_of_run,
             )
         except BaseException as error:
             errors.append(error)
@@ -105,18 +113,14 @@ def replicate_meanwhile(
 
         eventually(is_there, seconds=seconds)
 
-    with pytest.MonkeyPatch.context() as patch:
-        # `caught_up` waits for a checkpoint, also if nothing but positions has changed.
-        patch.setattr(checkpoints, "SAVE_AGAIN", 0.1)
-        patch.setattr(catalog, "LOOK_AGAIN", min(catalog.LOOK_AGAIN, look_again))
-        thread.start()
-        try:
-            yield caught_up
-        finally:
-            stop.set()
-            thread.join(300)
-            assert not errors, errors
-            assert not thread.is_alive()
+    thread.start()
+    try:
+        yield caught_up
+    finally:
+        stop.set()
+        thread.join(300)
+        assert not errors, errors
+        assert not thread.is_alive()
 
 
 @pytest.fixture
@@ -170,14 +174,12 @@ def test_no_change_is_passed_before_the_tables_are_known(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_workload_of_every_kind_of_change_is_followed(
-    db: Database, tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mark_in_small_files(monkeypatch)
+def test_a_workload_of_every_kind_of_change_is_followed(db: Database, tmp_path: Path, mode: WriteMode) -> None:
+    limits = MARKS_IN_SMALL_FILES
     workload.prepare(db)
     tables = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme']
     db.execute("DROP PUBLICATION p", "ALTER TABLE bare REPLICA IDENTITY NOTHING")
-    with closing(db.writer()) as writer, replicate_meanwhile(db, tmp_path, write_mode=mode) as caught_up:
+    with closing(db.writer()) as writer, replicate_meanwhile(db, tmp_path, limits=limits, write_mode=mode) as caught_up:
         for seed in range(3):
             workload.run(writer, seed)
         caught_up()
@@ -186,7 +188,7 @@ def test_a_workload_of_every_kind_of_change_is_followed(
         workload.run(writer, 3)
         caught_up()
     assert find_differences(db.dsn, str(tmp_path), tables) == {}
-    replicate_once(db, tmp_path, write_mode=mode)
+    replicate_once(db, tmp_path, limits=limits, write_mode=mode)
     assert find_differences(db.dsn, str(tmp_path), tables) == {}
 
 

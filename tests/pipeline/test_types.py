@@ -12,12 +12,12 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
-from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.actions import stats
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import NewTable, Position
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
@@ -125,9 +125,9 @@ def test_rows_without_a_key_are_counted_by_values_of_every_type(tmp_path: Path, 
     assert counted(storage, "v") == Counter({str(text): 2 for text in values[1:]} | {str(values[0]): 3})
 
 
-def test_statistics_leave_no_row_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
-    storage, key = Storage(str(tmp_path)), ("id",)
+def test_statistics_leave_no_row_out(tmp_path: Path) -> None:
+    limits = Limits(small_file_bytes=0)
+    storage, key = Storage(str(tmp_path), limits=limits), ("id",)
     columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
     log = made(storage, described(columns, key))
     for number in range(7):

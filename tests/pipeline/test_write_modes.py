@@ -10,10 +10,11 @@ from deltalake import DeltaTable
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.tables import loads as table_loads
-from tests.pipeline.apply.test_applying import mark_in_small_files
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import open_stored, read_properties, read_table
 from tests.pipeline.test_replicate import settings
@@ -28,10 +29,10 @@ class Warnings(Observer):
         self.texts.append(text)
 
 
-def replicated(db: Database, storage: Path, **options: Any) -> list[str]:
+def replicated(db: Database, storage: Path, limits: Limits | None = None, **options: Any) -> list[str]:
     """Replicate all that there is; return the warnings."""
     observer = Warnings()
-    replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine())
+    replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine(), limits=limits)
     return observer.texts
 
 
@@ -54,9 +55,9 @@ def load_of(storage: Path) -> str:
     ("table_format", "marks"), [("delta", "Delta's deletion vectors"), ("iceberg", "Iceberg's position deletes")]
 )
 def test_a_table_goes_to_marked_rows_and_back_without_a_load(
-    db18: Database, tmp_path: Path, table_format: FormatName, marks: str, monkeypatch: pytest.MonkeyPatch
+    db18: Database, tmp_path: Path, table_format: FormatName, marks: str
 ) -> None:
-    mark_in_small_files(monkeypatch)
+    limits = MARKS_IN_SMALL_FILES
     options: dict[str, Any] = {"history": True, "append": True, "format": table_format}
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text, at timestamptz)",
@@ -69,15 +70,15 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
         "DELETE FROM t WHERE id % 100 = 2",
         "UPDATE other SET v = id",
     )
-    replicated(db18, tmp_path, **options)
+    replicated(db18, tmp_path, limits=limits, **options)
     load = load_of(tmp_path)
     db18.execute(*change)
     config = {"tables": {"t": {"write_mode": "merge-on-read"}}}
-    said = replicated(db18, tmp_path, **options, config=config)
+    said = replicated(db18, tmp_path, limits=limits, **options, config=config)
     assert f"public.t: rows that go are marked from now on, and readers need to know {marks}" in said
     assert not [text for text in said if "other" in text]
     db18.execute("UPDATE t SET v = 'newer' WHERE id % 100 = 3", "UPDATE other SET v = 'newer' WHERE id < 5")
-    assert replicated(db18, tmp_path, **options, config=config) == []
+    assert replicated(db18, tmp_path, limits=limits, **options, config=config) == []
     assert marked_files(tmp_path, "public/t") == (1, True)
     assert marked_files(tmp_path, "public/t~history") == (1, True)
     # Changes never go, and a table that was not asked for stays as it was.
@@ -88,7 +89,7 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
     assert versions == 3000 + 30 + 30
 
     db18.execute("UPDATE t SET v = 'newest' WHERE id % 100 = 4")
-    said = replicated(db18, tmp_path, **options, config={"tables": {"t": {"history": True}}})
+    said = replicated(db18, tmp_path, limits=limits, **options, config={"tables": {"t": {"history": True}}})
     assert [text for text in said if f"were written anew, and readers need not know {marks} any more" in text]
     assert marked_files(tmp_path, "public/t") == (0, False)
     assert marked_files(tmp_path, "public/t~history") == (0, False)

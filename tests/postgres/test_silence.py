@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from logicalrep.pipeline.run import receiving
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import start_copy
@@ -182,15 +182,12 @@ class StoppedServer:
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("most_bytes", [64 << 20, 1])
-def test_a_server_can_stop_while_nothing_is_acknowledged_and_while_nothing_is_received(
-    most_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_can_stop_while_nothing_is_acknowledged_and_while_nothing_is_received(most_bytes: int) -> None:
     """As long as the command starts, its destination is away, or it is paused."""
-    monkeypatch.setattr(receiving, "MOST_IN_MEMORY", most_bytes)
     with LocalServer(installation(18), wal_sender_timeout="0") as local:
         server = StoppedServer(local)
         options = PluginOptions(publication_names=("p",), proto_version=4, streaming="parallel")
-        receiver = ChangeReceiver(ConnectionSettings(local.dsn), "s", options)
+        receiver = ChangeReceiver(ConnectionSettings(local.dsn), "s", options, limits=Limits(received_bytes=most_bytes))
         with receiver:
             receiver.wait_until_started()
             # More than the sockets hold.

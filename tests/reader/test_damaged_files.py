@@ -16,7 +16,7 @@ import logicalrep
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
-from tests.pipeline.apply.test_applying import mark_in_small_files, new_stored
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, new_stored
 from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert
 from tests.reader.test_hostile_destination import write_identity, write_states
 
@@ -65,7 +65,7 @@ def changed_bytes(data: bytes, chance: random.Random) -> bytes:
 
 
 def write_destination(folder: Path, table_format: FormatName) -> None:
-    storage = Storage(str(folder))
+    storage = Storage(str(folder), limits=MARKS_IN_SMALL_FILES)
     stored = new_stored(storage, ("id",), mode="merge-on-read", table_format=table_format)
     insert(stored, 1000, range(3000))
     delete(stored, 1001, range(0, 3000, 7))
@@ -83,10 +83,7 @@ READERS: tuple[Callable[[Path], object], ...] = (
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 30))])
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"])
-def test_what_is_damaged_is_an_error_with_a_code(
-    tmp_path: Path, table_format: FormatName, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mark_in_small_files(monkeypatch)
+def test_what_is_damaged_is_an_error_with_a_code(tmp_path: Path, table_format: FormatName, seed: int) -> None:
     lake = tmp_path / "lake"
     write_destination(lake, table_format)
     chance = random.Random(seed)

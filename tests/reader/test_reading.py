@@ -17,9 +17,8 @@ from pyspark.sql import SparkSession
 
 import logicalrep
 from logicalrep.options.kinds import OptionError
-from logicalrep.pipeline.formats.iceberg import iceberg_table, snapshots
-from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.formats.stored_table import Position
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.state.past_states import keep_past, read_state
@@ -29,7 +28,7 @@ from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.reader import ReadError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
+from tests.pipeline.apply.test_applying import MODES, WriteMode
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -37,10 +36,8 @@ from tests.waiting import eventually
 ODD = '"Odd Schema"."Order items"'
 
 
-@pytest.fixture
-def each_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep each state in which something has changed."""
-    monkeypatch.setattr(past_states, "EVERY", timedelta(microseconds=1))
+EACH_STATE = Limits(past_state_seconds=1e-6)
+"""Each state in which something has changed stays."""
 
 
 def now(db: Database) -> datetime:
@@ -62,19 +59,17 @@ def test_each_library_has_the_rows_of_now_and_of_a_time(
     spark: SparkSession,
     table_format: FormatName,
     mode: WriteMode,
-    each_state: None,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    mark_in_small_files(monkeypatch)
+    limits = replace(EACH_STATE, small_file_bytes=1, marked_share=1)
     db18.execute(
         'CREATE SCHEMA "Odd Schema"',
         f'CREATE TABLE {ODD} (id int PRIMARY KEY, "a `b" int, day date)',
         f"INSERT INTO {ODD} SELECT i, 2 * i, date '2026-01-01' + i % 300 FROM generate_series(1, 3000) AS i",
     )
-    replicate_once(db18, tmp_path, write_mode=mode, history=True, format=table_format)
+    replicate_once(db18, tmp_path, limits=limits, write_mode=mode, history=True, format=table_format)
     before = now(db18)
     db18.execute(f'UPDATE {ODD} SET "a `b" = 0 WHERE id % 100 = 1', f"DELETE FROM {ODD} WHERE id % 100 = 2")
-    replicate_once(db18, tmp_path, write_mode=mode, history=True, format=table_format)
+    replicate_once(db18, tmp_path, limits=limits, write_mode=mode, history=True, format=table_format)
 
     expected = {
         None: [(i, 0 if i % 100 == 1 else 2 * i) for i in range(1, 3001) if i % 100 != 2],
@@ -113,7 +108,7 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
         "INSERT INTO t SELECT i, '2026-01-01', '2026-01-01 12:00Z', i, 0.1, 'a' || i, NULL FROM generate_series(1, 9) AS i",
         "INSERT INTO t SELECT i, '2026-02-01', '2026-02-01 12:00Z', i, 0.1, 'b', NULL FROM generate_series(11, 12) AS i",
     )
-    replicate_once(db18, tmp_path)
+    replicate_once(db18, tmp_path, limits=EACH_STATE)
     storage = Storage(str(tmp_path))
     stored = logicalrep.read(tmp_path, "t").tables.open("public/t")
     assert stored is not None
@@ -165,15 +160,13 @@ def test_files_without_matching_rows_are_not_opened(db18: Database, tmp_path: Pa
 
 
 @pytest.fixture(params=["delta", "iceberg", "catalog"])
-def old_versions(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def old_versions(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Return the options of tables whose log or metadata of old versions goes soon."""
-    monkeypatch.setattr(metadata_versions, "KEPT_VERSIONS", 1)
-    monkeypatch.setattr(metadata_versions, "SAVE_EVERY", 2)
-    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 4)
+    limits = replace(EACH_STATE, metadata_versions=1, upkeep_versions=2, snapshots=4)
     if request.param != "catalog":
-        return {"format": request.param}
-    monkeypatch.setitem(iceberg_table.FIXED, "write.metadata.previous-versions-max", "2")
-    return {"format": "iceberg", "catalog": f"sqlite:///{tmp_path}/catalog.db"}
+        return {"format": request.param, "limits": limits}
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    return {"format": "iceberg", "catalog": uri, "limits": replace(limits, metadata_versions=2)}
 
 
 def first_metadata(folder: Path) -> list[Path]:
@@ -181,9 +174,7 @@ def first_metadata(folder: Path) -> list[Path]:
     return sorted((folder / "public/moves/metadata").glob("*.metadata.json"))[:1]
 
 
-def test_tables_as_of_a_time_belong_together(
-    db18: Database, tmp_path: Path, each_state: None, old_versions: dict[str, Any]
-) -> None:
+def test_tables_as_of_a_time_belong_together(db18: Database, tmp_path: Path, old_versions: dict[str, Any]) -> None:
     """Each transaction moves a sum from one table to another, and is one line of a third."""
     db18.execute(
         "CREATE TABLE a (id int PRIMARY KEY, sum int)",
@@ -228,7 +219,7 @@ def test_tables_as_of_a_time_belong_together(
 
 
 def test_old_files_have_the_columns_of_their_version_in_spark_too(
-    db18: Database, tmp_path: Path, spark: SparkSession, each_state: None, old_versions: dict[str, Any]
+    db18: Database, tmp_path: Path, spark: SparkSession, old_versions: dict[str, Any]
 ) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, x smallint, y int, gone int, m smallint[])")
     db18.execute("INSERT INTO t SELECT i, i, 10 * i, 0, '{1}' FROM generate_series(1, 3) AS i")
@@ -262,24 +253,24 @@ def test_old_files_have_the_columns_of_their_version_in_spark_too(
     assert dict(table.spark(spark).dtypes)["z"] == "smallint"
 
 
-def test_rows_that_a_load_brought_are_of_the_time_of_the_load(db18: Database, tmp_path: Path, each_state: None) -> None:
+def test_rows_that_a_load_brought_are_of_the_time_of_the_load(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE late (id int PRIMARY KEY)")
     db18.execute("INSERT INTO t VALUES (1)")
-    replicate_once(db18, tmp_path, tables=["t"])
+    replicate_once(db18, tmp_path, limits=EACH_STATE, tables=["t"])
     before = now(db18)
     db18.execute("INSERT INTO late VALUES (1)")
-    replicate_once(db18, tmp_path, tables=["t", "late"])
+    replicate_once(db18, tmp_path, limits=EACH_STATE, tables=["t", "late"])
     assert [*logicalrep.at(tmp_path, before)] == ["public.t"]
     assert [*logicalrep.at(tmp_path, datetime.now(UTC))] == ["public.late", "public.t"]
 
 
-def test_what_cannot_be_read_says_why(db18: Database, tmp_path: Path, each_state: None) -> None:
+def test_what_cannot_be_read_says_why(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE orders (id int PRIMARY KEY, at timestamp)", "CREATE TABLE customer (id int PRIMARY KEY)")
     db18.execute("INSERT INTO orders VALUES (1, now())")
     with pytest.raises(StateError, match=r"\[DESTINATION_EMPTY\]"):
         logicalrep.read(tmp_path, "orders")
     before = now(db18)
-    replicate_once(db18, tmp_path)
+    replicate_once(db18, tmp_path, limits=EACH_STATE)
     there = now(db18)
     with pytest.raises(ReadError, match=r"\[TABLE_UNKNOWN\] .* no table public.order; did you mean public.orders\?"):
         logicalrep.read(tmp_path, "order")
@@ -297,7 +288,7 @@ def test_what_cannot_be_read_says_why(db18: Database, tmp_path: Path, each_state
     # A table that is stopped has other commits than the others.
     db18.execute("INSERT INTO orders VALUES (2, 'infinity')", "INSERT INTO customer VALUES (1)")
     with pytest.raises(logicalrep.LogicalRepError, match="infinity"):
-        replicate_once(db18, tmp_path)
+        replicate_once(db18, tmp_path, limits=EACH_STATE)
     stopped = logicalrep.at(tmp_path, datetime.now(UTC))
     assert {*stopped} == {"public.customer"}
     assert {*stopped.behind} == {"public.orders"}

@@ -25,7 +25,7 @@ from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredT
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.apply.test_reshaping import evolved
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.histories import NAMES, OID, table
@@ -59,12 +59,9 @@ def rows_of(spark: Any, path: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_rows_through_updates_and_schema_changes(
-    spark: Any, tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mark_in_small_files(monkeypatch)
+def test_rows_through_updates_and_schema_changes(spark: Any, tmp_path: Path, mode: WriteMode) -> None:
     folder = tmp_path / FOLDER
-    stored = new_table(Storage(str(tmp_path)), mode)
+    stored = new_table(Storage(str(tmp_path), limits=MARKS_IN_SMALL_FILES), mode)
     assert logicalrep.spark.table(spark, str(folder)).columns == list(NAMES)
     assert rows_of(spark, folder) == []
     change(stored, 2, "insert", range(1000), "old")
@@ -114,9 +111,8 @@ spark.stop()
 @pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="the extra pipelines is not installed")
 @pytest.mark.thorough
 @pytest.mark.usefixtures("spark")
-def test_a_session_of_spark_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark_in_small_files(monkeypatch)
-    stored = new_table(Storage(str(tmp_path)), "merge-on-read")
+def test_a_session_of_spark_connect(tmp_path: Path) -> None:
+    stored = new_table(Storage(str(tmp_path), limits=MARKS_IN_SMALL_FILES), "merge-on-read")
     change(stored, 2, "insert", range(1000), "old")
     change(stored, 3, "update", range(0, 1000, 500), "new")
     change(stored, 4, "delete", range(1, 1000, 100))

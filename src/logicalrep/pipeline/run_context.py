@@ -10,6 +10,7 @@ from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import TableFormat
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import Storage
@@ -40,3 +41,8 @@ class RunContext:
 
     The proof ends with the last checkpoint if the server was restarted since: it may have been put back to then.
     """
+
+    @property
+    def limits(self) -> Limits:
+        """What the run may hold in memory, and how often it does things."""
+        return self.storage.limits

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,21 +17,20 @@ from deltalake import DeltaTable
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch, joined
 from logicalrep.arrow.changes.table_changes import in_parts
-from logicalrep.pipeline.apply import applying, rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import Here, SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats import opening
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable, WriterError
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History, Row, table
-from tests.pipeline.index.small_indexes import index_small_tables, small_indexes
+from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables, small_indexes
 from tests.pipeline.reading import read_table
 
 APP = "logicalrep/1/1/x"
@@ -41,10 +41,8 @@ WriteMode = Literal["copy-on-write", "merge-on-read"]
 MODES: tuple[WriteMode, ...] = ("copy-on-write", "merge-on-read")
 
 
-def mark_in_small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let rows be marked also where files are small, unless all of them go."""
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
-    monkeypatch.setattr(rewriting, "MOST_MARKED", 1)
+MARKS_IN_SMALL_FILES = Limits(small_file_bytes=1, marked_share=1)
+"""Rows are marked also where files are small, unless all of them go."""
 
 
 def new_log(
@@ -110,11 +108,11 @@ def texts_of(rows: pa.Table) -> Counter[Row]:
 def test_random_histories(
     tmp_path: Path, key: tuple[str, ...] | None, seed: int, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark_in_small_files(monkeypatch)
-    index_small_tables(monkeypatch)
+    limits = index_small_tables(MARKS_IN_SMALL_FILES)
+    cut_into_small_blocks(monkeypatch)
     indexes = small_indexes(tmp_path / "indexes")
     chance = random.Random(seed)
-    storage = Storage(str(tmp_path))
+    storage = Storage(str(tmp_path), limits=limits)
     log = new_log(storage, key, mode=mode)
     history = History(key, chance)
     kept: list[list[ChangeBatch]] = []
@@ -149,16 +147,11 @@ def test_random_histories(
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_many_files_are_rewritten_in_many_tasks(
-    tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mark_in_small_files(monkeypatch)
-    monkeypatch.setattr(applying, "MORE_OF_MARKED", 1)
-    monkeypatch.setattr(applying, "BYTES_OF_A_TASK", 2000)
-    monkeypatch.setattr(applying, "BYTES_OF_A_PART", 2000)
-    monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
-    storage = Storage(str(tmp_path))
+def test_many_files_are_rewritten_in_many_tasks(tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode) -> None:
+    limits = Limits(
+        small_file_bytes=1, marked_share=1, marked_weight=1, in_process_bytes=2000, part_bytes=2000, file_rows=7
+    )
+    storage = Storage(str(tmp_path), limits=limits)
     log = new_log(storage, key, mode=mode)
     history = History(key, random.Random(7))
     most = 0
@@ -266,10 +259,7 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
     seed: int,
     most_effect: int,
     mode: WriteMode,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    mark_in_small_files(monkeypatch)
-    monkeypatch.setattr(applying, "MOST_EFFECT", most_effect)
     storage = Storage(str(tmp_path))
     log = new_log(storage, key, mode=mode)
     history = History(key, random.Random(seed))
@@ -277,8 +267,9 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
         for _ in range(150):
             history.step()
         changes = history.take()
-        monkeypatch.setattr(applying, "MOST_BYTES", changes[0].nbytes // 7)
-        parts = list(in_parts(changes, changes[0].nbytes // 7))
+        limits = replace(MARKS_IN_SMALL_FILES, effect_bytes=most_effect, batch_bytes=changes[0].nbytes // 7)
+        log.storage = replace(storage, limits=limits)
+        parts = list(in_parts(changes, limits.batch_bytes))
         assert len(parts) > 2
         assert joined([batch for part in parts for batch in part]) == changes[0]
         version = log.version
@@ -290,7 +281,7 @@ def test_a_large_batch_is_applied_in_parts_and_one_commit(
     assert there == log.files.keys() | {file.path for file in log.removed if file.path.startswith("part-")}
 
 
-def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(5))
@@ -299,6 +290,6 @@ def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: 
         for _ in range(40):
             history.step()
         kept += history.take()
-        monkeypatch.setattr(applying, "MOST_BYTES", kept[-1].nbytes // 3)
+        log.storage = replace(storage, limits=Limits(batch_bytes=kept[-1].nbytes // 3))
         apply(log, kept, Position(APP, Lsn(history.lsn - 1)), SequentialEngine())
         assert rows_at(storage) == history.truth()

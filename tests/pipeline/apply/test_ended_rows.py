@@ -12,17 +12,16 @@ from typing import Any
 import pytest
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
-from logicalrep.pipeline.apply import applying, rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.histories import NAMES, History, table
 from tests.pipeline.reading import read_delta
 
@@ -95,10 +94,10 @@ class Replay:
 
 
 def applied_randomly(
-    tmp_path: Path, key: tuple[str, ...] | None, description: TableSpec, seed: int
+    tmp_path: Path, limits: Limits, key: tuple[str, ...] | None, description: TableSpec, seed: int
 ) -> list[dict[str, Any]]:
     """Apply a random history in batches that are cut anywhere; return all its changes."""
-    storage, chance = Storage(str(tmp_path)), random.Random(seed)
+    storage, chance = Storage(str(tmp_path), limits=limits), random.Random(seed)
     log = new_log(storage, description)
     history = History(key, chance)
     changes: list[dict[str, Any]] = []
@@ -122,22 +121,19 @@ def applied_randomly(
 
 
 @pytest.fixture(params=[False, True], ids=["few files", "many files"])
-def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark_in_small_files(monkeypatch)
-    if request.param:
-        monkeypatch.setattr(applying, "BYTES_OF_A_TASK", 9000)
-        monkeypatch.setattr(applying, "BYTES_OF_A_PART", 9000)
-        monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-        monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
-        monkeypatch.setattr(applying, "MOST_BYTES", 3000)
+def limits(request: pytest.FixtureRequest) -> Limits:
+    if not request.param:
+        return MARKS_IN_SMALL_FILES
+    return replace(MARKS_IN_SMALL_FILES, in_process_bytes=9000, part_bytes=9000, file_rows=7, batch_bytes=3000)
 
 
-@pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", KEYS[:2], ids=str)
-def test_deleted_rows_are_marked(tmp_path: Path, key: tuple[str, ...], mode: WriteMode) -> None:
+def test_deleted_rows_are_marked(tmp_path: Path, key: tuple[str, ...], mode: WriteMode, limits: Limits) -> None:
     replay = Replay(key)
-    for change in applied_randomly(tmp_path, key, table(key, TableSettings(deletes="soft", write_mode=mode)), 1):
+    for change in applied_randomly(
+        tmp_path, limits, key, table(key, TableSettings(deletes="soft", write_mode=mode)), 1
+    ):
         replay.change(change)
     found = Counter(tuple(row.values()) for row in rows_at(tmp_path))
     there = [(*row["values"].values(), False, None) for row in replay.there.values()]
@@ -146,12 +142,13 @@ def test_deleted_rows_are_marked(tmp_path: Path, key: tuple[str, ...], mode: Wri
     assert found == Counter(there + marked)
 
 
-@pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("mode", MODES)
-def test_without_a_key_each_delete_leaves_a_mark(tmp_path: Path, mode: WriteMode) -> None:
+def test_without_a_key_each_delete_leaves_a_mark(tmp_path: Path, mode: WriteMode, limits: Limits) -> None:
     there: Counter[Any] = Counter()
     marked: Counter[Any] = Counter()
-    for change in applied_randomly(tmp_path, None, table(None, TableSettings(deletes="soft", write_mode=mode)), 2):
+    for change in applied_randomly(
+        tmp_path, limits, None, table(None, TableSettings(deletes="soft", write_mode=mode)), 2
+    ):
         if change["op"] == "truncate":
             marked.update({(*row, True, change["commit_timestamp"]): count for row, count in there.items()})
             there.clear()
@@ -167,13 +164,12 @@ def test_without_a_key_each_delete_leaves_a_mark(tmp_path: Path, mode: WriteMode
     assert found == marked + Counter({(*row, False, None): count for row, count in there.items()})
 
 
-@pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", KEYS[:2], ids=str)
-def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...], mode: WriteMode) -> None:
+def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...], mode: WriteMode, limits: Limits) -> None:
     replay = Replay(key)
     description = replace(table(key, TableSettings(write_mode=mode)), companion="history")
-    for change in applied_randomly(tmp_path, key, description, 3):
+    for change in applied_randomly(tmp_path, limits, key, description, 3):
         replay.change(change)
     names = [*NAMES, *(f"_valid_{end}{what}" for end in ("from", "to") for what in ("", "_lsn", "_ordinal"))]
     rows = rows_at(tmp_path)
@@ -184,12 +180,11 @@ def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...], mode: W
     assert all(row["_is_current"] == (row["_valid_to_lsn"] is None) for row in rows)
 
 
-@pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("mode", MODES)
-def test_history_without_a_key_has_the_rows_of_each_moment(tmp_path: Path, mode: WriteMode) -> None:
+def test_history_without_a_key_has_the_rows_of_each_moment(tmp_path: Path, mode: WriteMode, limits: Limits) -> None:
     """Which of some equal rows ends is not known: how many there are at each moment is."""
     description = replace(table(None, TableSettings(write_mode=mode)), companion="history")
-    changes = applied_randomly(tmp_path, None, description, 4)
+    changes = applied_randomly(tmp_path, limits, None, description, 4)
     rows = rows_at(tmp_path)
     there: Counter[Any] = Counter()
     for change in changes:

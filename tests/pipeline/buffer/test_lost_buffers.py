@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.load.loading import CopiedTable
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.receiving import ChangeReceiver, Changes
@@ -88,9 +89,8 @@ def test_buffered_changes_that_the_copy_has_are_not_missed(
         patch.setattr(ChangeReceiver, "take", take_later)
         patch.setattr(TableWriter, "replace", replace_later)
         patch.setattr(TableBuffers, "take_table", take_and_end)
-        patch.setattr("logicalrep.pipeline.run.checkpoints.SAVE_AGAIN", 0.1)
         with pytest.raises(Killed):
-            destination.replicate()
+            destination.replicate(Limits(checkpoint_seconds=0.1))
     destination.log.clear()
     assert destination.replicate() is None
     assert destination.log == []

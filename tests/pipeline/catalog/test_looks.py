@@ -13,6 +13,7 @@ import pytest
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.postgres.retries import LOCKED, Wait
 from tests.pipeline.catalog.test_schema_changes import kept_differences
@@ -62,7 +63,7 @@ def test_a_look_that_locks_of_others_keep_out_is_not_an_error(
     monkeypatch.setattr(catalog, "query_unproven_partitions", lambda *_: (1,))
     monkeypatch.setattr(catalog, "query_empty_tables", fail)
     spec: Any = None
-    with Catalog(settings(db18, tmp_path), "p", "s", Told(), (), Wait(0)) as looking:
+    with Catalog(settings(db18, tmp_path), "p", "s", Told(), (), Wait(0), 5.0) as looking:
         assert looking.query_tables() is None
         assert looking.unsent_partitions(spec, spec) is None
     assert [text.partition(",")[0] for text in said] == ["another session has locked a table"]
@@ -152,7 +153,7 @@ def moods(storage: Path) -> list[str]:
 def test_what_sends_nothing_is_found_by_the_look_of_every_five_seconds(
     db18: Database, tmp_path: Path, looks: list[set[int]]
 ) -> None:
-    assert catalog.LOOK_AGAIN == 5.0
+    assert Limits().catalog_seconds == 5.0
     db18.execute(
         "CREATE TYPE mood AS ENUM ('low')",
         "CREATE TABLE m (id int PRIMARY KEY, m mood)",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from logicalrep.arrow.changes.change_batch import NEW
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.load import renewal
 from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.state.state import State
@@ -144,7 +145,7 @@ def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Dat
     db18.execute("INSERT INTO t VALUES (2)")
     options = PluginOptions(publication_names=("p",), proto_version=4, streaming="parallel")
     for acknowledged, ids in ((Lsn(0), ["1", "2"]), (slot.confirmed.lsn, ["1", "2"]), (between, ["2"])):
-        with ChangeReceiver(db18.settings, "s", options, state=State(acknowledged)) as receiver:
+        with ChangeReceiver(db18.settings, "s", options, state=State(acknowledged), limits=Limits()) as receiver:
             target, found = query_wal_head(db18.connection), []
             while True:
                 changes = receiver.take()

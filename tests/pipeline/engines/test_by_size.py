@@ -9,18 +9,20 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.settings import ReplicateSettings
-from logicalrep.pipeline.engines import by_size, start
+from logicalrep.pipeline.engines import start
 from logicalrep.pipeline.engines.by_size import BySizeEngine
-from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
+from logicalrep.pipeline.engines.engine import Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.start import start_engine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.retries import Ended
 from tests.pipeline.comparison import find_differences
@@ -32,6 +34,8 @@ from tests.waiting import eventually
 __all__ = ["shop"]
 
 Start = Callable[[threading.Event], AbstractContextManager[Engine]]
+
+LIMITS = Limits()
 
 
 def _local(_: threading.Event) -> LocalEngine:
@@ -55,17 +59,17 @@ def _never(_: threading.Event) -> Iterator[Engine]:
 
 
 def test_little_work_runs_in_this_process_and_other_work_elsewhere() -> None:
-    with BySizeEngine(_local, threading.Event(), "needed") as engine:
-        assert engine.run(_pid, [1, 2], LITTLE) == [os.getpid()] * 2
-        assert engine.run_together(_pid, 1, LITTLE) == os.getpid()
-        assert os.getpid() not in engine.run(_pid, [1, 2], LITTLE + 1)
-        assert engine.run_together(_pid, 1, LITTLE + 1) != os.getpid()
+    with BySizeEngine(_local, threading.Event(), "needed", LIMITS) as engine:
+        assert engine.run(_pid, [1, 2], LIMITS.in_process_bytes) == [os.getpid()] * 2
+        assert engine.run_together(_pid, 1, LIMITS.in_process_bytes) == os.getpid()
+        assert os.getpid() not in engine.run(_pid, [1, 2], LIMITS.in_process_bytes + 1)
+        assert engine.run_together(_pid, 1, LIMITS.in_process_bytes + 1) != os.getpid()
         with engine.share("x") as shared:
             assert shared.value == "x"
 
 
 def test_the_other_engine_starts_beside_or_before_or_once_it_is_needed() -> None:
-    with BySizeEngine(_never, threading.Event(), "needed") as engine:
+    with BySizeEngine(_never, threading.Event(), "needed", LIMITS) as engine:
         assert engine.run(len, ["a"], 1) == [1]
         engine.check()
     started = threading.Event()
@@ -74,13 +78,13 @@ def test_the_other_engine_starts_beside_or_before_or_once_it_is_needed() -> None
         started.set()
         return LocalEngine(1)
 
-    with BySizeEngine(begin, threading.Event(), "beside") as engine:
+    with BySizeEngine(begin, threading.Event(), "beside", LIMITS) as engine:
         eventually(started.is_set)
         engine.check()
     started.clear()
-    with BySizeEngine(begin, threading.Event(), "now") as engine:
+    with BySizeEngine(begin, threading.Event(), "now", LIMITS) as engine:
         assert started.is_set()
-        assert engine.run(len, ["a"], LITTLE + 1) == [1]
+        assert engine.run(len, ["a"], LIMITS.in_process_bytes + 1) == [1]
 
 
 def test_a_run_that_ends_soon_says_once_that_it_starts_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,10 +98,10 @@ def test_a_run_that_ends_soon_says_once_that_it_starts_spark(tmp_path: Path, mon
             said.append(text)
 
     with start_engine(settings, Storage(str(tmp_path)), threading.Event(), Told()) as engine:
-        assert engine.run(len, ["a"], LITTLE) == [1]
+        assert engine.run(len, ["a"], LIMITS.in_process_bytes) == [1]
         assert said == []
         for _ in range(2):
-            assert engine.run(len, ["a"], LITTLE + 1) == [1]
+            assert engine.run(len, ["a"], LIMITS.in_process_bytes + 1) == [1]
     assert said == ["starting Spark, for work of more than 8 MB"]
 
 
@@ -107,7 +111,7 @@ def test_an_engine_that_does_not_start_is_told_without_work_for_it() -> None:
         raise EngineError("no Java")
         yield
 
-    with BySizeEngine(fails, threading.Event(), "beside") as engine:
+    with BySizeEngine(fails, threading.Event(), "beside", LIMITS) as engine:
 
         def is_told() -> bool:
             try:
@@ -119,8 +123,8 @@ def test_an_engine_that_does_not_start_is_told_without_work_for_it() -> None:
         eventually(is_told)
         assert engine.run(len, ["a"], 1) == [1]
         with pytest.raises(EngineError, match="no Java"):
-            engine.run(len, ["a"], LITTLE + 1)
-    with pytest.raises(EngineError, match="no Java"), BySizeEngine(fails, threading.Event(), "now"):
+            engine.run(len, ["a"], LIMITS.in_process_bytes + 1)
+    with pytest.raises(EngineError, match="no Java"), BySizeEngine(fails, threading.Event(), "now", LIMITS):
         pass
 
 
@@ -134,15 +138,15 @@ def test_nobody_waits_for_a_start_after_the_end_was_asked_for() -> None:
         raise Ended
         yield
 
-    with ThreadPoolExecutor(1) as pool, BySizeEngine(starts_for_ever, stop, "needed") as engine:
-        waiting = pool.submit(engine.run, len, ["a"], LITTLE + 1)
+    with ThreadPoolExecutor(1) as pool, BySizeEngine(starts_for_ever, stop, "needed", LIMITS) as engine:
+        waiting = pool.submit(engine.run, len, ["a"], LIMITS.in_process_bytes + 1)
         eventually(begun.is_set)
         stop.set()
         assert isinstance(waiting.exception(60), Ended)
 
 
 def test_errors_here_are_those_of_other_engines(tmp_path: Path) -> None:
-    with BySizeEngine(_never, threading.Event(), "needed") as engine:
+    with BySizeEngine(_never, threading.Event(), "needed", LIMITS) as engine:
         with pytest.raises(TableFailedError, match="ZeroDivisionError"):
             engine.run_together(divmod_of, 0, 1)
         with pytest.raises(EngineError, match=r"4 times: OSError: .*No space left"):
@@ -169,19 +173,19 @@ def test_little_work_has_few_threads_of_a_kind() -> None:
             running[0] -= 1
 
     with (
-        BySizeEngine(_never, threading.Event(), "needed", calls_at_once=2) as engine,
+        BySizeEngine(_never, threading.Event(), "needed", replace(LIMITS, calls=2)) as engine,
         ThreadPoolExecutor(8) as pool,
     ):
         list(pool.map(lambda number: engine.run_together(work, number, 1), range(24)))
     assert most == [2]
 
 
-@pytest.mark.parametrize("most_here", [0, 2000, LITTLE])
+@pytest.mark.parametrize("most_here", [0, 2000, LIMITS.in_process_bytes])
 def test_tables_are_the_same_wherever_the_work_runs(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_here: int
 ) -> None:
-    monkeypatch.setattr(by_size, "LITTLE", most_here)
-    with BySizeEngine(_local, threading.Event(), "needed") as engine:
+    limits = replace(LIMITS, in_process_bytes=most_here)
+    with BySizeEngine(_local, threading.Event(), "needed", limits) as engine:
         check_that_tables_follow(engine, shop, tmp_path)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from logicalrep.pipeline.engines.engine import MOST_SENT, EngineError, Shared
-from logicalrep.pipeline.engines.spark import connect as connect_module
+from logicalrep.pipeline.engines.engine import EngineError, Shared
 from logicalrep.pipeline.engines.spark.connect import SHARED, ConnectJobs
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database
@@ -74,8 +74,7 @@ def test_a_session_shows_that_it_lives(connect: Any, tmp_path: Path, monkeypatch
     class Session:
         conf = Conf()
 
-    monkeypatch.setattr(connect_module, "ALIVE", 0.01)
-    with ConnectJobs(Session(), Storage(str(tmp_path))):
+    with ConnectJobs(Session(), Storage(str(tmp_path), limits=Limits(alive_seconds=0.01))):
         eventually(lambda: len(asked) > 2)
 
 
@@ -118,7 +117,9 @@ def test_a_server_that_is_away_is_told_in_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_the_largest_item_is_sent(connect: Any, tmp_path: Path) -> None:
     with ConnectJobs(connect, Storage(str(tmp_path))) as jobs:
-        assert SparkEngine(jobs).run_together(len, bytes(MOST_SENT), MOST_SENT) == MOST_SENT
+        assert (
+            SparkEngine(jobs).run_together(len, bytes(Limits().sent_bytes), Limits().sent_bytes) == Limits().sent_bytes
+        )
 
 
 @pytest.mark.thorough

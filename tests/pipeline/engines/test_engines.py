@@ -23,9 +23,7 @@ import pyarrow as pa
 import pytest
 
 from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.apply import applying, rewriting
 from logicalrep.pipeline.apply.applying import apply
-from logicalrep.pipeline.engines import local
 from logicalrep.pipeline.engines.engine import Engine, EngineError, SequentialEngine, Shared
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.outcomes import TableFailedError
@@ -33,8 +31,8 @@ from logicalrep.pipeline.engines.spark.connect import ConnectJobs
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.formats.stored_table import Position
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
-from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.apply.test_applying import APP, new_log, rows_at
@@ -129,12 +127,9 @@ def test_nothing_of_a_shared_value_stays_after_a_kill(
         assert list(tmp_path.iterdir()) == []
 
 
-def test_many_files_of_a_table_are_rewritten(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "BYTES_OF_A_TASK", 2000)
-    monkeypatch.setattr(applying, "BYTES_OF_A_PART", 2000)
-    monkeypatch.setattr(data_files, "MOST_ROWS", 7)
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
-    storage = Storage(str(tmp_path))
+def test_many_files_of_a_table_are_rewritten(engine: Engine, tmp_path: Path) -> None:
+    limits = Limits(in_process_bytes=2000, part_bytes=2000, file_rows=7, small_file_bytes=1)
+    storage = Storage(str(tmp_path), limits=limits)
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(7))
     for number in range(3):
@@ -215,14 +210,11 @@ def _alone(path: str) -> None:
     os.unlink(path)
 
 
-def test_large_items_do_not_run_together_and_very_large_ones_in_this_process(
-    two: LocalEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(local, "MOST_SENT", 900)
-    monkeypatch.setattr(local, "MOST_AT_ONCE", 1000)
-    assert two.run_together(_pid, b"", 901) == os.getpid()
-    assert two.run_together(_pid, b"", 900) != os.getpid()
-    with ThreadPoolExecutor(4) as pool:
+def test_large_items_do_not_run_together_and_very_large_ones_in_this_process(tmp_path: Path) -> None:
+    limits = Limits(sent_bytes=900, sent_at_once_bytes=1000)
+    with LocalEngine(2, limits) as two, ThreadPoolExecutor(4) as pool:
+        assert two.run_together(_pid, b"", 901) == os.getpid()
+        assert two.run_together(_pid, b"", 900) != os.getpid()
         for each in [pool.submit(two.run_together, _alone, str(tmp_path / "one"), 600) for _ in range(8)]:
             each.result()
 

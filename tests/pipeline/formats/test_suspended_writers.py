@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.formats.delta import delta_log
-from logicalrep.pipeline.formats.iceberg import versions
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable, WriterError
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
@@ -22,14 +21,13 @@ from tests.pipeline.reading import read_table
 from tests.pipeline.storage.stores import Store
 
 FORMATS: list[FormatName] = ["delta", "iceberg"]
+EARLY_UPKEEP = Limits(metadata_versions=2, upkeep_versions=3, log_checkpoint_commits=3)
+"""Upkeep deletes the names of old versions early."""
 
 
 @pytest.fixture(params=FORMATS)
-def format(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FormatName:
-    """Each format, whose upkeep deletes the names of old versions early."""
-    monkeypatch.setattr(versions, "KEPT_VERSIONS", 2)
-    monkeypatch.setattr(versions, "SAVE_EVERY", 3)
-    monkeypatch.setattr(delta_log, "CHECKPOINT_EVERY", 3)
+def format(request: pytest.FixtureRequest) -> FormatName:
+    """Each format."""
     return request.param  # type: ignore[no-any-return]
 
 
@@ -99,7 +97,7 @@ def after_next_create(monkeypatch: pytest.MonkeyPatch, action: Callable[[], obje
 def test_a_version_whose_name_was_deleted_is_not_made_again(
     format: FormatName, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = Storage(str(tmp_path))
+    storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, format)
     insert(stored, 1000, range(3))
     entry = log_entry(storage, stored.version + 1, format)
@@ -121,7 +119,7 @@ def test_a_version_whose_name_was_deleted_is_not_made_again(
 
 
 def test_a_commit_to_a_table_that_was_dropped_and_made_again_is_taken_back(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
+    storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, "iceberg")
     for number in range(5):
         insert(stored, 1000 + number, range(number, number + 1))
@@ -142,7 +140,7 @@ def test_a_commit_to_a_table_that_was_dropped_and_made_again_is_taken_back(tmp_p
 def test_a_commit_that_another_process_went_on_from_stays(
     format: FormatName, keeps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = Storage(str(tmp_path))
+    storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, format)
     insert(stored, 1000, range(3))
     after_next_create(monkeypatch, lambda: commit_many(storage, format, keeps=keeps))
@@ -159,7 +157,7 @@ def test_a_commit_that_another_process_went_on_from_stays(
 
 
 def test_a_load_of_a_process_that_slept_replaces_no_rows(format: FormatName, tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path))
+    storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, format)
     commit_many(storage, format)
     made = NewTable(stored.table, [], Position(APP, Lsn(1500)), load="late", keep_hours=0)
@@ -169,7 +167,7 @@ def test_a_load_of_a_process_that_slept_replaces_no_rows(format: FormatName, tmp
 
 
 def test_the_hint_never_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = Storage(str(tmp_path))
+    storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, "iceberg")
     insert(stored, 1000, range(3))
     # Later upkeep deletes nothing, and so does not look for other processes.
@@ -196,9 +194,7 @@ def test_the_hint_never_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_reader_opens_the_last_version_beside_a_commit_that_is_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "KEPT_VERSIONS", 2)
-    monkeypatch.setattr(versions, "SAVE_EVERY", 3)
-    storage = Storage(str(tmp_path))
+    storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, "iceberg")
     insert(stored, 1000, range(3))
     entry, opened = log_entry(storage, stored.version + 1, "iceberg"), []
@@ -231,9 +227,7 @@ def test_a_reader_opens_the_last_version_beside_a_commit_that_is_taken_back(
 def test_versions_that_are_deleted_while_a_table_is_opened_are_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "KEPT_VERSIONS", 2)
-    monkeypatch.setattr(versions, "SAVE_EVERY", 3)
-    storage = Storage(str(tmp_path))
+    storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     insert(new_table(storage, "iceberg"), 1000, range(3))
     names = Storage.names
 
@@ -250,7 +244,7 @@ def test_versions_that_are_deleted_while_a_table_is_opened_are_not_missed(
 def test_a_version_whose_name_was_deleted_in_an_object_store_is_not_made_again(format: FormatName) -> None:
     store = Store()
     try:
-        storage = Storage("s3://lake/shop", store.options)
+        storage = Storage("s3://lake/shop", store.options, limits=EARLY_UPKEEP)
         stored = new_table(storage, format)
         insert(stored, 1000, range(3))
         entry = log_entry(storage, stored.version + 1, format)
@@ -268,7 +262,9 @@ def test_a_version_whose_name_was_deleted_in_an_object_store_is_not_made_again(f
 def test_names_of_a_folder_are_listed_after_a_name(tmp_path: Path, is_store: bool) -> None:
     store = Store() if is_store else None
     try:
-        storage = Storage(str(tmp_path)) if store is None else Storage("s3://lake/shop", store.options)
+        storage = (
+            Storage(str(tmp_path), limits=EARLY_UPKEEP) if store is None else Storage("s3://lake/shop", store.options)
+        )
         assert storage.names("a", "") == []
         for path in ("a/v2", "a/v10", "a/u", "a/w1", "a/v/deep", "b/v3"):
             storage.write(path, b"") if "/v/" not in path or is_store else None

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from logicalrep.pipeline.history import matching
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import read_known_settings, resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
@@ -20,7 +19,7 @@ from logicalrep.pipeline.tables import writer as table_writer
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
-from tests.pipeline.apply.test_applying import WriteMode, mark_in_small_files
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, WriteMode
 from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
@@ -46,7 +45,7 @@ def rows(storage: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
 def test_all_three_through_changes_a_kill_and_a_resync(
     db18: Database, tmp_path: Path, mode: WriteMode, format_: FormatName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark_in_small_files(monkeypatch)
+    limits = MARKS_IN_SMALL_FILES
     wanted = replace(ALL, write_mode=mode, format=format_)
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text, big text)",
@@ -55,10 +54,10 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         "CREATE TABLE reserved (id int PRIMARY KEY, _deleted text)",
     )
     tables = {"tables": (TableName("public", "t"),), "table_settings": wanted, "format": format_}
-    replicate_once(db18, tmp_path, **tables)
+    replicate_once(db18, tmp_path, limits=limits, **tables)
     other = "delta" if format_ == "iceberg" else "iceberg"
     with pytest.raises(StateError, match=f"in the format {format_}, not {other}"):
-        replicate_once(db18, tmp_path, **{**tables, "format": other})
+        replicate_once(db18, tmp_path, limits=limits, **{**tables, "format": other})
     db18.execute(
         "UPDATE t SET v = 'second' WHERE id = 1",
         "UPDATE t SET v = 'third' WHERE id = 1",
@@ -66,14 +65,14 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         "INSERT INTO t VALUES (3, 'again', 'small')",
     )
     # Rows are compared in several parts after a load.
-    monkeypatch.setattr(matching, "BYTES_AT_ONCE", 1000)
+    limits = replace(limits, matched_bytes=1000)
     with monkeypatch.context() as killed:
         # Both companion tables have the batch, the table itself has not.
         killed.setattr(table_writer, "apply", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            replicate_once(db18, tmp_path, **tables)
+            replicate_once(db18, tmp_path, limits=limits, **tables)
     assert rows(tmp_path, "t", "id", "_deleted") == [(i, False) for i in (1, 2, 3, 4)]
-    replicate_once(db18, tmp_path, **tables)
+    replicate_once(db18, tmp_path, limits=limits, **tables)
     assert rows(tmp_path, "t", "id", "v", "_deleted") == [
         (1, "third", False),
         (2, "first", True),
@@ -97,7 +96,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         "UPDATE t SET v = 'unseen' WHERE id = 3",
         "ALTER PUBLICATION " + publication(db18) + " ADD TABLE t",
     )
-    replicate_once(db18, tmp_path, **tables)
+    replicate_once(db18, tmp_path, limits=limits, **tables)
     there = [(1, "third", False), (2, "first", True), (3, "unseen", False), (4, "first", True)]
     assert rows(tmp_path, "t", "id", "v", "_deleted") == there
     assert rows(tmp_path, "t~history", "id", "v", "_is_current") == [
@@ -110,13 +109,13 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         (3, "unseen", True),
         (4, "first", False),
     ]
-    storage, connection = Storage(str(tmp_path)), ConnectionSettings(db18.dsn)
+    storage, connection = Storage(str(tmp_path), limits=limits), ConnectionSettings(db18.dsn)
     assert [(str(each.table), each.result) for each in verify(connection, storage)] == [("public.t", "equal")]
     assert resync(connection, storage, []) is False
     assert read_known_settings(storage).of(TableName("public", "t")) == wanted
     before = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
-    replicate_once(db18, tmp_path, **tables)
+    replicate_once(db18, tmp_path, limits=limits, **tables)
     assert [row for row in rows(tmp_path, "t", "id", "v", "_deleted") if not row[2]] == [(1, "new", False)]
     after = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     assert len(after) == len(before) + 1

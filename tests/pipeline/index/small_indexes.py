@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.index import key_index, key_indexes, runs
+from logicalrep.pipeline.index import runs
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
+from logicalrep.pipeline.limits import Limits
+
+_DEFAULTS = Limits()
 
 
-def index_small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let small tables have indexes, of several files with several blocks."""
-    monkeypatch.setattr(key_indexes, "LEAST_ROWS", 0)
-    monkeypatch.setattr(key_index, "RECENT", 10)
+def index_small_tables(limits: Limits = _DEFAULTS) -> Limits:
+    """Return limits with which small tables have indexes, of several files."""
+    return replace(limits, indexed_rows=0, recent_entries=10)
+
+
+def cut_into_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files of indexes have several blocks."""
     monkeypatch.setattr(runs, "BLOCK", 4)
 
 

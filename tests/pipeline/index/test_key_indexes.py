@@ -8,6 +8,7 @@ import os
 import random
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.stored_table import Position
-from logicalrep.pipeline.index import key_index, key_indexes
+from logicalrep.pipeline.index import key_index
 from logicalrep.pipeline.index.hashes import Hashes, hashes_of
 from logicalrep.pipeline.index.key_index import KeyIndex
 from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
@@ -26,17 +27,17 @@ from logicalrep.pipeline.index.runs import IndexDamagedError
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, MODES, WriteMode, mark_in_small_files, new_log, rows_at
+from tests.pipeline.apply.test_applying import APP, MARKS_IN_SMALL_FILES, MODES, WriteMode, new_log, rows_at
 from tests.pipeline.histories import History, table
-from tests.pipeline.index.small_indexes import index_small_tables, small_indexes
+from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables, small_indexes
 
 TABLE = table(("id",))
+LIMITS = index_small_tables(MARKS_IN_SMALL_FILES)
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    index_small_tables(monkeypatch)
-    mark_in_small_files(monkeypatch)
+    cut_into_small_blocks(monkeypatch)
 
 
 def write_ids(storage: Storage, ids: list[int]) -> DataFile:
@@ -55,9 +56,9 @@ def test_an_index_finds_what_a_dict_does(
         return hashes_of(keys) % np.uint64(7) if collide else hashes_of(keys)
 
     monkeypatch.setattr(key_index, "hashes_of", few_hashes)
-    chance, storage = random.Random(seed), Storage(str(tmp_path / "lake"))
+    chance, storage = random.Random(seed), Storage(str(tmp_path / "lake"), limits=LIMITS)
     taken: list[int] = []
-    index = KeyIndex.open(tmp_path / "index", taken.append)
+    index = KeyIndex.open(tmp_path / "index", taken.append, LIMITS.recent_entries)
     files: dict[str, tuple[DataFile, list[int]]] = {}
     for _ in range(60):
         ids = chance.sample(range(500), chance.choice([1, 5, 30, 80]))
@@ -78,13 +79,13 @@ def test_an_index_finds_what_a_dict_does(
                 assert found[path].tolist() == rows
         # What went does not stay for ever, and few files are left.
         rows_there = sum(len(ids) for _, ids in files.values())
-        assert index.rows <= 3 * rows_there + 3 * key_index.RECENT
+        assert index.rows <= 3 * rows_there + 3 * LIMITS.recent_entries
         assert sum(taken) == index.size == sum(path.stat().st_size for path in (tmp_path / "index").glob("*.run"))
         assert len([*(tmp_path / "index").glob("*.run")]) < 8
         if chance.random() < 0.2:
             index.close()
             taken.clear()
-            index = KeyIndex.open(tmp_path / "index", taken.append)
+            index = KeyIndex.open(tmp_path / "index", taken.append, LIMITS.recent_entries)
             # It was of another table's key if it has another name or type.
             assert index.is_of(TABLE) or not index.rows
             assert not index.is_of(table(("b", "id")))
@@ -96,7 +97,7 @@ class Followed:
     def __init__(self, folder: Path, mode: WriteMode = "merge-on-read", most: int = 1 << 30) -> None:
         self.folder = folder / "indexes"
         self.said: list[str] = []
-        self.storage = Storage(str(folder / "lake"))
+        self.storage = Storage(str(folder / "lake"), limits=LIMITS)
         self.log = new_log(self.storage, ("id",), mode=mode)
         self.history = History(("id",), random.Random(11), ids=1000)
         self.indexes = KeyIndexes("lake", most, self.said.append, self.folder)
@@ -299,15 +300,14 @@ def test_a_file_that_somebody_made_up_is_no_index_and_removes_nothing(tmp_path: 
         content = {"format": 1, "hashes": 1, "key": [], "next": 0, "files": {}, "runs": []} | content
     text = json.dumps(content).replace("{victim}", str(victim))
     (folder / "index.json").write_bytes(named(text.encode()))
-    index = KeyIndex.open(folder, lambda nbytes: None)
+    index = KeyIndex.open(folder, lambda nbytes: None, LIMITS.recent_entries)
     assert index.rows == 0
     assert victim.exists()
     assert list(folder.iterdir()) == []
 
 
-def test_a_large_table_gets_its_index_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_indexes, "AT_ONCE", 100)
-    storage = Storage(str(tmp_path / "lake"))
+def test_a_large_table_gets_its_index_part_by_part(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path / "lake"), limits=replace(LIMITS, indexed_rows_a_batch=100))
     log = new_log(storage, ("id",))
     index = small_indexes(tmp_path / "indexes").of(log)
     assert index is not None
@@ -325,12 +325,12 @@ def test_a_large_table_gets_its_index_part_by_part(tmp_path: Path, monkeypatch: 
     }
 
 
-def test_tables_without_a_need_for_an_index_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = Storage(str(tmp_path / "lake"))
+def test_tables_without_a_need_for_an_index_have_none(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path / "lake"), limits=LIMITS)
     log = new_log(storage, ("id",))
     assert small_indexes(tmp_path / "indexes", most=0).of(log) is None
     assert small_indexes(tmp_path / "indexes").of(new_log(storage, None, "public/without")) is None
-    monkeypatch.setattr(key_indexes, "LEAST_ROWS", 71)
+    log.storage = replace(storage, limits=replace(LIMITS, indexed_rows=71))
     log.commit([write_ids(storage, [*range(70)])], [], Position(APP, Lsn(2000)))
     indexes = small_indexes(tmp_path / "indexes")
     assert indexes.of(log) is None
@@ -339,9 +339,9 @@ def test_tables_without_a_need_for_an_index_have_none(tmp_path: Path, monkeypatc
 
 
 def test_a_file_that_has_not_the_rows_that_its_table_says_is_not_in_an_index(tmp_path: Path) -> None:
-    storage = Storage(str(tmp_path / "lake"))
+    storage = Storage(str(tmp_path / "lake"), limits=LIMITS)
     file = write_ids(storage, [1, 2, 3])
-    index = KeyIndex.open(tmp_path / "index", lambda _: None)
+    index = KeyIndex.open(tmp_path / "index", lambda _: None, LIMITS.recent_entries)
     index.keep(TABLE, [file])
     with pytest.raises(IndexDamagedError):
         index.add(storage, "public/t", TABLE, DataFile(file.path, file.size, 2, file.statistics))

@@ -15,6 +15,7 @@ import pytest
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.load import copying, loading
 from logicalrep.pipeline.load.copying import typed, typed_without_loops
 from logicalrep.pipeline.run.run import replicate_with
@@ -99,11 +100,12 @@ def test_a_line_says_once_that_larger_tables_wait_for_loops(
             heard.append(text)
 
     heard: list[str] = []
-    monkeypatch.setattr(loading, "BYTES_WITHOUT_LOOPS", 0)
     for is_compiled in (False, True):
         monkeypatch.setattr(loading, "are_loops_compiled", lambda value=is_compiled: value)
         lake = tmp_path / str(is_compiled)
-        replicate_with(settings(shop, lake, once=True), Heard(), engine=SequentialEngine())
+        replicate_with(
+            settings(shop, lake, once=True), Heard(), engine=SequentialEngine(), limits=Limits(uncompiled_bytes=0)
+        )
         assert len([text for text in heard if "compiling loops" in text]) == 1
 
 

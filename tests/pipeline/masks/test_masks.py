@@ -33,7 +33,7 @@ from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import WriteMode, mark_in_small_files
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, WriteMode
 from tests.pipeline.changes import change_batch, plain, relation
 from tests.pipeline.reading import read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
@@ -98,15 +98,14 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
     table_format: FormatName,
     mode: WriteMode,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    mark_in_small_files(monkeypatch)
+    limits = MARKS_IN_SMALL_FILES
     for statement in TABLE:
         db18.execute(statement)
     options: dict[str, Any] = {"format": table_format, "write_mode": mode}
     masked = config(history=True, append=True, deletes="soft")
     # A copy takes seconds, so that the changes meanwhile are buffered.
-    with replicate_meanwhile(db18, tmp_path, load_rate=0.03, config=masked, **options) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, limits=limits, load_rate=0.03, config=masked, **options) as caught_up:
         eventually(lambda: (tmp_path / "_logicalrep/pending").exists())
         kept = tmp_path / "_logicalrep/buffered"
         changes = iter(range(100, 10_000))
@@ -145,13 +144,15 @@ def test_no_value_is_written_in_clear_whatever_way_rows_come(
 
     # As `resync` does it, which gets no file.
     assert resync(db18.settings, Storage(str(tmp_path)), [USERS]) is False
-    replicate_once(db18, tmp_path, config=Config.of(read_known_settings(Storage(str(tmp_path))).tables), **options)
+    replicate_once(
+        db18, tmp_path, limits=limits, config=Config.of(read_known_settings(Storage(str(tmp_path))).tables), **options
+    )
     assert main(["status", "--dsn", db18.dsn, "--to", str(tmp_path)]) == 0
     assert "sesame" not in capsys.readouterr().out
     assert clear_files(tmp_path) == []
     assert KEY not in "".join(path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file())
     with pytest.raises(StateError, match=r"columns of public\.users are masked .* give --config") as raised:
-        replicate_once(db18, tmp_path, **options)
+        replicate_once(db18, tmp_path, limits=limits, **options)
     assert raised.value.code == "CONFIG_MISSING"
 
 

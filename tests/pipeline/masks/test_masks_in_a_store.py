@@ -12,17 +12,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from logicalrep.pipeline.limits import Limits
+
 pytest.importorskip("moto")
 
 import logicalrep
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
-from tests.pipeline.apply.test_applying import mark_in_small_files
-from tests.pipeline.index.small_indexes import index_small_tables
+from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
 from tests.pipeline.storage.stores import Store, start_object_store
 from tests.pipeline.storage.test_object_store import Troubles
 from tests.pipeline.test_replicate import replicate_once
@@ -77,10 +77,9 @@ def test_no_value_is_in_clear_and_all_others_are_right(
 ) -> None:
     monkeypatch.setenv("LOGICALREP_MASK_KEY", KEY)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    mark_in_small_files(monkeypatch)
-    index_small_tables(monkeypatch)
+    limits = index_small_tables(Limits(small_file_bytes=1, marked_share=1, row_read_bytes=1))
+    cut_into_small_blocks(monkeypatch)
     # Parts of small files are read too.
-    monkeypatch.setattr(data_files, "BYTES_OF_A_ROW", 1)
     masks = {"masked": {"email": "hashed", "phone": "nulled", "big": "hashed"}, "left_out": ["secret"]}
     options: dict[str, Any] = {
         "config": read_config({"tables": {"users": masks}}, TableSettings(write_mode="merge-on-read", history=True)),
@@ -93,7 +92,7 @@ def test_no_value_is_in_clear_and_all_others_are_right(
         f"INSERT INTO users SELECT i, 'sesame' || i, '2020-01-01', 'sesame', {BIG}, 'city' "
         "FROM generate_series(1, 500) AS i",
     )
-    replicate_once(db18, URI, **options)
+    replicate_once(db18, URI, limits=limits, **options)
     store.trouble = Troubles(1, ["late", "fail", "lose"], 0.05)
     chance, marked = random.Random(1), 0
     for number in range(9):
@@ -102,7 +101,7 @@ def test_no_value_is_in_clear_and_all_others_are_right(
             db18.execute(text.replace("city", "town") if number > 3 else text)
         if number in OTHERS:
             db18.execute(OTHERS[number])
-        replicate_once(db18, URI, **options)
+        replicate_once(db18, URI, limits=limits, **options)
         stored = table_format(Storage(URI, store.options)).open("public/users")
         assert stored is not None
         marked += any(file.vector is not None for file in stored.files.values())

@@ -18,6 +18,7 @@ from logicalrep.cli.main import main
 from logicalrep.observe.figures import LoadProgress, Phase
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.operate.status import query_status
@@ -245,8 +246,7 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     assert not query_status(shop.settings, storage).is_running
     assert query_status(shop.settings, storage).tables["public.orders"]["progress"] is None
     # While the server is idle the time goes on.
-    monkeypatch.setattr("logicalrep.pipeline.run.checkpoints.WRITE_AGAIN", 0.0)
-    with replicate_meanwhile(shop, tmp_path) as caught_up:
+    with replicate_meanwhile(shop, tmp_path, limits=Limits(idle_checkpoint_seconds=0.0)) as caught_up:
         caught_up()
         first = State.read(storage)
         eventually(lambda: replace(State.read(storage), caught_up=first.caught_up) == first != State.read(storage))
@@ -263,10 +263,11 @@ def test_status_while_a_table_loads(
         "ANALYZE large",
     )
     # Parts of one small range each, at a rate that leaves time to look at them.
-    monkeypatch.setattr("logicalrep.pipeline.load.loading.RANGES_A_TASK", 1)
     where = ["--dsn", db18.dsn, "--to", str(tmp_path)]
     began = datetime.now(UTC)
-    with replicate_meanwhile(db18, tmp_path, load_rate=0.04, load_sessions=1) as caught_up:
+    with replicate_meanwhile(
+        db18, tmp_path, load_rate=0.04, load_sessions=1, limits=Limits(task_ranges=1)
+    ) as caught_up:
 
         def progress() -> dict[str, int | str]:
             tables = State.read(Storage(str(tmp_path))).tables

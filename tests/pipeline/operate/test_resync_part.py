@@ -24,6 +24,7 @@ from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import Position, application_id
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync, resync_part
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.run.run import replicate_with
@@ -146,7 +147,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def test_rows_of_a_condition_are_mended_and_no_others(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.load.gone_keys.KEYS_AT_ONCE", 300)
     db18.execute(*TABLE)
     replicate_once(db18, tmp_path, **options)
     load = load_of(tmp_path, "public/t")
@@ -158,7 +158,9 @@ def test_rows_of_a_condition_are_mended_and_no_others(
     assert not resync_part(db18.settings, Storage(str(tmp_path)), T, parse_condition("id < 500"))
     db18.execute("UPDATE t SET v = 'new' WHERE id IN (9, 20, 509, 999)", "DELETE FROM t WHERE id IN (50, 998)")
     observer = Copied()
-    replicate_with(settings(db18, tmp_path, once=True, **options), observer, engine=Pickling())
+    replicate_with(
+        settings(db18, tmp_path, once=True, **options), observer, engine=Pickling(), limits=Limits(statement_keys=300)
+    )
     assert observer.rows == 498
     assert load_of(tmp_path, "public/t") == load
     assert requests_at(Storage(str(tmp_path))) == []

@@ -17,6 +17,7 @@ import pytest
 
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.run.run import replicate_with
@@ -81,11 +82,11 @@ class Destination:
     def storage(self) -> Storage:
         return Storage(str(self.lake))
 
-    def replicate(self) -> str | None:
+    def replicate(self, limits: Limits | None = None) -> str | None:
         """Replicate once; return the code of the error with which that ended, or None."""
         wanted, observer = settings(self.db, self.lake, once=True, config=CONFIG, **self.options), Impatient()
         try:
-            replicate_with(wanted, observer, engine=SequentialEngine(), stop=observer.stop)
+            replicate_with(wanted, observer, engine=SequentialEngine(), stop=observer.stop, limits=limits)
         except LogicalRepError as error:
             self.log.append(f"{error.code}: {error}")
             return error.code
@@ -144,9 +145,8 @@ class Destination:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TableWriter, "replace", replace_and_end)
-            patch.setattr("logicalrep.pipeline.run.checkpoints.SAVE_AGAIN", 0.1)
             try:
-                self.replicate()
+                self.replicate(Limits(checkpoint_seconds=0.1))
             except Killed:
                 self.log.append("killed")
 

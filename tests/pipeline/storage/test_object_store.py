@@ -6,34 +6,31 @@ import pickle
 import random
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 
 import pytest
+
+from logicalrep.pipeline.limits import Limits
 
 pytest.importorskip("moto")
 
 from deltalake import DeltaTable
 
 import logicalrep
-from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats import opening
-from logicalrep.pipeline.formats.delta import delta_log, vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
-from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.schema.names import table_folder
 from logicalrep.pipeline.schema.table_formats import FormatName
-from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.storage.storage import DamagedError, InvalidDestinationError, Storage, StorageError
-from logicalrep.pipeline.upkeep import policy
 from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, WriteMode, mark_in_small_files, new_stored, rows_at
+from tests.pipeline.apply.test_applying import APP, WriteMode, new_stored, rows_at
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History
 from tests.pipeline.reading import read_iceberg
@@ -72,9 +69,9 @@ def test_a_place_reads_what_it_wrote(store: Store) -> None:
     assert storage.list("") == []
 
 
-def test_a_large_file_is_read_in_ranges(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.READ_WHOLE", 1)
-    where = Storage("s3://lake/shop", store.options)
+def test_a_large_file_is_read_in_ranges(store: Store) -> None:
+    limits = Limits(whole_file_bytes=1)
+    where = Storage("s3://lake/shop", store.options, limits=limits)
     data = random.Random(1).randbytes(100_000)
     where.write("f", data)
     with where.open("f", len(data)) as opened:
@@ -162,16 +159,18 @@ class Troubles:
 def test_late_failing_and_lost_answers_change_nothing(
     store: Store, seed: int, mode: WriteMode, table_format: FormatName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark_in_small_files(monkeypatch)
+    limits = Limits(
+        small_file_bytes=0,
+        marked_share=1,
+        merged_files=2,
+        inline_vector_bytes=30,
+        log_checkpoint_commits=5,
+        metadata_versions=2,
+        upkeep_versions=2,
+    )
     # There are many small files, and merges of them.
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
-    monkeypatch.setattr(policy, "STEP", 2)
-    monkeypatch.setattr(vectors, "MOST_INLINE", 30)
     monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 1})
-    monkeypatch.setattr(delta_log, "CHECKPOINT_EVERY", 5)
-    for name in ("SAVE_EVERY", "KEPT_VERSIONS"):
-        monkeypatch.setattr(metadata_versions, name, 2)
-    where = Storage("s3://lake/shop", store.options)
+    where = Storage("s3://lake/shop", store.options, limits=limits)
     log = new_stored(where, ("id",), mode=mode, table_format=table_format)
     history = History(("id",), random.Random(seed))
     store.trouble = troubles = Troubles(seed, ["late", "fail", "fail", "lose", "lose", "lose"], 0.3)
@@ -301,15 +300,15 @@ def test_a_database_is_replicated_into_a_store_with_troubles(
 
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_tables_of_a_store_are_read_by_name_as_of_a_time(
-    db18: Database, store: Store, table_format: FormatName, monkeypatch: pytest.MonkeyPatch
+    db18: Database, store: Store, table_format: FormatName
 ) -> None:
-    monkeypatch.setattr(past_states, "EVERY", timedelta(microseconds=1))
+    limits = Limits(past_state_seconds=1e-6)
     db18.execute('CREATE TABLE "T 1" (id int PRIMARY KEY)', 'INSERT INTO "T 1" VALUES (1), (2)')
     uri, options = "s3://lake/shop 1", store.options
-    replicate_once(db18, uri, storage_options=options, write_mode="merge-on-read", format=table_format)
+    replicate_once(db18, uri, limits=limits, storage_options=options, write_mode="merge-on-read", format=table_format)
     before = datetime.now(UTC)
     db18.execute('DELETE FROM "T 1" WHERE id = 1', 'INSERT INTO "T 1" VALUES (3)')
-    replicate_once(db18, uri, storage_options=options, write_mode="merge-on-read", format=table_format)
+    replicate_once(db18, uri, limits=limits, storage_options=options, write_mode="merge-on-read", format=table_format)
     tables = logicalrep.at(uri, before, storage_options=options)
     assert sorted(tables['"T 1"'].polars()["id"]) == [1, 2]
     table = logicalrep.read(uri, '"T 1"', storage_options=options)

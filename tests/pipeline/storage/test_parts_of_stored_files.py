@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from obstore.store import MemoryStore
 
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage import store_files
 from logicalrep.pipeline.storage.data_files import DataFile, open_data_file, write_rows
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
@@ -63,8 +64,8 @@ def _written(storage: Storage) -> tuple[DataFile, pa.Table]:
 
 @pytest.mark.parametrize("most_whole", [16 << 20, 1 << 10], ids=["a small file", "a large file"])
 def test_a_few_rows_cost_few_bytes(requests: Requests, monkeypatch: pytest.MonkeyPatch, most_whole: int) -> None:
-    monkeypatch.setattr(store_files, "READ_WHOLE", most_whole)
-    storage = Storage("s3://lake/shop")
+    limits = Limits(whole_file_bytes=most_whole)
+    storage = Storage("s3://lake/shop", limits=limits)
     file, rows = _written(storage)
     some = np.array([7, 8, 50_000, ROWS - 1], np.int64)
     with open_data_file(storage, "public/t", file, len(some)) as there:

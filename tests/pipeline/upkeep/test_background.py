@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep import background
 from logicalrep.pipeline.upkeep.merging import Merge, Merged, due_merge, merge_files
@@ -33,7 +33,7 @@ def files_at(storage: Path) -> dict[str, int]:
 def test_an_idle_table_comes_to_rest_and_then_nothing_is_written(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
+    limits = Limits(small_file_bytes=1)
     steps: list[int] = []
     begin = background.BackgroundMerges.begin
 
@@ -44,7 +44,7 @@ def test_an_idle_table_comes_to_rest_and_then_nothing_is_written(
     monkeypatch.setattr(background.BackgroundMerges, "begin", counted)
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 20000) AS i")
-    with replicate_meanwhile(db18, tmp_path, write_mode="merge-on-read") as caught_up:
+    with replicate_meanwhile(db18, tmp_path, limits=limits, write_mode="merge-on-read") as caught_up:
         caught_up()
         for number in range(4):
             db18.execute(f"UPDATE t SET v = '{number}' WHERE id % 20 = {number}")
@@ -66,8 +66,7 @@ def test_an_idle_table_comes_to_rest_and_then_nothing_is_written(
 def test_batches_do_not_wait_for_a_merge(
     db18: Database, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
-    monkeypatch.setattr(background, "AGAIN", 0.1)
+    limits = Limits(small_file_bytes=0, merge_pause_seconds=0.1)
     begun, may_go_on = threading.Event(), threading.Event()
 
     def held(work: Merge) -> Merged:
@@ -79,7 +78,7 @@ def test_batches_do_not_wait_for_a_merge(
     monkeypatch.setattr(background, "merge_files", held)
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 100) AS i")
-    with replicate_meanwhile(db18, tmp_path, write_mode=mode) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, limits=limits, write_mode=mode) as caught_up:
         caught_up()
         number = 100
         while not begun.is_set():
@@ -94,18 +93,16 @@ def test_batches_do_not_wait_for_a_merge(
         assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
-def test_a_run_that_ends_soon_leaves_a_table_at_rest(
-    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 1)
+def test_a_run_that_ends_soon_leaves_a_table_at_rest(db18: Database, tmp_path: Path) -> None:
+    limits = Limits(small_file_bytes=1)
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 5000) AS i")
-    replicate_once(db18, tmp_path, write_mode="merge-on-read")
+    replicate_once(db18, tmp_path, limits=limits, write_mode="merge-on-read")
     db18.execute("UPDATE t SET v = 'a fifth' WHERE id % 5 = 0")
-    replicate_once(db18, tmp_path, write_mode="merge-on-read")
+    replicate_once(db18, tmp_path, limits=limits, write_mode="merge-on-read")
     assert all(file.vector is None for file in log_at(tmp_path).files.values())
     there = files_at(tmp_path)
-    replicate_once(db18, tmp_path, write_mode="merge-on-read")
+    replicate_once(db18, tmp_path, limits=limits, write_mode="merge-on-read")
     assert files_at(tmp_path) == there
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 

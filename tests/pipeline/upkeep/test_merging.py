@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import Position
-from logicalrep.pipeline.storage import data_files
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.upkeep import policy
 from logicalrep.pipeline.upkeep.merging import due_merge, merge_files, put_merged
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, MODES, WriteMode, mark_in_small_files, new_log, rows_at
+from tests.pipeline.apply.test_applying import APP, MODES, WriteMode, new_log, rows_at
 from tests.pipeline.histories import History
 
 
@@ -29,15 +27,10 @@ def change(log: DeltaLog, history: History, steps: int) -> None:
 
 @pytest.mark.parametrize("key", [("id",), None], ids=str)
 @pytest.mark.parametrize("mode", MODES)
-def test_batches_between_a_merge_and_its_commit(
-    tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mark_in_small_files(monkeypatch)
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
-    monkeypatch.setattr(policy, "STEP", 2)
+def test_batches_between_a_merge_and_its_commit(tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode) -> None:
+    limits = Limits(small_file_bytes=0, marked_share=1, merged_files=2, file_rows=12)
     # Merged rows are in several files.
-    monkeypatch.setattr(data_files, "MOST_ROWS", 12)
-    storage, chance = Storage(str(tmp_path)), random.Random(3)
+    storage, chance = Storage(str(tmp_path), limits=limits), random.Random(3)
     log, history = new_log(storage, key, mode=mode), History(key, chance)
     put = {True: 0, False: 0}
     had_marks = 0
@@ -65,9 +58,9 @@ def test_batches_between_a_merge_and_its_commit(
     assert (had_marks > 5) == (mode == "merge-on-read"), had_marks
 
 
-def test_a_merge_whose_answer_was_lost_deletes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
-    storage = Storage(str(tmp_path))
+def test_a_merge_whose_answer_was_lost_deletes_nothing(tmp_path: Path) -> None:
+    limits = Limits(small_file_bytes=0)
+    storage = Storage(str(tmp_path), limits=limits)
     log, history = new_log(storage, ("id",)), History(("id",), random.Random(2))
     while (work := due_merge(log)) is None:
         history.insert()
@@ -79,11 +72,9 @@ def test_a_merge_whose_answer_was_lost_deletes_nothing(tmp_path: Path, monkeypat
     assert rows_at(storage) == history.truth()
 
 
-def test_a_merge_is_for_nothing_once_the_table_has_another_description(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
-    storage = Storage(str(tmp_path))
+def test_a_merge_is_for_nothing_once_the_table_has_another_description(tmp_path: Path) -> None:
+    limits = Limits(small_file_bytes=0)
+    storage = Storage(str(tmp_path), limits=limits)
     log, history = new_log(storage, ("id",)), History(("id",), random.Random(2))
     while (work := due_merge(log)) is None:
         history.insert()

@@ -8,15 +8,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from logicalrep.pipeline.apply.rewriting import SMALL_FILE
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage.data_files import MOST_ROWS, DataFile
+from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.statistics import Statistics
-from logicalrep.pipeline.upkeep.policy import LEAST_ROWS, STEP, due_files
+from logicalrep.pipeline.upkeep.policy import LEAST_ROWS, due_files
 from tests.pipeline.histories import table
 
 BYTES_OF_A_ROW = 100
+LIMITS = Limits()
 # Classes below those of full files, of which each row passes each once.
 CLASSES = 6
 
@@ -41,12 +42,12 @@ class Files:
         self.files[file.path], self.times[file.path] = file, times
 
     def merge(self) -> bool:
-        due = due_files(self.spec, self.files.values())
+        due = due_files(self.spec, self.files.values(), LIMITS)
         rows, times = 0, 0
         for file in due:
             del self.files[file.path]
             rows, times = rows + file.rows_there, max(times, self.times.pop(file.path))
-            if rows >= MOST_ROWS:
+            if rows >= LIMITS.file_rows:
                 break
         if due:
             self.add(rows, times + 1)
@@ -68,8 +69,8 @@ def test_a_row_is_written_a_few_times_and_few_files_stay(size: Callable[[random.
         files.add(size(chance))
         while files.merge():
             pass
-        small = [file for file in files.files.values() if not file.is_full]
-        assert len(small) <= CLASSES * (STEP - 1) + 1
+        small = [file for file in files.files.values() if not file.is_full(LIMITS)]
+        assert len(small) <= CLASSES * (LIMITS.merged_files - 1) + 1
     assert max(files.times.values()) <= CLASSES + 1
     assert not files.merge()
 
@@ -81,10 +82,10 @@ def test_a_file_is_written_anew_once_an_eighth_of_it_is_marked() -> None:
     assert not files.merge()
     files.add(800_000, marked=100_000)
     files.add(800, marked=800)
-    (first,) = due_files(files.spec, files.files.values())
+    (first,) = due_files(files.spec, files.files.values(), LIMITS)
     assert first.rows_there == 700_000
     assert files.merge()
-    (then,) = due_files(files.spec, files.files.values())
+    (then,) = due_files(files.spec, files.files.values(), LIMITS)
     assert then.rows_there == 0
     assert files.merge()
     assert not files.merge()
@@ -107,7 +108,9 @@ class Updated(Files):
         """Apply a batch: rows are marked where they are, and a small file takes in what comes in their place."""
         rows = np.unique(self.chance.integers(0, len(self.of_row), self.UPDATES))
         numbers, counts = np.unique(self.of_row[rows], return_counts=True)
-        small = min((file for file in self.files.values() if file.size <= SMALL_FILE), key=_rows, default=None)
+        small = min(
+            (file for file in self.files.values() if file.size <= LIMITS.small_file_bytes), key=_rows, default=None
+        )
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             file = self.files[f"part-{number}"]
             marked = file.rows - file.rows_there + count
@@ -145,7 +148,7 @@ def test_random_updates_write_no_more_in_each_half_hour_than_in_the_one_before()
         for _ in range(90):
             table_.update()
             table_.merge()
-            assert len(table_.files) <= 3 * STEP
+            assert len(table_.files) <= 3 * LIMITS.merged_files
         written.append(sum(table_.written.values()))
     first, second, third = np.diff(written).tolist()
     assert third < 1.1 * second < 1.6 * first

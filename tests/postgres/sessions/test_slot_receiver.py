@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.server import query_wal_head
@@ -27,7 +28,7 @@ PLUGIN = PluginOptions(publication_names=("p",), proto_version=4)
 
 
 def _start_change_receiver(db: Database) -> tuple[SlotReceiver, Callable[[Lsn], None]]:
-    receiver = ChangeReceiver(db.settings, "s", PLUGIN)
+    receiver = ChangeReceiver(db.settings, "s", PLUGIN, limits=Limits())
     receiver.__enter__()
     return receiver, receiver.acknowledge
 

@@ -15,14 +15,13 @@ from logicalrep.arrow.changes.change_batch import UNREADABLE, ChangeBatch
 from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.arrow.feed.texts import TextError
 from logicalrep.arrow.table.rows import SchemaMismatchError
-from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.change_rows import change_rows
 from logicalrep.pipeline.apply.combining import combined
 from logicalrep.pipeline.apply.ending import Ending, may_be_there, reduced_to
 from logicalrep.pipeline.apply.events import Positions, events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.apply.rewriting import Rewriting, Rewritten, end_all, rewrite, write_versions
-from logicalrep.pipeline.engines.engine import LITTLE, MOST_SENT, Engine, Here, SequentialEngine, Shared
+from logicalrep.pipeline.engines.engine import Engine, Here, SequentialEngine, Shared
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, NeedsTexts
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.index.key_index import Rows
@@ -30,23 +29,9 @@ from logicalrep.pipeline.index.key_indexes import TableIndex
 from logicalrep.pipeline.schema.forms import END, Form
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
-from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW
 from logicalrep.pipeline.storage.parting import partitions_of
 from logicalrep.pipeline.storage.storage import Storage, below
 from logicalrep.transactions.tags import TRUNCATE
-
-BYTES_OF_A_TASK = LITTLE
-"""The most bytes of files that the task which reduces the changes also rewrites: more may be for another engine."""
-BYTES_OF_A_PART = 32 << 20
-"""About the bytes of files that each of several tasks rewrites."""
-MORE_OF_MARKED = 8
-"""The number of bytes of files that count as one byte of work where few rows are marked: little of a file is read."""
-MOST_BYTES = 48 << 20
-"""The most bytes of changes that a task reduces at once, unless one row has more."""
-SMALLER_TO_COMBINE = 3
-"""The factor by which parts are smaller whose effects are combined: a process has each of them several times."""
-MOST_EFFECT = 48 << 20
-"""The most bytes of the effect of several such parts: a table may be written anew for each effect."""
 
 
 def apply(
@@ -89,9 +74,10 @@ def apply(
     if may_lack_rows:
         # It would not be noticed if the index lacked one.
         index = None
-    files, counts = dict(stored.files), Counter[str]()
-    most_bytes = MOST_BYTES if _writes_each_part(stored.table) else MOST_BYTES // SMALLER_TO_COMBINE
-    for part in _effects(stored.table, _apart(in_parts(later, most_bytes), stored.table.form), engine):
+    files, counts, limits = dict(stored.files), Counter[str](), stored.storage.limits
+    most_bytes = limits.batch_bytes // (1 if _writes_each_part(stored.table) else limits.combined_parts)
+    parts = _apart(in_parts(later, most_bytes), stored.table.form)
+    for part in _effects(stored.table, parts, engine, limits.effect_bytes):
         # A part finds the files of those before it, which are in no version of the table.
         table, there = (stored.storage, stored.folder, stored.table), tuple(files.values())
         batches, effect = ([], part) if isinstance(part, Reduced) else (part, None)
@@ -148,7 +134,7 @@ def _apart(parts: Iterator[list[ChangeBatch]], form: Form) -> Iterator[list[Chan
 
 
 def _effects(
-    table: TableSpec, parts: Iterator[list[ChangeBatch]], engine: Engine
+    table: TableSpec, parts: Iterator[list[ChangeBatch]], engine: Engine, most_bytes: int
 ) -> Iterator[list[ChangeBatch] | Reduced]:
     """Yield the effects of parts, those of many parts as one; or the parts, if there is one, or rows that end stay."""
     part, later = next(parts), next(parts, None)
@@ -161,9 +147,9 @@ def _effects(
     held: list[Reduced] = []
     for each in chain([part, later], parts):
         effect = engine.run_together(_reduce, _Reduction(table, each), sum(batch.nbytes for batch in each))
-        if held and sum(before.nbytes for before in held) + effect.nbytes > MOST_EFFECT:
+        if held and sum(before.nbytes for before in held) + effect.nbytes > most_bytes:
             together = combined(table, [*held, effect])
-            if together.nbytes <= MOST_EFFECT:
+            if together.nbytes <= most_bytes:
                 held = [together]
                 continue
             del together
@@ -228,7 +214,7 @@ def _apply_part(work: ApplyTask, engine: Engine, index: TableIndex | None, effec
 def _end_all_rows(work: ApplyTask, engine: Engine) -> Rewritten:
     files = sorted(work.files, key=lambda file: -file.size)
     size = sum(file.size for file in files)
-    count = -(-size // BYTES_OF_A_PART)
+    count = -(-size // work.storage.limits.part_bytes)
     position = Positions.of(work.changes[0])
     endings = [Ending(work.storage, work.folder, work.table, files[number::count], position) for number in range(count)]
     done = engine.run(end_all, endings, size)
@@ -257,7 +243,8 @@ def _reduce_and_rewrite(work: ApplyTask) -> Rewritten | Reduced:
     if _lacks_texts(work.table, effect):
         return effect
     files = _candidates(work, effect)
-    is_for_others = bool(files) if work.has_index else _work_on(work, effect, files, {}) > BYTES_OF_A_TASK
+    most_bytes = work.storage.limits.in_process_bytes
+    is_for_others = bool(files) if work.has_index else _work_on(work, effect, files, {}) > most_bytes
     if is_for_others and work.table.key is not None and not effect.replaces_all:
         return effect
     return _checked(work, effect, rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True)))
@@ -270,11 +257,11 @@ def _lacks_texts(table: TableSpec, effect: Reduced) -> bool:
 
 def _work_on(work: ApplyTask, effect: Reduced, files: Sequence[DataFile], found: Mapping[str, Rows]) -> int:
     """Return the bytes of files to be rewritten that are as much work as what is done to these."""
-    rows = sum(file.rows for file in work.files)
-    if not work.table.marks_rows or rewriting.MOST_MARKED * len(effect.gone) >= rows:
+    rows, limits = sum(file.rows for file in work.files), work.storage.limits
+    if not work.table.marks_rows or limits.marked_share * len(effect.gone) >= rows:
         return sum(file.size for file in files)
-    parts = {path: BYTES_OF_A_ROW * len(some) for path, some in found.items()}
-    return sum(min(file.size, parts.get(file.path, file.size)) for file in files) // MORE_OF_MARKED
+    parts = {path: limits.row_read_bytes * len(some) for path, some in found.items()}
+    return sum(min(file.size, parts.get(file.path, file.size)) for file in files) // limits.marked_weight
 
 
 def _change_files(work: ApplyTask) -> list[DataFile]:
@@ -292,15 +279,15 @@ def _rewrite_in_parts(work: ApplyTask, effect: Reduced, engine: Engine, found: M
     """Rewrite files in tasks, each with a part of about the same size; of some files it is known which rows may go."""
     files = [file for file in _candidates(work, effect) if len(found.get(file.path, "unknown"))]
     files.sort(key=lambda file: -file.size)
-    size = _work_on(work, effect, files, found)
-    if max(size, effect.nbytes) <= BYTES_OF_A_TASK:
+    size, limits = _work_on(work, effect, files, found), work.storage.limits
+    if max(size, effect.nbytes) <= limits.in_process_bytes:
         item = _rewriting(work, effect, Here(effect), files, files, writes_new=True, found=found)
         return _together(engine.run(rewrite, [item], size))
     # Of equal rows without a key it is known only how many are gone, of all files.
-    count = max(-(-size // BYTES_OF_A_PART), 1) if work.table.key is not None else 1
+    count = max(-(-size // limits.part_bytes), 1) if work.table.key is not None else 1
     parts = [files[number::count] for number in range(count)]
     # Large rows stay in this process.
-    runner = SequentialEngine() if effect.rows.nbytes > MOST_SENT else engine
+    runner = SequentialEngine() if effect.rows.nbytes > limits.sent_bytes else engine
     with runner.share(effect) as shared:
         items = [
             _rewriting(work, effect, shared, part, files, writes_new=not number, found=found)
@@ -336,7 +323,7 @@ def _rewriting(
         small = [
             file
             for file in work.files
-            if file.size <= rewriting.SMALL_FILE
+            if file.size <= work.storage.limits.small_file_bytes
             and may_be_there(file, work.table.form)
             and (file in files or file not in of_all)
         ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from logicalrep.pipeline.apply.ending import Ending, are_there, changed_files
 from logicalrep.pipeline.apply.reduction import Reduced
 from logicalrep.pipeline.engines.engine import Shared
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.forms import END
 from logicalrep.pipeline.schema.row_keys import row_keys
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -22,15 +23,6 @@ from logicalrep.pipeline.storage.parting import taken_out
 from logicalrep.pipeline.storage.storage import Storage
 
 _Ints = NDArray[np.int64]
-SMALL_FILE = 128 << 10
-"""The most bytes of a file that is written anew for new rows to be in it, or that has no rows marked.
-
-It costs little more than a new file, or than marks. docs/explanation/performance.md has the cost of a larger one.
-"""
-MOST_MARKED = 2
-"""A batch writes a file anew once one row of so many is marked; upkeep does so earlier, beside batches."""
-_MOST_RETURNED = 8 << 20
-"""The most bytes of rows that a task returns, to be written with those of others."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +95,7 @@ def rewrite(work: Rewriting) -> Rewritten:
             replacing = stemming[np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())]
             order = np.argsort(replacing)
             bases, replacing = np.repeat(hits, counts)[order], replacing[order]
-            is_marked = not is_grown and _is_to_be_marked(table, file, len(hits))
+            is_marked = not is_grown and _is_to_be_marked(table, file, len(hits), work.storage.limits)
             if is_marked:
                 rows, numbers_gone = some.read(stored, _holes(reduced, replacing)), some.numbers_without(hits)
             else:
@@ -123,7 +115,7 @@ def rewrite(work: Rewriting) -> Rewritten:
         if is_grown:
             parts.append(growth)
         added += write_versions(work.storage, work.folder, table, pa.concat_tables(parts))
-    is_returned = work.returns_rows and new.nbytes <= _MOST_RETURNED
+    is_returned = work.returns_rows and new.nbytes <= work.storage.limits.returned_bytes
     if not is_returned:
         added += write_versions(work.storage, work.folder, table, new)
     found = reduced.gone_counts - left
@@ -143,10 +135,10 @@ def _gone_rows(some: OpenedFile, table: TableSpec, reduced: Reduced) -> _Ints:
     return of_gone
 
 
-def _is_to_be_marked(table: TableSpec, file: DataFile, count: int) -> bool:
+def _is_to_be_marked(table: TableSpec, file: DataFile, count: int, limits: Limits) -> bool:
     """Return whether so many rows of a file that go are marked."""
-    stay = file.rows_there - count
-    return table.marks_rows and file.size > SMALL_FILE and MOST_MARKED * (file.rows - stay) < file.rows
+    is_large, stay = file.size > limits.small_file_bytes, file.rows_there - count
+    return table.marks_rows and is_large and limits.marked_share * (file.rows - stay) < file.rows
 
 
 def _holes(reduced: Reduced, replacing: _Ints) -> list[str]:

@@ -27,8 +27,6 @@ _BUFFERS = f"{FOLDER}/buffered"
 _LAST, _OTHER = ".parquet", ".part"
 """The ends of the names of files: of the last one of an LSN, and of others."""
 _NONE = Lsn(0)
-BYTES_AT_ONCE = 64 << 20
-"""About the bytes of changes that are applied at once: to rewrite files for each batch could take ever longer."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -78,7 +76,7 @@ class ChangeBuffer:
             changes = changes.between(first=int(files[-1].end))
         if changes.first_lsn is None:
             return previous
-        *others, (rows, properties) = contents(changes, BYTES_AT_ONCE)
+        *others, (rows, properties) = contents(changes, self._storage.limits.buffer_bytes)
         # One file cannot have a large transaction. The last one tells the others, and makes all of them whole.
         paths = [self._part(folder, end, secrets.token_hex(8)) for _ in others]
         for path, part in zip(paths, others, strict=True):
@@ -92,15 +90,15 @@ class ChangeBuffer:
 
     def changes(self, folder: str) -> Iterator[tuple[Lsn, TableChanges]]:
         """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
-        buffer, before = RowBuffer(), Lsn(0)
+        buffer, before, most_bytes = RowBuffer(), Lsn(0), self._storage.limits.buffer_bytes
         files = self.files(folder)
         try:
             for number, file in enumerate(files, 1):
                 for changes in self._stored(folder, file.path):
                     # Two processes may have stored some at the same time.
-                    buffer.add(changes.between(first=int(before)), in_memory=buffer.size < BYTES_AT_ONCE)
+                    buffer.add(changes.between(first=int(before)), in_memory=buffer.size < most_bytes)
                 before = file.end
-                if number == len(files) or buffer.size >= BYTES_AT_ONCE:
+                if number == len(files) or buffer.size >= most_bytes:
                     yield file.end, together(buffer.parts)
                     buffer = RowBuffer()
         finally:

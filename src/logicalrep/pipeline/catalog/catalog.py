@@ -32,8 +32,6 @@ from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
 
-LOOK_AGAIN = 5.0
-"""The seconds between two catalog refreshes."""
 _PATIENCE_FOR_LOCKS = "500ms"
 """The longest wait for a table that another session alters: the loop waits meanwhile.
 
@@ -101,12 +99,13 @@ class Catalog:
         observer: Observer,
         said: Iterable[str],
         waiting: Wait,
+        interval: float,
     ) -> None:
         """Take the server, the publication, the slot, and the warnings that are not to be repeated.
 
-        `waiting` says how the server is waited for while it is away.
+        `waiting` says how the server is waited for while it is away; `interval` has the seconds between two refreshes.
         """
-        self._settings = settings
+        self._settings, self._interval = settings, interval
         self._publication = publication
         self._slot = slot
         self._observer = observer
@@ -138,7 +137,7 @@ class Catalog:
 
         Returns None while another session alters a table: what waited for it would hold up the others.
         """
-        self._next = time.monotonic() + LOOK_AGAIN
+        self._next = time.monotonic() + self._interval
         try:
             return self.run(self._tables)
         except LOCKED:
@@ -151,7 +150,7 @@ class Catalog:
     def refuse_synchronous(self) -> None:
         """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender; check now and then."""
         if time.monotonic() >= self._next_standby:
-            self._next_standby = time.monotonic() + LOOK_AGAIN
+            self._next_standby = time.monotonic() + self._interval
             if warning := self.run(lambda connection: refuse_synchronous(connection, self._slot)):
                 self._warn(warning)
 

@@ -10,9 +10,10 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from logicalrep.pipeline.engines.engine import LITTLE, TRIES, Engine, EngineError, Shared
+from logicalrep.pipeline.engines.engine import TRIES, Engine, EngineError, Shared
 from logicalrep.pipeline.engines.memory import releasing_memory
 from logicalrep.pipeline.engines.outcomes import Caught, result_of
+from logicalrep.pipeline.limits import Limits
 from logicalrep.postgres.retries import Ended
 
 _Item = TypeVar("_Item")
@@ -21,21 +22,17 @@ _Result = TypeVar("_Result")
 Moment = Literal["now", "beside", "needed"]
 """The moment at which the other engine starts: before the first work, beside it, or once there is work for it."""
 
-CALLS_AT_ONCE = 4
-"""The most calls of a kind of work that run in this process at the same time, so that its memory is bounded."""
-LOCAL_CALLS_AT_ONCE = 2
-"""The same where files are local: nothing is waited for, and more threads take turns more often than they work."""
 _CHECK_AGAIN = 0.1
 """The longest time until a call that waits for the other engine sees that it is to end, in seconds."""
 
 
 class BySizeEngine:
-    """An engine that runs work of up to LITTLE bytes in this process, and the rest on another engine.
+    """An engine that runs work of up to `Limits.in_process_bytes` in this process, and the rest on another engine.
 
     What it writes is the same either way, as the function is.
 
     Example:
-        >>> with BySizeEngine(lambda _: LocalEngine(), threading.Event(), "needed") as engine:
+        >>> with BySizeEngine(lambda _: LocalEngine(), threading.Event(), "needed", Limits()) as engine:
         ...     engine.run(len, ["a", "bc"], 3)
         [1, 2]
     """
@@ -45,11 +42,13 @@ class BySizeEngine:
         start: Callable[[threading.Event], AbstractContextManager[Engine]],
         stop: threading.Event,
         moment: Moment,
-        calls_at_once: int = CALLS_AT_ONCE,
+        limits: Limits,
+        *,
+        is_local: bool = False,
     ) -> None:
         """Take what starts the other engine, until the event that it gets is set; `stop` ends the waiting for it.
 
-        `calls_at_once` is the most calls of a kind of work that run in this process at the same time.
+        `is_local` says whether files are local: fewer calls run in this process at the same time then.
         """
         self._start, self._stop, self._moment = start, stop, moment
         self._ending = threading.Event()
@@ -57,6 +56,8 @@ class BySizeEngine:
         self._other: Future[Engine] = Future()
         self._starting: threading.Thread | None = None
         self._is_starting = threading.Lock()
+        self._most_bytes = limits.in_process_bytes
+        calls_at_once = limits.local_calls if is_local else limits.calls
         # A load at a bounded rate must not keep batches waiting.
         self._turns: defaultdict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(calls_at_once))
 
@@ -82,7 +83,7 @@ class BySizeEngine:
 
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item], nbytes: int) -> list[_Result]:
         """Return the function's result for each item. Raises the first error."""
-        if nbytes > LITTLE:
+        if nbytes > self._most_bytes:
             with releasing_memory():
                 return self._wait_for_other().run(function, items, nbytes)
         with self._turns[function.__module__]:
@@ -90,7 +91,7 @@ class BySizeEngine:
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         """Return the function's result for an item. Raises its error."""
-        if nbytes > LITTLE:
+        if nbytes > self._most_bytes:
             with releasing_memory():
                 return self._wait_for_other().run_together(function, item, nbytes)
         with self._turns[function.__module__]:

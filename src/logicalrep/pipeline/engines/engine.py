@@ -13,12 +13,8 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _Shared = TypeVar("_Shared", covariant=True)
 
-LITTLE = 8 << 20
-"""The most bytes of little work: starting a task for it elsewhere costs more than it does."""
 TRIES = 4
 """The number of times that an item is tried that has too little memory or disk."""
-MOST_SENT = 96 << 20
-"""The most bytes of an item that is sent: a row may have a gigabyte, and Spark sends at most 128 MiB at once."""
 
 
 class Shared(Protocol[_Shared]):
@@ -63,7 +59,7 @@ class Engine(Protocol):
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         """Return the function's result for an item of about this size; other threads' items may go with it.
 
-        An item of more than MOST_SENT bytes runs in this process, one after another.
+        An item of more than `Limits.sent_bytes` runs in this process, one after another.
         """
         ...
 

@@ -18,16 +18,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Self, TypeVar
 
-from logicalrep.pipeline.engines.engine import MOST_SENT, TRIES, EngineError, Shared
+from logicalrep.pipeline.engines.engine import TRIES, EngineError, Shared
 from logicalrep.pipeline.engines.memory import release_memory
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of
 from logicalrep.pipeline.engines.shared_files import shared_by_file
+from logicalrep.pipeline.limits import Limits
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-MOST_AT_ONCE = 128 << 20
-"""The most bytes of items of several threads at the same time: they are there in this process and in another."""
 # Signals to end go to all processes of a group, or of a service: they are this process's alone, which ends the others.
 _PROGRAM = """trap '' HUP INT TERM; exec "$@" """
 _WORKER = "import sys; sys.path[:] = sys.argv[2:]; from logicalrep.pipeline.engines.local import serve; serve()"
@@ -46,8 +45,9 @@ class LocalEngine:
         [1, 2]
     """
 
-    def __init__(self, processes: int | None = None) -> None:
-        """Start nothing yet."""
+    def __init__(self, processes: int | None = None, limits: Limits | None = None) -> None:
+        """Start nothing yet; `limits` are the defaults if None."""
+        self._limits = limits or Limits()
         self._processes = processes or _usable_cores()
         self._idle: list[_Worker] = []
         self._workers: set[_Worker] = set()
@@ -84,7 +84,7 @@ class LocalEngine:
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         """Return the function's result for an item. Raises what `run` does."""
-        if nbytes > MOST_SENT:
+        if nbytes > self._limits.sent_bytes:
             with self._in_this_process:
                 return function(item)
         return self._run(function, item, nbytes)
@@ -114,7 +114,7 @@ class LocalEngine:
 
         def is_next() -> bool:
             has_room = self._running.total() < self._processes
-            has_memory = not self._bytes or self._bytes + own.nbytes <= MOST_AT_ONCE
+            has_memory = not self._bytes or self._bytes + own.nbytes <= self._limits.sent_at_once_bytes
             is_first = min(self._waiting, key=lambda each: self._running[each.kind]) is own
             return self._has_ended or (has_room and has_memory and is_first)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from logicalrep.pipeline.engines.engine import LITTLE, Engine
+from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.state.state import FOLDER, StateError
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 
@@ -62,7 +62,7 @@ def check_destination(engine: Engine, storage: Storage, *, is_shared_folder: boo
             ours = pool.submit(_compete, trial, ended)
             try:
                 # More than little work, as that would run in this process.
-                [tried] = engine.run(_try, [trial], LITTLE + 1)
+                [tried] = engine.run(_try, [trial], storage.limits.in_process_bytes + 1)
             finally:
                 ended.set()
             made = ours.result()

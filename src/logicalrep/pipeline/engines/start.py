@@ -10,8 +10,8 @@ from typing import Literal
 from logicalrep.observe.observer import Observer
 from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.config.settings import ReplicateSettings
-from logicalrep.pipeline.engines.by_size import CALLS_AT_ONCE, LOCAL_CALLS_AT_ONCE, BySizeEngine
-from logicalrep.pipeline.engines.engine import LITTLE, Engine, EngineError
+from logicalrep.pipeline.engines.by_size import BySizeEngine
+from logicalrep.pipeline.engines.engine import Engine, EngineError
 from logicalrep.pipeline.engines.local import LocalEngine
 from logicalrep.pipeline.engines.reaching import check_destination
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
@@ -54,26 +54,26 @@ def start_engine(
         observer: is told, by any thread, that work waits for the start of a Spark, and what is not as it should be.
         shared: the Spark of another process, in place of a new local one; None for none.
     """
-    calls_at_once = LOCAL_CALLS_AT_ONCE if storage.is_local else CALLS_AT_ONCE
+    limits, is_local = storage.limits, storage.is_local
     if settings.engine == "local":
         if settings.shared_folder:
-            return BySizeEngine(lambda _: _start_local(storage), stop, "now", calls_at_once)
-        return BySizeEngine(lambda _: LocalEngine(), stop, "needed", calls_at_once)
+            return BySizeEngine(lambda _: _start_local(storage), stop, "now", limits, is_local=is_local)
+        return BySizeEngine(lambda _: LocalEngine(limits=storage.limits), stop, "needed", limits, is_local=is_local)
 
     def start(ending: threading.Event) -> AbstractContextManager[Engine]:
         if settings.once and not is_spark_there():
-            observer.on_waiting(f"starting Spark, for work of more than {LITTLE >> 20} MB")
+            observer.on_waiting(f"starting Spark, for work of more than {limits.in_process_bytes >> 20} MB")
         return start_spark(settings, storage, ending, observer, shared)
 
     if is_spark_there() or settings.shared_folder:
         observer.on_step("starting Spark, and waiting for its executors")
-        return BySizeEngine(start, stop, "now", calls_at_once)
-    return BySizeEngine(start, stop, "needed" if settings.once else "beside", calls_at_once)
+        return BySizeEngine(start, stop, "now", limits, is_local=is_local)
+    return BySizeEngine(start, stop, "needed" if settings.once else "beside", limits, is_local=is_local)
 
 
 @contextmanager
 def _start_local(storage: Storage) -> Iterator[Engine]:
     """Yield the engine of this machine's processes, which have tried a shared folder."""
-    with LocalEngine() as engine:
+    with LocalEngine(limits=storage.limits) as engine:
         check_destination(engine, storage, is_shared_folder=True)
         yield engine

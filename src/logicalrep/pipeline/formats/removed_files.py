@@ -17,9 +17,6 @@ _LEAST_AGE = 3600.0
 """The seconds after which a file that is in no version is taken for one of a commit that was never made."""
 _SEARCH_AGAIN = 24 * 3600.0
 """The seconds between two searches for such files."""
-MOST_RETAINED = 20
-"""Removed files take at most this multiple of those that are in the last version, and `LEAST_RETAINED`."""
-LEAST_RETAINED = 256 << 20
 _MOST_DELETED = 200
 """The most files that are deleted in one step."""
 
@@ -97,8 +94,9 @@ class RemovedFiles:
 
     def has_surplus(self, there: int, keep_hours: float) -> bool:
         """Return whether one is to be deleted, beside files of the last version with so many bytes."""
+        limits = self.storage.limits
         is_old = bool(self._files) and self._files[0].at < time.time() - keep_hours * 3600
-        return is_old or self._size > MOST_RETAINED * there + LEAST_RETAINED
+        return is_old or self._size > limits.retained_factor * there + limits.retained_bytes
 
     def delete_surplus(self, there: int, keep_hours: float) -> None:
         """Delete some of those that are to be deleted, the first ones first. Arguments are those of `has_surplus`."""

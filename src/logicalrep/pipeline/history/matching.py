@@ -25,8 +25,6 @@ from logicalrep.pipeline.storage.storage import Storage
 _Ints = NDArray[np.int64]
 _ANY = 1 << 40
 """A number of rows that no table has."""
-BYTES_AT_ONCE = 128 << 20
-"""About the most bytes of files whose rows are compared at once."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def matched(work: Matching, engine: Engine) -> Matched:
     equal rows as many count.
     """
     size = sum(file.size for file in (*work.old, *work.new))
-    count = size // BYTES_AT_ONCE + 1
+    count = size // work.storage.limits.matched_bytes + 1
     parts = engine.run(_match_part, [_MatchTask(work, number, count) for number in range(count)], size)
     return Matched(
         *(

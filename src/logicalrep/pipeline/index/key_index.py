@@ -45,8 +45,6 @@ from logicalrep.pipeline.storage.storage import Storage, below
 Rows = NDArray[np.int64]
 """Numbers of rows in a data file."""
 
-RECENT = 1 << 16
-"""The most entries in memory, which become a run then."""
 _MUCH_LARGER = 2
 """A run stays apart from the later ones if it is so many times larger than all of these."""
 _ROW = np.uint64(0xFFFFFFFF)
@@ -62,18 +60,18 @@ class KeyIndex:
     """The index of one table's keys. One thread at a time uses it.
 
     Example:
-        >>> index = KeyIndex.open(folder, take_room=lambda nbytes: None)
+        >>> index = KeyIndex.open(folder, lambda nbytes: None, recent=65_536)
         >>> index.add(storage, "public/orders", table, file)
         >>> index.find([file], pa.array([17]))
         {'part-1.parquet': array([16])}
     """
 
-    def __init__(self, folder: Path, take_room: Callable[[int], None]) -> None:
+    def __init__(self, folder: Path, take_room: Callable[[int], None], recent: int) -> None:
         """Take the folder, and what is told of bytes that are written and, negative, removed.
 
-        It raises IndexTooLargeError where there is no room for them.
+        It raises IndexTooLargeError where there is no room for them. `recent` entries in memory become a run.
         """
-        self._folder, self._take_room = folder, take_room
+        self._folder, self._take_room, self._most_recent = folder, take_room, recent
         self._of: list[list[str | int]] = []
         self._files: dict[str, tuple[int, int, int]] = {}
         self._next = 0
@@ -81,12 +79,12 @@ class KeyIndex:
         self._recent = nothing()
 
     @classmethod
-    def open(cls, folder: Path, take_room: Callable[[int], None]) -> KeyIndex:
+    def open(cls, folder: Path, take_room: Callable[[int], None], recent: int) -> KeyIndex:
         """Open the index of a folder; an empty one if there is none, or if it is damaged.
 
         Raises OSError if the folder cannot be read or written.
         """
-        index = cls(folder, take_room)
+        index = cls(folder, take_room, recent)
         folder.mkdir(parents=True, exist_ok=True)
         try:
             index._load()
@@ -143,7 +141,7 @@ class KeyIndex:
             self._of = _key(table)
         there = {file.path for file in files}
         self._files = {path: known for path, known in self._files.items() if path in there}
-        if self.rows > 2 * sum(rows for _, _, rows in self._files.values()) + RECENT:
+        if self.rows > 2 * sum(rows for _, _, rows in self._files.values()) + self._most_recent:
             self._write(self._runs)
 
     def has(self, file: DataFile) -> bool:
@@ -167,7 +165,7 @@ class KeyIndex:
         self._recent = in_order(np.concatenate((self._recent, np.column_stack((hashes_of(keys), locations)))))
         self._files[file.path] = (self._next, file.size, file.rows)
         self._next += 1
-        if len(self._recent) >= RECENT:
+        if len(self._recent) >= self._most_recent:
             count, later = 0, len(self._recent)
             while count < len(self._runs) and self._runs[-1 - count].count <= _MUCH_LARGER * later:
                 count += 1

@@ -18,15 +18,12 @@ import pyarrow as pa
 
 from logicalrep.pipeline.index.key_index import IndexTooLargeError, KeyIndex, Rows
 from logicalrep.pipeline.index.runs import IndexDamagedError, size_of
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.columnar.own_folders import own_folder
 
-LEAST_ROWS = 500_000
-"""The rows from which on a table has an index: reading fewer keys costs no more than looking them up."""
-AT_ONCE = 1 << 20
-"""The most rows of files that get into an index after one batch, unless one file has more."""
 _INSTEAD = "its batches read the keys of all files"
 
 
@@ -72,12 +69,12 @@ class KeyIndexes:
         Tables without a key have none, and those whose deleted rows are marked in a column: for these alone it is not
         known how many rows must be found. A small table needs none.
         """
-        table = stored.table
+        table, limits = stored.table, stored.storage.limits
         if not self._most or table.key is None or table.form not in ("rows", "history"):
             return None
         with self._lock:
             if stored.folder not in self._tables:
-                if sum(file.rows for file in stored.files.values()) < LEAST_ROWS:
+                if sum(file.rows for file in stored.files.values()) < limits.indexed_rows:
                     return None
                 folder = self._own_folder()
                 if folder is None:
@@ -85,7 +82,7 @@ class KeyIndexes:
                 path = folder / hashlib.sha256(stored.folder.encode()).hexdigest()[:32]
                 # It counts once it is opened.
                 self._unused.pop(path, None)
-                self._tables[stored.folder] = TableIndex(stored.folder, path, self, self._say)
+                self._tables[stored.folder] = TableIndex(stored.folder, path, self, self._say, limits)
             return self._tables[stored.folder]
 
     def _own_folder(self) -> Path | None:
@@ -129,8 +126,9 @@ class KeyIndexes:
 class TableIndex:
     """The index of a table, which nothing fails for: what it does not have is found without it."""
 
-    def __init__(self, name: str, path: Path, indexes: KeyIndexes, say: Callable[[str], None]) -> None:
+    def __init__(self, name: str, path: Path, indexes: KeyIndexes, say: Callable[[str], None], limits: Limits) -> None:
         """Take the table's folder at the destination, and the index's own."""
+        self._limits = limits
         self._name, self._path, self._indexes, self._say = name, path, indexes, say
         self._index: KeyIndex | None = None
         self._is_refused = False
@@ -174,8 +172,8 @@ class TableIndex:
             lacking = sorted((file for file in files if not index.has(file)), key=lambda file: file.rows)
             if not self._indexes.has_room(2 * size_of(sum(file.rows for file in files)) - index.size):
                 raise IndexTooLargeError
-            left = AT_ONCE
-            while lacking and (left == AT_ONCE or lacking[0].rows <= left):
+            left = most = self._limits.indexed_rows_a_batch
+            while lacking and (left == most or lacking[0].rows <= left):
                 file = lacking.pop(0)
                 index.add(stored.storage, stored.folder, stored.table, file)
                 left -= file.rows
@@ -189,7 +187,7 @@ class TableIndex:
             return
         try:
             if self._index is None:
-                self._index = KeyIndex.open(self._path, self._indexes.take_room)
+                self._index = KeyIndex.open(self._path, self._indexes.take_room, self._limits.recent_entries)
             action(self._index)
         except IndexDamagedError as error:
             self._say(f"the index of the keys of {self._name} is made anew: {error}")

@@ -33,8 +33,6 @@ from logicalrep_runtime.scalars import Lsn
 
 _Data = TypeVar("_Data")
 
-BYTES_WITHOUT_LOOPS = 1 << 20
-"""The most bytes of rows, on the server, that are read value by value if no loops are compiled on this machine yet."""
 PATIENCE = 5.0
 """The longest wait for a lock on the table, in seconds."""
 
@@ -81,7 +79,7 @@ def copy(part: CopyTask) -> CopiedPart:
         connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
         with closing(limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
             size = sum(each.nbytes for each in part.ranges)
-            read = typed if size > BYTES_WITHOUT_LOOPS or are_loops_compiled() else typed_without_loops
+            read = typed if size > part.storage.limits.uncompiled_bytes or are_loops_compiled() else typed_without_loops
             unfit: Counter[str] = Counter()
             form, has_ids = part.table.form, part.table.settings.abilities.has_field_ids
             typed_rows = read(rows, part.table, part.key, unfit)

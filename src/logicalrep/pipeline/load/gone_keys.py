@@ -31,11 +31,6 @@ from logicalrep.postgres.table_rows.keys import (
 )
 from logicalrep.postgres.table_rows.reading import check_functions, locked_for_query, readable
 
-KEYS_AT_ONCE = 20_000
-"""The most keys of one statement: the table is locked while it runs."""
-_BYTES_A_TASK = 256 << 20
-"""About the bytes of the files whose keys one task reads."""
-
 
 @dataclass(frozen=True, slots=True)
 class StoredFiles:
@@ -134,14 +129,14 @@ class KeysTask:
     """The most bytes a second; None for no bound."""
 
 
-def tasks_of(wanted: WantedPart) -> list[StoredFiles]:
-    """Return the files of stored tables as those of tasks."""
+def tasks_of(wanted: WantedPart, most_bytes: int) -> list[StoredFiles]:
+    """Return the files of stored tables as those of tasks, each of about so many bytes."""
     found = []
     for each in wanted.stored:
         held: list[DataFile] = []
         for file in each.files:
             held.append(file)
-            if sum(one.size for one in held) >= _BYTES_A_TASK:
+            if sum(one.size for one in held) >= most_bytes:
                 found.append(StoredFiles(each.folder, each.table, tuple(held)))
                 held = []
         if held:
@@ -190,4 +185,5 @@ def _read_keys(task: KeysTask) -> Generator[pa.Table, None, None]:
         for key in schema.names:
             # A row without a value in its key is found by none.
             keys = keys.filter(pc.is_valid(keys[key]))
-        yield from (keys.slice(start, KEYS_AT_ONCE) for start in range(0, keys.num_rows, KEYS_AT_ONCE))
+        step = task.storage.limits.statement_keys
+        yield from (keys.slice(start, step) for start in range(0, keys.num_rows, step))

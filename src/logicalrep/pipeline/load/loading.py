@@ -21,7 +21,6 @@ from logicalrep.pipeline.catalog.changing_texts import refuse_names
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
 from logicalrep.pipeline.catalog.partitions import query_unproven_partitions
 from logicalrep.pipeline.load.copying import (
-    BYTES_WITHOUT_LOOPS,
     PATIENCE,
     CopiedPart,
     CopyTask,
@@ -47,8 +46,6 @@ from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 GROUP = 8
 """The most tables of one snapshot: it holds back the server's clean-up, and a load that is killed begins anew."""
-_RANGE, RANGES_A_TASK = 8 << 20, 8
-"""The bytes of a range: the table is locked while one is read. A task copies `RANGES_A_TASK` of them into one file."""
 _RANGE_SECONDS = 0.25
 """The longest that a range may take at the given rate."""
 _CHECK_AGAIN = 0.5
@@ -254,8 +251,10 @@ class SnapshotCopy:
 
     def _plan_copy(self, snapshot: Snapshot, name: TableName, wanted: LoadRequest) -> _RunningCopy | CopyFailed:
         settings, began = self._settings, time.monotonic()
-        rate = settings.load_bytes
-        size = _RANGE if rate is None else min(_RANGE, int(rate * _RANGE_SECONDS) + 1)
+        rate, limits = settings.load_bytes, self._storage.limits
+        size = limits.range_bytes
+        if rate is not None:
+            size = min(size, int(rate * _RANGE_SECONDS) + 1)
         try:
             with settings.connection.connect() as connection:
                 # A query for a table's size, or a publication's tables, waits for sessions that alter one.
@@ -296,6 +295,7 @@ class SnapshotCopy:
             return self._give_up_table(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
         self._observer.on_load_begun(name, int(estimate))
+        step = limits.task_ranges
         parts: list[CopyTask | KeysTask] = [
             CopyTask(
                 settings.connection,
@@ -307,12 +307,12 @@ class SnapshotCopy:
                 rate,
                 settings.mask_key if table.hashed else None,
             )
-            for few in (ranges[start : start + RANGES_A_TASK] for start in range(0, len(ranges), RANGES_A_TASK))
+            for few in (ranges[start : start + step] for start in range(0, len(ranges), step))
         ]
         if wanted.part is not None and condition is not None:
             parts += [
                 KeysTask(settings.connection, snapshot, table, condition, few, self._storage, wanted.folder, rate)
-                for few in tasks_of(wanted.part)
+                for few in tasks_of(wanted.part, limits.keys_task_bytes)
             ]
         now = None if wanted.before is None else found
         return _RunningCopy(name, table, now, part, parts, sum(rows.nbytes for rows in ranges), began, len(parts))
@@ -320,7 +320,7 @@ class SnapshotCopy:
     def _copy(self, part: CopyTask | KeysTask, of_table: int) -> CopiedPart:
         if isinstance(part, KeysTask):
             return self._engine.run(find_gone_keys, [part], part.stored.size)[0]
-        if of_table > BYTES_WITHOUT_LOOPS and not are_loops_compiled():
+        if of_table > self._storage.limits.uncompiled_bytes and not are_loops_compiled():
             # The process that does it has nobody to tell.
             tell()
         # All parts of a table are work of its size: the last one may be little.

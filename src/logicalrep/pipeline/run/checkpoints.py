@@ -13,11 +13,6 @@ from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.postgres.sessions.commit_log import History
 from logicalrep_runtime.scalars import Lsn
 
-SAVE_AGAIN = 5.0
-"""The seconds between two checkpoints while nothing changes."""
-WRITE_AGAIN = 60.0
-"""The seconds between two that are written only for the time at which the tables were up to date."""
-
 
 class Checkpoints:
     """Saves checkpoints, and knows the last one. The file is written only if it has something new."""
@@ -38,7 +33,7 @@ class Checkpoints:
     @property
     def is_due(self) -> bool:
         """Whether it is time for another checkpoint, although nothing has changed."""
-        return time.monotonic() - self._saved_at > SAVE_AGAIN
+        return time.monotonic() - self._saved_at > self._context.limits.checkpoint_seconds
 
     def check_writer(self) -> None:
         """Raise StateError if another process writes to the destination."""
@@ -71,7 +66,11 @@ class Checkpoints:
         if caught_up is not None:
             self._caught_up = caught_up.isoformat()
         now = time.monotonic()
-        if lsn > self.lsn or tables != self._tables or now - self._written_at > WRITE_AGAIN:
+        if (
+            lsn > self.lsn
+            or tables != self._tables
+            or now - self._written_at > self._context.limits.idle_checkpoint_seconds
+        ):
             end = until(self._states.last, tables, self._committed)
             state = State(lsn, self._committed, self._caught_up, tables, end, history)
             self._context.patience.run(lambda: self._write(state))

@@ -19,14 +19,6 @@ from logicalrep.postgres.slots.slot import query_sent_end
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
-_MOST_WAITING = 64 << 20
-"""The bytes of changes that may wait for the catalog while more are taken."""
-
-_LEAST_EVERY = 0.1
-"""The least seconds between the starts of two batches: each costs milliseconds for each table, however small it is."""
-_LONGEST_GATHERING = 60.0
-"""The most seconds in which a backlog is gathered for one batch."""
-
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
     """Tables that are stopped, or whose load waits for a later time; the others are up to date."""
@@ -106,7 +98,7 @@ class Loop:
         if self._tables.waiting_bytes:
             self._stop.wait(0.05)
             # No more is taken once much waits: the server holds the rest.
-            is_much = self._tables.waiting_bytes > _MOST_WAITING
+            is_much = self._tables.waiting_bytes > self._context.limits.waiting_bytes
             return Changes((), self._taken) if is_much else self._receiver.take()
         has_changes = self._receiver.wait(0.1)
         # A load may wait for the changes that are there to be taken, or acknowledged.
@@ -117,7 +109,7 @@ class Loop:
         if self._gathers and not is_waited_for:
             self._stop.wait(0.05)
             return None
-        pause = self._batch_at + max(self._settings.every, _LEAST_EVERY) - time.monotonic()
+        pause = self._batch_at + max(self._settings.every, self._context.limits.batch_seconds) - time.monotonic()
         if pause <= 0 or at_once or self._receiver.is_full:
             return self._receiver.take()
         self._stop.wait(min(pause, 0.1))
@@ -126,7 +118,7 @@ class Loop:
     @property
     def _gathers(self) -> bool:
         """Whether a batch waits for more of the backlog from before the start: each batch may write whole tables."""
-        is_late = time.monotonic() > max(self._batch_at, self._began) + _LONGEST_GATHERING
+        is_late = time.monotonic() > max(self._batch_at, self._began) + self._context.limits.backlog_seconds
         return self._receiver.is_behind(self._backlog_end) and not (self._receiver.is_full or is_late)
 
     def _apply(self, changes: Changes) -> tuple[int, int]:

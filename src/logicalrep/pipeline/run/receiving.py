@@ -12,6 +12,7 @@ from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.arrow.changes.change_decoder import ChangeDecoder
 from logicalrep.arrow.changes.table_changes import TableChanges
 from logicalrep.pipeline.buffer.row_buffer import RowBuffer
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.state.state import State
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
@@ -24,10 +25,6 @@ from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
 _NOTHING = State()
-MOST_IN_MEMORY = 64 << 20
-"""The most bytes of changes that are held in memory."""
-MORE_HELD = 4
-"""The factor from these to all that is held, and to those of a batch before a transaction ends."""
 _LEAST_GATHERING, _LONGEST_GATHERING = 0.05, 0.25
 """The bounds of the time between two rounds of few messages, in seconds."""
 
@@ -71,7 +68,7 @@ class ChangeReceiver(SlotReceiver):
         state: State = _NOTHING,
         waiting: Wait | float = 60,
         traffic: Traffic | None = None,
-        gathering: float = 0.0,
+        limits: Limits,
     ) -> None:
         """Take the slot; entering the context starts the thread.
 
@@ -82,11 +79,11 @@ class ChangeReceiver(SlotReceiver):
             state: the last checkpoint; every commit before its LSN is stored safely, and is not sent again.
             waiting: how a server is waited for that is away, or just for how many seconds.
             traffic: the counts of an earlier receiver, which are continued.
-            gathering: the least time between two rounds of few messages, in seconds.
+            limits: what it may hold, and the least time between two rounds of few messages.
         """
-        assembler = Assembler(memory_limit=MOST_IN_MEMORY)
+        assembler = Assembler(memory_limit=limits.received_bytes)
         super().__init__(
-            BatchIntake(assembler, MOST_IN_MEMORY),
+            BatchIntake(assembler, limits.received_bytes),
             assembler,
             partial(
                 Replication,
@@ -98,9 +95,10 @@ class ChangeReceiver(SlotReceiver):
                 acknowledged=state.lsn,
                 history=state.history,
                 is_new_slot=not state.lsn,
-                gathering=gathering,
+                gathering=limits.round_seconds,
             ),
         )
+        self._limits = limits
         self._decoder = ChangeDecoder()
         # Received and not yet taken: rows of whole transactions, then those of one that is being received.
         self._whole = RowBuffer()
@@ -129,7 +127,7 @@ class ChangeReceiver(SlotReceiver):
     @property
     def is_full(self) -> bool:
         """Whether nothing more is received until what there is has been taken."""
-        return self._size >= MORE_HELD * MOST_IN_MEMORY
+        return self._size >= self._limits.held_bytes
 
     @property
     def _size(self) -> int:
@@ -179,7 +177,7 @@ class ChangeReceiver(SlotReceiver):
     def _take(self, transactions: WholeTransactions) -> None:
         for changes in self.traffic.time_decoding(self._decoder.changes(transactions)):
             with self._changed:
-                self._open.add(changes, in_memory=self._size < MOST_IN_MEMORY)
+                self._open.add(changes, in_memory=self._size < self._limits.received_bytes)
             self.replication.report_in_time()
         self._finish()
 

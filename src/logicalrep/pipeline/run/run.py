@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import psycopg
@@ -29,6 +29,7 @@ from logicalrep.pipeline.engines.start import refuse_missing, start_engine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.formats.opening import refuse_missing_format, table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.load.loader import LoadQueue
 from logicalrep.pipeline.load.loading import SnapshotCopy
 from logicalrep.pipeline.load.renewal import Renewal
@@ -47,8 +48,6 @@ from logicalrep.postgres.snapshots import WRITERS_INTERVAL
 from logicalrep_runtime.columnar.compiling import telling
 from logicalrep_runtime.errors import LogicalRepError
 
-_SIDE_BY_SIDE = 32
-"""The number of tables written at the same time: few jobs have their work, and their commits wait for disks."""
 _MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
 """The number of ends of a Java within some seconds that ends the command too."""
 
@@ -104,6 +103,7 @@ def replicate_with(
     stop: threading.Event | None = None,
     engine: Engine | None = None,
     shared: SharedSpark | None = None,
+    limits: Limits | None = None,
 ) -> None:
     """Do what `replicate` does, with settings.
 
@@ -113,6 +113,7 @@ def replicate_with(
         stop: ends the call after the batch that is being applied.
         engine: runs the work in place of the one that the settings name.
         shared: the Spark of another process, in place of one that is started for the settings.
+        limits: what the run may hold and how often it does things; None for the defaults.
     """
     stop, observed = stop or threading.Event(), Observed()
     with ExitStack() as stack:
@@ -125,7 +126,7 @@ def replicate_with(
         try:
             if engine is None:
                 refuse_missing(settings.engine, over_connect=shared is not None)
-            storage = Storage(settings.to, settings.storage_options or {})
+            storage = Storage(settings.to, settings.storage_options or {}, limits or Limits())
             start = partial(start_engine, settings, storage, stop, observer, shared)
             if engine is not None:
                 start = partial(nullcontext, engine)
@@ -184,7 +185,7 @@ def follow(
 
     Another call resumes where this one ended. The parts end in the reverse order of their start.
     """
-    guard = Guard(storage, settings)
+    guard, limits = Guard(storage, settings), storage.limits
     tables = table_format(storage, settings.format, settings.table_catalog, creates=True)
     server = Wait(settings.patience, stop=stop, say=observer.on_waiting)
     observer.on_step("checking the server, the role and the destination")
@@ -199,7 +200,7 @@ def follow(
         state=state,
         waiting=server,
         traffic=observed.traffic,
-        gathering=gathering_for(0 if settings.once else settings.every),
+        limits=replace(limits, round_seconds=gathering_for(0 if settings.once else settings.every)),
     )
     # The receiver holds the slot, and so keeps other writers from the destination.
     with receiving as receiver, naming_remedies(identity.slot, receiver):
@@ -211,11 +212,17 @@ def follow(
         with (
             start() as engine,
             Catalog(
-                settings, identity.publication, identity.slot, observer, prepared.published.warnings, server
+                settings,
+                identity.publication,
+                identity.slot,
+                observer,
+                prepared.published.warnings,
+                server,
+                limits.catalog_seconds,
             ) as catalog,
             nullcontext() if settings.listen is None else observed.sampling(catalog.query_slot),
             closing(KeyIndexes(storage.uri, int((settings.index_size or 0) * 1e6), observer.on_warning)) as indexes,
-            ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply") as pool,
+            ThreadPoolExecutor(limits.tables_at_once, thread_name_prefix="logicalrep-apply") as pool,
         ):
             observer.on_step("reading the catalog")
             context = RunContext(

@@ -14,8 +14,6 @@ from logicalrep.pipeline.state.state import FOLDER, State, States, read_file
 from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import Storage
 
-EVERY = timedelta(minutes=1)
-"""The span of time of whose states only the last one is kept."""
 _PAST = "past"
 _NAME = "%Y%m%dT%H%M%S.%fZ"
 
@@ -47,7 +45,7 @@ def _may_have_others(before: TableState | None, now: TableState) -> bool:
 
 
 def keep_past(storage: Storage, states: States, later: State, keep_hours: float) -> None:
-    """Keep the last state if one is to be written that is of another minute; delete those that are too old.
+    """Keep the last state if one is to be written that is of another span of time; delete those that are too old.
 
     Of those from before the hours for which versions are kept, the last one stays: it is how the tables were then.
 
@@ -58,7 +56,10 @@ def keep_past(storage: Storage, states: States, later: State, keep_hours: float)
     last = states.last
     if last.until is None or later.until is None:
         return
-    at, end = (datetime.fromisoformat(text).timestamp() // EVERY.total_seconds() for text in (last.until, later.until))
+    at, end = (
+        datetime.fromisoformat(text).timestamp() // storage.limits.past_state_seconds
+        for text in (last.until, later.until)
+    )
     if at == end:
         return
     states.check()

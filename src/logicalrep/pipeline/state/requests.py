@@ -17,8 +17,6 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
-MOST_BYTES = 4 << 20
-"""The size of the largest request."""
 _REQUESTS = f"{FOLDER}/requests"
 _PAUSED = f"{FOLDER}/paused.json"
 
@@ -137,7 +135,7 @@ def take_requests(storage: Storage, refuse: Callable[[str], object]) -> list[tup
         if not path.endswith(".json"):
             continue
         try:
-            request = storage.parse(path, partial(_requested, path), most_bytes=MOST_BYTES)
+            request = storage.parse(path, partial(_requested, path), most_bytes=storage.limits.request_bytes)
         except MalformedFileError as error:
             refuse(f"a request is refused, and deleted: {error.description}")
             storage.delete(path)

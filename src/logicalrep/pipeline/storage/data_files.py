@@ -18,19 +18,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from logicalrep.arrow.slices import sliced
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.field_ids import file_schema, names_in_file
 from logicalrep.pipeline.schema.file_partitions import FilePartition, PartitionValue
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
-from logicalrep.pipeline.storage.pages import BYTES_OF_A_ROW, PagedSource, Pages
+from logicalrep.pipeline.storage.pages import PagedSource, Pages
 from logicalrep.pipeline.storage.parquet_files import ParquetFile, is_of_content
 from logicalrep.pipeline.storage.parting import parted
 from logicalrep.pipeline.storage.statistics import Statistics, statistics_columns, statistics_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, below, first_line
 
-MOST_ROWS = 1 << 20
-"""The most rows of a data file."""
-MOST_BYTES = 128 << 20
-"""About the most bytes of a data file's rows in memory."""
 DATA_FILE = re.compile(r"part-[0-9a-f]{32}\.parquet")
 """The names of data files."""
 _DICTIONARY = 256 << 10
@@ -83,10 +80,9 @@ class DataFile:
         """Return whether it is the same file with the same rows."""
         return other is not None and (self.path, self.vector) == (other.path, other.vector)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether merging it with others would give as many files as before."""
-        return self.path.endswith(_FULL) or 2 * self.rows >= MOST_ROWS
+    def is_full(self, limits: Limits) -> bool:
+        """Return whether merging it with others would give as many files as before."""
+        return self.path.endswith(_FULL) or 2 * self.rows >= limits.file_rows
 
 
 def sizes_of(files: Iterable[DataFile]) -> dict[str, int]:
@@ -126,7 +122,7 @@ def write_rows(
     return [
         _write_file(storage, folder, schema, part, partitions, partition)
         for partition, these in parted(partitions, rows)
-        for part in _parts(these)
+        for part in _parts(these, storage.limits)
     ]
 
 
@@ -139,9 +135,10 @@ def write_batches(
     """
     files: list[DataFile] = []
     held: list[pa.RecordBatch] = []
+    most_rows, most_bytes = storage.limits.file_rows, storage.limits.file_bytes
     for batch in batches:
         held.append(batch)
-        if sum(each.num_rows for each in held) >= MOST_ROWS or sum(each.nbytes for each in held) >= MOST_BYTES:
+        if sum(each.num_rows for each in held) >= most_rows or sum(each.nbytes for each in held) >= most_bytes:
             files += _write_held(storage, folder, held, partitions)
             held = []
     return files + _write_held(storage, folder, held, partitions)
@@ -287,7 +284,7 @@ def open_data_file(storage: Storage, folder: str, file: DataFile, few: int | Non
     path = below(folder, file.path)
     # Little is to be read of files that were read before: what was known of them then is kept.
     layout = _Layout() if few is None else _kept_layout(storage.uri, path, file.size)
-    is_little = few is not None and BYTES_OF_A_ROW * few < file.size
+    is_little = few is not None and storage.limits.row_read_bytes * few < file.size
     with storage.open(path, file.size, few=is_little) as source:
         try:
             paged = PagedSource(source, file.size, layout.pages) if storage.is_local or is_little else None
@@ -313,12 +310,12 @@ def read_rows(storage: Storage, folder: str, file: DataFile, schema: pa.Schema, 
         return there.read(schema, columns)
 
 
-def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+def _parts(rows: pa.Table, limits: Limits) -> Iterator[pa.Table]:
     """Yield rows in parts of about the same number; where rows are of very different sizes, none is much too large."""
-    count = max(-(-rows.num_rows // MOST_ROWS), -(-rows.nbytes // MOST_BYTES), 1)
+    count = max(-(-rows.num_rows // limits.file_rows), -(-rows.nbytes // limits.file_bytes), 1)
     size = max(-(-rows.num_rows // count), 1)
     for start in range(0, rows.num_rows, size):
-        yield from sliced(rows.slice(start, size), 2 * MOST_BYTES)
+        yield from sliced(rows.slice(start, size), 2 * limits.file_bytes)
 
 
 def _write_file(
@@ -346,7 +343,8 @@ def _write_file(
         write_statistics=True,
     )
     data = sink.getvalue()
-    is_full = 2 * rows.num_rows >= MOST_ROWS or 2 * rows.nbytes >= MOST_BYTES
+    limits = storage.limits
+    is_full = 2 * rows.num_rows >= limits.file_rows or 2 * rows.nbytes >= limits.file_bytes
     path = f"part-{uuid.uuid4().hex}{_FULL if is_full else '.parquet'}"
     storage.write(f"{folder}/{path}", memoryview(data).cast("B"))
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows), partition=partition)

@@ -25,8 +25,6 @@ _SPARSE = 2
 """Pages are read one by one if the wanted ones have at most one of so many bytes."""
 _DICTIONARIES = (2, 8)
 """The encodings of pages that need the column's dictionary."""
-BYTES_OF_A_ROW = 64 << 10
-"""About the bytes that are read for one of few rows."""
 _FOOTER = 4 << 10
 """The bytes at the end of a file that are read at first: most footers are smaller."""
 _LOCATION = [0x16, None, 0x15, None, 0x16, None, 0x00]

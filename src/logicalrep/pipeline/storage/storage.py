@@ -16,6 +16,7 @@ from obstore.exceptions import BaseError, NotSupportedError
 
 from logicalrep.options.paths import MalformedFileError as MalformedFileError
 from logicalrep.options.paths import below as below
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.stored_json import parse_json
 from logicalrep.pipeline.storage.local_files import LocalFiles, NoLinksError, UnreadableError
 from logicalrep.pipeline.storage.store_files import StoreFiles
@@ -25,8 +26,6 @@ from logicalrep_runtime.visible import secrets_of, without_secrets
 
 _Result = TypeVar("_Result")
 
-MOST_JSON = 256 << 20
-"""The size of the largest file of JSON below `_logicalrep/` that is read."""
 _STORE = re.compile(r"(s3|s3a|gs|abfs|abfss)://[^/?#]+(/[^?#]*)?")
 _CODE = re.compile("%[0-9A-Fa-f]{2}")
 _OF_ENVIRONMENT = (
@@ -87,6 +86,8 @@ class Storage:
     """The folder's path, or a URI such as `s3://bucket/folder`."""
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Options of the object store, which add to its usual environment variables; never shown."""
+    limits: Limits = field(default=Limits(), repr=False)
+    """The limits of the run that reads and writes here."""
 
     def __post_init__(self) -> None:
         if self.is_local:
@@ -111,7 +112,7 @@ class Storage:
         object.__setattr__(self, "storage_options", options)
 
     def __reduce__(self) -> tuple[type[Storage], tuple[object, ...]]:
-        return type(self), (self.uri, self.storage_options)
+        return type(self), (self.uri, self.storage_options, self.limits)
 
     @property
     def is_local(self) -> bool:
@@ -130,13 +131,13 @@ class Storage:
         """
         return self._run(path, lambda: self._files.read(path, most_bytes))
 
-    def parse(self, path: str, parser: Callable[[Any], _Result], *, most_bytes: int = MOST_JSON) -> _Result | None:
+    def parse(self, path: str, parser: Callable[[Any], _Result], *, most_bytes: int | None = None) -> _Result | None:
         """Return what a function makes of a file's JSON; None if there is no such file.
 
-        Raises MalformedFileError, with the file's name, if it is larger than `most_bytes`, is no JSON, or the function
-        cannot read its content.
+        Raises MalformedFileError, with the file's name, if it is larger than `most_bytes`, or the limit without it,
+        is no JSON, or the function cannot read its content.
         """
-        data = self.read(path, most_bytes)
+        data = self.read(path, self.limits.json_bytes if most_bytes is None else most_bytes)
         if data is None:
             return None
         with self.parsing(path):
@@ -233,7 +234,7 @@ class Storage:
         if self.is_local:
             return LocalFiles(Path(self.uri))
         try:
-            return StoreFiles(self.uri, self.storage_options)
+            return StoreFiles(self.uri, self.storage_options, self.limits.whole_file_bytes)
         except (OSError, BaseError, ValueError) as error:
             raise InvalidDestinationError(f"{self.uri} is not a destination for tables: {self._words(error)}") from None
 

@@ -27,9 +27,6 @@ _OF_CLIENT = re.compile(
     r"user_agent)"
 )
 """The options of the client that speaks HTTP, which stand among the store's."""
-READ_WHOLE = 16 << 20
-"""The size up to which a store's file is read by one request, whatever part of it is asked for."""
-
 _END = 64 << 10
 """The bytes at the end of a file that are read at first: what tells of a Parquet file's parts."""
 _GAP = 32 << 10
@@ -39,8 +36,12 @@ _GAP = 32 << 10
 class StoreFiles:
     """Files in an object store, which repeats failed requests by itself."""
 
-    def __init__(self, uri: str, options: Mapping[str, str]) -> None:
-        """Take the store's URI with a folder, and its options. Raises what the store's library does if it is none."""
+    def __init__(self, uri: str, options: Mapping[str, str], most_whole: int) -> None:
+        """Take the store's URI with a folder, its options, and the most bytes of a file that one request reads whole.
+
+        Raises what the store's library does if it is none.
+        """
+        self._most_whole = most_whole
         of_client = {name: match[1] for name in options if (match := _OF_CLIENT.fullmatch(name))}
         config = {name: value for name, value in options.items() if name not in of_client}
         client = {short: options[name] for name, short in of_client.items()}
@@ -56,9 +57,9 @@ class StoreFiles:
             return None
 
     def open(self, path: str, size: int, *, few: bool = False) -> IO[bytes]:
-        if size <= READ_WHOLE and not few:
+        if size <= self._most_whole and not few:
             return io.BytesIO(obstore.get(self._store, path).bytes())
-        return StoreFile(_Ranges(self._store, path, size), 1 << 20)
+        return StoreFile(_Ranges(self._store, path, size, self._most_whole), 1 << 20)
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         obstore.put(self._store, path, data)
@@ -103,10 +104,10 @@ class StoreFile(io.BufferedReader):
 class _Ranges(io.RawIOBase):
     """A file in an object store, each read a request."""
 
-    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
+    def __init__(self, store: ObjectStore, path: str, size: int, most_whole: int) -> None:
         self._store = store
         self._path = path
-        self._size = size
+        self._size, self._most_whole = size, most_whole
         self._at = 0
         # What is read first: the end of a Parquet file tells what is in it. Of a small file it may be all later.
         self._kept_from = size
@@ -133,7 +134,7 @@ class _Ranges(io.RawIOBase):
     def _read(self, start: int, end: int) -> memoryview:
         if not self._kept and start >= self._size - _END:
             self._keep(max(self._size - _END, 0))
-        elif start < self._kept_from and self._size <= READ_WHOLE:
+        elif start < self._kept_from and self._size <= self._most_whole:
             self._keep(0)
         if start >= self._kept_from:
             return memoryview(self._kept)[start - self._kept_from : end - self._kept_from]

@@ -13,10 +13,6 @@ from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.storage.storage import DamagedError, StorageError
 from logicalrep.pipeline.upkeep.merging import Merge, Merged, delete_merged, due_merge, merge_files, put_merged
 
-BYTES_A_SECOND = 32 << 20
-"""The most bytes of files that are merged in a second, in the mean."""
-AGAIN = 5.0
-"""The seconds until there is another merge after one that was for nothing."""
 _MOST_TRIES = 4
 """The number of merges for nothing, one after another, after which batches wait for the next one."""
 
@@ -77,7 +73,7 @@ class BackgroundMerges:
                 continue
             work = due_merge(stored)
             if work is not None:
-                self._not_before = time.monotonic() + work.size / BYTES_A_SECOND
+                self._not_before = time.monotonic() + work.size / stored.storage.limits.merged_bytes_a_second
                 self._begun = BegunMerge(stored, work, self._pool.submit(self._merge, work))
                 return
             self._at_rest[stored] = stored.version
@@ -96,7 +92,7 @@ class BackgroundMerges:
             return None
         self._begun = None
         if isinstance(begun.merged.exception(), StorageError):
-            self._not_before = time.monotonic() + AGAIN
+            self._not_before = time.monotonic() + begun.stored.storage.limits.merge_pause_seconds
             return None
         return begun
 
@@ -104,5 +100,5 @@ class BackgroundMerges:
         """Count whether a merge was put; return whether batches hinder the table's merges so often that they wait."""
         self._tries[stored] = 0 if was_put else self._tries.get(stored, 0) + 1
         if not was_put:
-            self._not_before = time.monotonic() + AGAIN
+            self._not_before = time.monotonic() + stored.storage.limits.merge_pause_seconds
         return self._tries[stored] >= _MOST_TRIES

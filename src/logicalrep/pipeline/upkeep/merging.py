@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from logicalrep.pipeline.engines.engine import Engine
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector
 from logicalrep.pipeline.storage.storage import Storage, below
@@ -47,7 +46,7 @@ class Merged:
 
 def due_merge(stored: StoredTable) -> Merge | None:
     """Return the next merge of a table; None if it is at rest."""
-    files = due_files(stored.table, stored.files.values())
+    files = due_files(stored.table, stored.files.values(), stored.storage.limits)
     return Merge(stored.storage, stored.folder, stored.table, files) if files else None
 
 
@@ -63,7 +62,7 @@ def merge_files(work: Merge) -> Merged:
     for file in work.files:
         rows.append(read_rows(work.storage, work.folder, file, schema, schema.names))
         size += rows[-1].nbytes
-        if size >= data_files.MOST_BYTES:
+        if size >= work.storage.limits.file_bytes:
             break
     added = write_rows(work.storage, work.folder, schema, pa.concat_tables(rows), work.table.file_partitions)
     return Merged(added, work.files[: len(rows)])

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, groupby
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,7 @@ from logicalrep.pipeline.catalog import catalog as catalogs
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import one_state
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
-from logicalrep.pipeline.run import checkpoints
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
@@ -40,7 +39,7 @@ from tests.pipeline.catalog.search.subjects import Statement
 from tests.pipeline.catalog.search.subjects_masks import stops
 from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
 from tests.pipeline.comparison import query_rows
-from tests.pipeline.index.small_indexes import index_small_tables
+from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
 from tests.pipeline.test_replicate import replicate_once, settings
 from tests.postgres.servers import Database, create_database
 from tests.waiting import eventually
@@ -67,6 +66,8 @@ _OF_MAJOR = {
     18: {"filter": "rowfilter", "is_sent": "attname = ANY (attnames)"},
 }
 _SETTINGS = ("publish = 'insert'", "publish_via_partition_root = false", "publish_generated_columns = stored")
+LIMITS = index_small_tables(Limits(metadata_versions=1_000_000))
+"""All versions of Iceberg tables are compared."""
 _MOST_KILLS, _LAST_KILL = 3, 400
 """The kills of a phase, and the write up to which one comes: a run of fifty histories has some hundreds."""
 DOWN = ("down", "down, then refreshes too early")
@@ -139,9 +140,7 @@ def play(histories: Sequence[History], schedule: Schedule, folder: Path) -> Outc
         patch.setattr(load_counts, "MOST_LOADS", 1_000_000)
         patch.setenv("LOGICALREP_MASK_KEY", MASK_KEY)
         patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
-        index_small_tables(patch)
-        # All versions are compared.
-        patch.setattr(metadata_versions, "KEPT_VERSIONS", 1_000_000)
+        cut_into_small_blocks(patch)
         players = [
             stack.enter_context(psycopg.connect(database.dsn, autocommit=True, options=_OPTIONS)) for _ in range(2)
         ]
@@ -279,6 +278,7 @@ class _Play:
                 settings(self._database, self._folder, once=True, **self._options),
                 self._watched,
                 engine=SequentialEngine(),
+                limits=LIMITS,
             )
 
     def _run_with_kills(self) -> None:
@@ -306,6 +306,7 @@ class _Play:
                     self._watched,
                     engine=SequentialEngine(),
                     stop=stop,
+                    limits=replace(LIMITS, catalog_seconds=0.3, checkpoint_seconds=0.1),
                 )
             except BaseException as error:
                 errors.append(error)
@@ -320,8 +321,6 @@ class _Play:
 
         thread = threading.Thread(target=run)
         with (
-            mock.patch.object(catalogs, "LOOK_AGAIN", 0.3),
-            mock.patch.object(checkpoints, "SAVE_AGAIN", 0.1),
             mock.patch.object(Catalog, "query_tables", counted),
         ):
             thread.start()

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.logged_paths import removed_path, stored_path
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
-from tests.pipeline.apply.test_applying import MODES, WriteMode, mark_in_small_files
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.formats.delta.test_other_programs import Loads
 from tests.pipeline.test_replicate import replicate_meanwhile
@@ -51,9 +51,9 @@ def test_a_path_of_a_log_is_within_the_folder_or_refused(logged: str, uri: str, 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_merged_files_of_partitions_with_escaped_names_are_followed_and_stay(
-    db18: Database, tmp_path: Path, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+    db18: Database, tmp_path: Path, mode: WriteMode
 ) -> None:
-    mark_in_small_files(monkeypatch)
+    limits = MARKS_IN_SMALL_FILES
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, city text, v text)")
     with db18.writer() as writer, writer.cursor() as cursor:
         cities = [*VALUES, None]
@@ -62,7 +62,7 @@ def test_merged_files_of_partitions_with_escaped_names_are_followed_and_stay(
         writer.commit()
         loads = Loads()
         folder = tmp_path / "public/t"
-        with replicate_meanwhile(db18, tmp_path, loads, config=CONFIG, write_mode=mode) as caught_up:
+        with replicate_meanwhile(db18, tmp_path, loads, limits=limits, config=CONFIG, write_mode=mode) as caught_up:
             cursor.executemany("INSERT INTO t VALUES (%s, %s, 'second')", list(enumerate(cities, 200)))
             writer.commit()
             caught_up()

@@ -11,15 +11,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.pipeline.apply import rewriting
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats import removed_files
-from logicalrep.pipeline.formats.delta import delta_log
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import NewTable, Position
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.receiving import ChangeReceiver
-from logicalrep.pipeline.storage import data_files
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep.merging import merge_next
@@ -36,9 +33,9 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("part-*.parquet"))
 
 
-def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removed_files, "LEAST_RETAINED", 0)
-    storage = Storage(str(tmp_path))
+def test_500_commits_of_random_updates_stay_small(tmp_path: Path) -> None:
+    limits = Limits(retained_bytes=0)
+    storage = Storage(str(tmp_path), limits=limits)
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     for number in range(500):
@@ -53,7 +50,7 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
             opened = old.to_pyarrow_table()
     assert rows_at(storage) == history.truth()
     there = sum(file.size for file in log.files.values())
-    assert size_of(tmp_path) <= (removed_files.MOST_RETAINED + 2) * there
+    assert size_of(tmp_path) <= (limits.retained_factor + 2) * there
     assert opened.num_rows == rows_then
     reopened = DeltaLog.open(storage, "public/t")
     assert reopened is not None
@@ -64,12 +61,11 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
 def test_old_files_go_while_there_are_always_changes(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removed_files, "LEAST_RETAINED", 0)
-    monkeypatch.setattr(removed_files, "MOST_RETAINED", 3)
+    limits = Limits(retained_bytes=0, retained_factor=3)
     monkeypatch.setattr(ChangeReceiver, "has_changes", property(lambda receiver: True))
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 20000) AS i")
-    with replicate_meanwhile(db18, tmp_path) as caught_up:
+    with replicate_meanwhile(db18, tmp_path, limits=limits) as caught_up:
         for number in range(20):
             db18.execute(f"UPDATE t SET v = '{number}' WHERE id = {number}")
             caught_up()
@@ -80,9 +76,9 @@ def test_old_files_go_while_there_are_always_changes(
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
-def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting, "SMALL_FILE", 0)
-    storage = Storage(str(tmp_path))
+def test_small_files_are_merged(tmp_path: Path) -> None:
+    limits = Limits(small_file_bytes=0)
+    storage = Storage(str(tmp_path), limits=limits)
     log = new_log(storage, ("id",))
     history = History(("id",), random.Random(2))
     while len(log.files) < 12:
@@ -112,9 +108,8 @@ def test_merging_comes_to_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, rows: int, value: str
 ) -> None:
     """Also where files are small on the disk, and cannot be fewer."""
-    monkeypatch.setattr(data_files, "MOST_ROWS", 1000)
-    monkeypatch.setattr(data_files, "MOST_BYTES", 100_000)
-    storage = Storage(str(tmp_path))
+    limits = Limits(file_rows=1000, file_bytes=100_000)
+    storage = Storage(str(tmp_path), limits=limits)
     made = table(("id",))
 
     def part(number: int) -> pa.Table:
@@ -169,11 +164,9 @@ def reopened(storage: Storage) -> DeltaLog:
     return log
 
 
-def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delta_log, "CHECKPOINT_EVERY", 5)
-    storage = Storage(str(tmp_path))
+def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(tmp_path: Path) -> None:
+    limits = Limits(log_checkpoint_commits=5)
+    storage = Storage(str(tmp_path), limits=limits)
     new_log(storage, ("id",))
     history = History(("id",), random.Random(1))
     checkpoints = set()

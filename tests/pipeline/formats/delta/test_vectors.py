@@ -16,10 +16,10 @@ from deltalake.exceptions import DeltaError
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.delta import vectors
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.descriptors import descriptor, read_descriptor
 from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable, Position
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorLocation
@@ -97,10 +97,9 @@ def update(log: DeltaLog, lsn: int, ids: range) -> None:
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeltaLog:
+def log(tmp_path: Path) -> DeltaLog:
     """Return a table with two files: a few rows of the first are marked in the log, more of the second in a file."""
-    monkeypatch.setattr(vectors, "MOST_INLINE", 100)
-    log = new_log(Storage(str(tmp_path)))
+    log = new_log(Storage(str(tmp_path), limits=Limits(inline_vector_bytes=100)))
     update(log, 1000, range(5))
     update(log, 1001, range(5, 10))
     update(log, 1002, range(10_000, 12_000, 17))

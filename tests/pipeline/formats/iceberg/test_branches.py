@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
+from logicalrep.pipeline.limits import Limits
 
 pytest.importorskip("moto")
 
@@ -22,7 +24,6 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from logicalrep.pipeline.formats.iceberg import snapshots, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import LogDamagedError, NewTable, Position, StoredTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
@@ -76,9 +77,9 @@ class Place:
 @pytest.fixture(params=["folder", "sqlite", pytest.param("rest", marks=pytest.mark.thorough)])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A table of some commits in each place."""
-    monkeypatch.setattr(versions, "SAVE_EVERY", 5)
+    limits = Limits(upkeep_versions=5)
     if request.param == "folder":
-        storage, catalog = Storage(str(tmp_path)), FolderCatalog(tmp_path)
+        storage, catalog = Storage(str(tmp_path), limits=limits), FolderCatalog(tmp_path)
         made = Place(
             tmp_path / "public/t", lambda: IcebergTables.in_folders(storage), lambda: catalog.load_table(("public/t",))
         )
@@ -205,9 +206,9 @@ def test_a_branch_keeps_as_many_snapshots_as_it_says(place: Place) -> None:
     assert (retention.snapshot_id, retention.max_snapshot_age_ms) == (head, 3_600_000)
 
 
-def test_too_many_snapshots_leave_those_of_references(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 6)
+def test_too_many_snapshots_leave_those_of_references(place: Place) -> None:
     stored, manage = place.stored(), place.load().manage_snapshots()
+    stored.storage = replace(stored.storage, limits=Limits(snapshots=6))
     kept = {f"tag{number}": place.load().metadata.snapshots[number].snapshot_id for number in (1, 2, 3)}
     for name, snapshot in kept.items():
         manage.create_tag(snapshot, name)

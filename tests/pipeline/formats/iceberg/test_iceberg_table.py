@@ -18,15 +18,23 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats import removed_files
-from logicalrep.pipeline.formats.iceberg import manifests, snapshots, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, KEYS, MODES, PicklingTasks, WriteMode, mark_in_small_files, texts_of
+from tests.pipeline.apply.test_applying import (
+    APP,
+    KEYS,
+    MARKS_IN_SMALL_FILES,
+    MODES,
+    PicklingTasks,
+    WriteMode,
+    texts_of,
+)
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.histories import NAMES, OID, History, Row, table
 from tests.pipeline.reading import newest_metadata, read_iceberg
@@ -53,12 +61,10 @@ def polars_rows(storage: Storage) -> pa.Table:
 @pytest.mark.parametrize("key", KEYS, ids=str)
 @pytest.mark.filterwarnings("ignore:Iceberg scan planning")
 def test_batches_are_applied_as_they_are_to_a_delta_table(
-    tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, key: tuple[str, ...] | None, mode: WriteMode
 ) -> None:
-    mark_in_small_files(monkeypatch)
-    monkeypatch.setattr(manifests, "MOST_MANIFESTS", 2)
-    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 5)
-    storage, chance = Storage(str(tmp_path)), random.Random(3)
+    limits = Limits(small_file_bytes=1, marked_share=1, small_manifests=2, snapshots=5)
+    storage, chance = Storage(str(tmp_path), limits=limits), random.Random(3)
     stored, history = new_table(storage, key, mode), History(key, chance)
     kept: list[list[ChangeBatch]] = []
     has_vectors = False
@@ -144,11 +150,9 @@ def test_another_program_merges_files_and_its_change_of_rows_is_told(tmp_path: P
     assert reopened(storage).changed_by_others(1) is None
 
 
-def test_marked_rows_are_positions_in_one_small_file_of_a_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mark_in_small_files(monkeypatch)
-    storage = Storage(str(tmp_path))
+def test_marked_rows_are_positions_in_one_small_file_of_a_commit(tmp_path: Path) -> None:
+    limits = MARKS_IN_SMALL_FILES
+    storage = Storage(str(tmp_path), limits=limits)
     stored = new_table(storage, mode="merge-on-read")
     insert(stored, 1000, range(100))
     (data,) = stored.files
@@ -174,10 +178,9 @@ def snapshot_of(path: Path) -> Snapshot:
     return found
 
 
-def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 20)
-    monkeypatch.setattr(versions, "SAVE_EVERY", 10)
-    storage = Storage(str(tmp_path))
+def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path) -> None:
+    limits = Limits(snapshots=20, upkeep_versions=10)
+    storage = Storage(str(tmp_path), limits=limits)
     stored = new_table(storage)
     for number in range(60):
         insert(stored, 1000 + number, range(number, number + 1))
@@ -188,7 +191,7 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: p
     for snapshot_id in snapshots_of(tmp_path):
         StaticTable.from_metadata(newest_metadata(str(tmp_path / "public/t"))).scan(snapshot_id=snapshot_id).to_arrow()
     kept = list((tmp_path / "public/t/metadata").glob("v*.metadata.json"))
-    assert len(kept) <= versions.KEPT_VERSIONS + versions.SAVE_EVERY + 1
+    assert len(kept) <= limits.metadata_versions + limits.upkeep_versions + 1
     # A commit that a kill has left half.
     orphan = tmp_path / "public/t/part-00000000000000000000000000000000.parquet"
     orphan.write_bytes(b"half")
@@ -209,13 +212,9 @@ def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path, monkeypatch: p
     assert again.version == version
 
 
-def test_versions_whose_files_went_for_want_of_room_are_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(removed_files, "LEAST_RETAINED", 50_000)
-    monkeypatch.setattr(removed_files, "MOST_RETAINED", 0)
-    monkeypatch.setattr(versions, "SAVE_EVERY", 5)
-    storage = Storage(str(tmp_path))
+def test_versions_whose_files_went_for_want_of_room_are_forgotten(tmp_path: Path) -> None:
+    limits = Limits(retained_bytes=50_000, retained_factor=0, upkeep_versions=5)
+    storage = Storage(str(tmp_path), limits=limits)
     stored, before, kept = new_table(storage), b"", []
     for number in range(60):
         insert(stored, 1000 + number, range(number, number + 1))
@@ -229,7 +228,7 @@ def test_versions_whose_files_went_for_want_of_room_are_forgotten(
     # They are as many as there is room for, however many commits there were.
     assert len(kept) > 6
     assert 3 < kept[-1] < 20
-    assert stored.version - versions.KEPT_VERSIONS - versions.SAVE_EVERY > 40
+    assert stored.version - limits.metadata_versions - limits.upkeep_versions > 40
 
 
 def test_a_file_that_is_noted_twice_is_deleted_once(tmp_path: Path) -> None:

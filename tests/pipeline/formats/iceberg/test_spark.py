@@ -21,7 +21,7 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
-from tests.pipeline.apply.test_applying import APP, mark_in_small_files
+from tests.pipeline.apply.test_applying import APP, MARKS_IN_SMALL_FILES
 from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert, new_table, snapshot_of
 from tests.pipeline.reading import read_iceberg
 from tests.pipeline.test_types import TYPES, described, rows
@@ -79,11 +79,9 @@ def read_by_spark(runtime: str, lake: Path, *reads: tuple[str, str]) -> list[pa.
     return [feather.read_table(lake / f"{number}.feather").sort_by("id") for number in range(len(reads))]
 
 
-def test_spark_reads_marked_rows_an_old_snapshot_and_every_type(
-    runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mark_in_small_files(monkeypatch)
-    storage = Storage(str(tmp_path))
+def test_spark_reads_marked_rows_an_old_snapshot_and_every_type(runtime: str, tmp_path: Path) -> None:
+    limits = MARKS_IN_SMALL_FILES
+    storage = Storage(str(tmp_path), limits=limits)
     stored = new_table(storage, mode="merge-on-read")
     insert(stored, 1000, range(100))
     delete(stored, 1001, range(10, 15))

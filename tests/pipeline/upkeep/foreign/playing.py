@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,13 @@ import pytest
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.delta import delta_log
-from logicalrep.pipeline.formats.iceberg import snapshots, versions
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import load_counts
 from logicalrep_runtime.errors import LogicalRepError
 from tests.conftest import ROOT
-from tests.pipeline.apply.test_applying import mark_in_small_files
+from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.formats.delta.test_logged_paths import VALUES
 from tests.pipeline.formats.delta.test_other_programs import Loads
@@ -64,16 +62,17 @@ class Played:
     """What is wrong; the play ends there."""
 
 
+EARLY_UPKEEP = replace(
+    MARKS_IN_SMALL_FILES, metadata_versions=2, upkeep_versions=3, snapshots=8, log_checkpoint_commits=3
+)
+"""Upkeep deletes old names and files after a few commits."""
+
+
 @contextmanager
-def early_upkeep() -> Iterator[pytest.MonkeyPatch]:
-    """Let upkeep delete old names and files after a few commits."""
+def many_loads() -> Iterator[pytest.MonkeyPatch]:
+    """Let tables be loaded as often as steps need it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(versions, "KEPT_VERSIONS", 2)
-        patch.setattr(versions, "SAVE_EVERY", 3)
-        patch.setattr(snapshots, "MOST_SNAPSHOTS", 8)
-        patch.setattr(delta_log, "CHECKPOINT_EVERY", 3)
         patch.setattr(load_counts, "MOST_LOADS", 1_000_000)
-        mark_in_small_files(patch)
         yield patch
 
 
@@ -127,9 +126,9 @@ class Sleeper:
     def run(self) -> None:
         """Replicate in this process."""
         settings = ReplicateSettings(self.dsn, self.lake, once=True, keep=0.0, **self.options)
-        with early_upkeep() as patch:
+        with many_loads() as patch:
             hook_writes(patch, self.number, lambda: os.kill(os.getpid(), signal.SIGSTOP), FOLDER)
-            replicate_with(settings, Observer(), engine=SequentialEngine())
+            replicate_with(settings, Observer(), engine=SequentialEngine(), limits=EARLY_UPKEEP)
 
 
 class Play:
@@ -161,7 +160,7 @@ class Play:
             self._sleep_within: 2,
             self._pass_time: 2,
         }
-        with early_upkeep():
+        with many_loads():
             self._replicate()
             for kind in self._chance.choices(list(kinds), list(kinds.values()), k=count):
                 kind()
@@ -204,7 +203,7 @@ class Play:
         loads, wanted = Loads(), settings_of(self._db, self._lake, once=True, keep=keep, **self._options)
         row_changes = self._engine.row_changes
         try:
-            replicate_with(wanted, loads, engine=SequentialEngine())
+            replicate_with(wanted, loads, engine=SequentialEngine(), limits=EARLY_UPKEEP)
         except LogicalRepError as error:
             self._played.wrong.append(f"replicate ended with {error}")
             return

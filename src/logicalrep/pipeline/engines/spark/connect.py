@@ -33,8 +33,6 @@ _OUTCOMES = "number bigint, outcome binary"
 _SCHEMA = pa.schema([("number", pa.int64()), ("outcome", pa.binary())])
 _CHECK_AGAIN = 1.0
 """The time until it is seen that the Java of a job has ended, in seconds."""
-ALIVE = 300.0
-"""The time between two signs of life, in seconds: a server ends a session that was idle, by default for an hour."""
 
 
 class ConnectJobs:
@@ -92,7 +90,7 @@ class ConnectJobs:
         refuse_ended(self._has_ended)
 
     def _live(self) -> None:
-        while not self._ending.wait(ALIVE):
+        while not self._ending.wait(self._storage.limits.alive_seconds):
             with suppress(Exception):  # The next task tells it.
                 self._spark.conf.get("spark.sql.session.timeZone")
 

@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from logicalrep.pipeline.engines.engine import MOST_SENT, Shared
+from logicalrep.pipeline.engines.engine import Shared
 from logicalrep.pipeline.engines.outcomes import Outcome, result_of
 from logicalrep.pipeline.engines.spark.jobs import SparkJobs
+from logicalrep.pipeline.limits import Limits
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -20,8 +21,6 @@ _JOBS = 4
 """The most jobs for items of several threads at the same time."""
 _MOST_TOGETHER, _MOST_BYTES = 32, 64 << 20
 """The most items, and bytes of items, of one of these jobs."""
-MOST_AT_ONCE = 128 << 20
-"""The most bytes of items of all these jobs: for executors elsewhere, Java has each several times."""
 
 
 class SparkEngine:
@@ -32,8 +31,9 @@ class SparkEngine:
         [1, 2]
     """
 
-    def __init__(self, jobs: SparkJobs) -> None:
-        """Take what runs the jobs."""
+    def __init__(self, jobs: SparkJobs, limits: Limits | None = None) -> None:
+        """Take what runs the jobs; `limits` are the defaults if None."""
+        self._limits = limits or Limits()
         self._spark_jobs = jobs
         self._waiting: list[_WaitingItem] = []
         self._jobs = self._bytes = 0
@@ -57,7 +57,7 @@ class SparkEngine:
 
         Raises what `run` does.
         """
-        if nbytes > MOST_SENT:
+        if nbytes > self._limits.sent_bytes:
             with self._in_this_process:
                 return function(item)
         own = _WaitingItem(function, item, nbytes)
@@ -84,7 +84,7 @@ class SparkEngine:
         return result
 
     def _has_room(self, own: _WaitingItem) -> bool:
-        is_small = not self._bytes or self._bytes + own.nbytes <= MOST_AT_ONCE
+        is_small = not self._bytes or self._bytes + own.nbytes <= self._limits.sent_at_once_bytes
         return self._jobs < _JOBS and is_small
 
     def _take(self, own: _WaitingItem) -> list[_WaitingItem]:
@@ -92,8 +92,9 @@ class SparkEngine:
         if own not in self._waiting:
             return []
         group, size = [own], own.nbytes
+        most_bytes = min(_MOST_BYTES, self._limits.sent_at_once_bytes - self._bytes)
         for each in self._waiting:
-            fits = len(group) < _MOST_TOGETHER and size + each.nbytes <= min(_MOST_BYTES, MOST_AT_ONCE - self._bytes)
+            fits = len(group) < _MOST_TOGETHER and size + each.nbytes <= most_bytes
             if each is not own and each.function is own.function and fits:
                 group.append(each)
                 size += each.nbytes

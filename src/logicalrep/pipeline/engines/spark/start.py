@@ -114,7 +114,7 @@ def start_spark(
             jobs: SparkJobs = (
                 stack.enter_context(ConnectJobs(spark, storage, shared)) if is_connect(spark) else ClassicJobs(spark)
             )
-            engine = SparkEngine(jobs)
+            engine = SparkEngine(jobs, storage.limits)
             if executors or settings.shared_folder:
                 check_destination(engine, storage, is_shared_folder=settings.shared_folder)
             yield engine

@@ -50,11 +50,9 @@ from logicalrep.pipeline.storage.data_files import DataFile, sizes_of
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError, first_line
 from logicalrep_runtime.scalars import Lsn
 
-CHECKPOINT_EVERY = 50
-"""The number of commits after which the log gets a checkpoint."""
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CANNOT_WAIT = 2
-"""The multiple of `CHECKPOINT_EVERY` commits after which a checkpoint comes before batches."""
+"""The multiple of `log_checkpoint_commits` after which a checkpoint comes before batches."""
 
 
 class DeltaLog(StoredTable):
@@ -328,14 +326,14 @@ class DeltaLog(StoredTable):
 
     @property
     def opens_slowly(self) -> bool:
-        return self.version - self.checkpoint >= CHECKPOINT_EVERY
+        return self.version - self.checkpoint >= self.storage.limits.log_checkpoint_commits
 
     def is_upkeep_due(self, keep_hours: float) -> bool:
         return self.opens_slowly or not self.removed.is_complete or self._has_surplus(keep_hours)
 
     def is_upkeep_urgent(self, keep_hours: float) -> bool:
         return (
-            self.version - self.checkpoint >= _CANNOT_WAIT * CHECKPOINT_EVERY
+            self.version - self.checkpoint >= _CANNOT_WAIT * self.storage.limits.log_checkpoint_commits
             or not self.removed.is_complete
             or self._has_surplus(keep_hours)
         )

@@ -22,8 +22,6 @@ from logicalrep.pipeline.storage.deletion_vectors import DeletionVector, VectorL
 from logicalrep.pipeline.storage.parquet_files import ParquetFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 
-MOST_INLINE = 4 << 10
-"""The most bytes of a vector that stands in the log itself; others share a file, one for each commit."""
 _VERSION = b"\x01"
 """The first byte of a file of vectors."""
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
@@ -82,7 +80,7 @@ def write_vectors(storage: Storage, folder: str, files: Sequence[DataFile]) -> l
     data, placed = _VERSION, []
     for file in files:
         vector = file.vector
-        if vector is not None and vector.location is None and len(vector.data) > MOST_INLINE:
+        if vector is not None and vector.location is None and len(vector.data) > storage.limits.inline_vector_bytes:
             location = VectorLocation(path, len(data), len(vector.data))
             data += framed(vector.data)
             file = replace(file, vector=DeletionVector(vector.count, location=location))

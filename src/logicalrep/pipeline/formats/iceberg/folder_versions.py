@@ -18,7 +18,6 @@ from contextlib import suppress
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableUpdate, update_table_metadata
 
-from logicalrep.pipeline.formats.iceberg import versions
 from logicalrep.pipeline.formats.iceberg.foreign_commits import change_between, writer_of
 from logicalrep.pipeline.formats.iceberg.memory_files import location
 from logicalrep.pipeline.formats.iceberg.metadata import metadata_path, read_metadata
@@ -148,12 +147,14 @@ class FolderVersions(MetadataVersions):
 
     @property
     def is_upkeep_urgent(self) -> bool:
-        return self._first is not None and self._first < self._last - versions.KEPT_VERSIONS - versions.SAVE_EVERY
+        limits = self._storage.limits
+        first_urgent = self._last - limits.metadata_versions - limits.upkeep_versions
+        return self._first is not None and self._first < first_urgent
 
     def maintain(self, oldest: float) -> None:
         if self._hinted < self._last:
             self._write_hint()
-        first, end = self._first, self._last - versions.KEPT_VERSIONS
+        first, end = self._first, self._last - self._storage.limits.metadata_versions
         if first is not None and self.is_upkeep_urgent:
             there = (found for number in range(first, end) if (found := self._read(number)) is not None)
             keep_old_versions(self._storage, self._folder, there, oldest)

@@ -17,7 +17,6 @@ from typing import NoReturn, Self
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate, TableUpdate, update_table_metadata
 
-from logicalrep.pipeline.formats.iceberg import versions
 from logicalrep.pipeline.formats.iceberg.content import Content
 from logicalrep.pipeline.formats.iceberg.manifests import ManifestWriter
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
@@ -59,8 +58,8 @@ from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 
-FIXED = {"write.metadata.previous-versions-max": str(versions.KEPT_VERSIONS)}
-"""The properties that every table has."""
+PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
+"""The property with the number of earlier versions of the metadata that stay."""
 
 
 class IcebergTable(StoredTable):
@@ -170,7 +169,8 @@ class IcebergTable(StoredTable):
         old = list(new.files.values())
         stays = new.files.keys() & {file.path for file in made.files}
         files, old = ([file for file in each if file.path not in stays] for each in (made.files, old))
-        properties = {LOAD: made.load, **FIXED, **retention_properties(made.keep_hours)}
+        properties = {LOAD: made.load, **retention_properties(made.keep_hours)}
+        properties[PREVIOUS_VERSIONS] = str(storage.limits.metadata_versions)
         new._write(files, old, made.position, table=made.table, properties=properties, has_snapshot=True)
         return new
 
@@ -245,7 +245,8 @@ class IcebergTable(StoredTable):
             # In a catalog a commit does not collide with branches, tags and settings that others have made meanwhile.
             self.refuse_others()
         described, last = table or self.table, self._last
-        expired = set() if last is None else expired_snapshots(last.metadata, expired_until, self._keep_hours)
+        most = self.storage.limits.snapshots
+        expired = set() if last is None else expired_snapshots(last.metadata, expired_until, self._keep_hours, most)
         before = new_metadata(self.storage, self.folder, described) if last is None else last.metadata
         updates: list[TableUpdate] = [*schema_updates(before, described), *spec_updates(before, described)]
         changed = update_table_metadata(before, tuple(updates)) if updates else before
@@ -342,7 +343,7 @@ class IcebergTable(StoredTable):
 
     @property
     def opens_slowly(self) -> bool:
-        return self.version - self._saved >= versions.SAVE_EVERY
+        return self.version - self._saved >= self.storage.limits.upkeep_versions
 
     def is_upkeep_due(self, keep_hours: float) -> bool:
         return self.opens_slowly or self._versions.is_upkeep_due or self.is_upkeep_urgent(keep_hours)
@@ -385,6 +386,6 @@ class IcebergTable(StoredTable):
         Return the files that the snapshots of others need.
         """
         assert self._last is not None
-        if expired_snapshots(self._last.metadata, until, self._keep_hours):
+        if expired_snapshots(self._last.metadata, until, self._keep_hours, self.storage.limits.snapshots):
             self._write([], [], None, expired_until=until)
         return self._protected.of(self._last.metadata)

@@ -37,10 +37,6 @@ from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import Storage, first_line
 from logicalrep_runtime.errors import LogicalRepError
 
-MOST_ENTRIES = 1000
-"""The most entries of a manifest that others are merged with."""
-MOST_MANIFESTS = 8
-"""The number of small manifests of a kind from which on they are merged."""
 _CODEC: Literal["deflate"] = "deflate"
 
 
@@ -139,10 +135,11 @@ class ManifestWriter:
         stay = [each for each in before if each not in touched]
         if not touched and not added:
             return stay
+        most_entries = self.storage.limits.manifest_entries
         small = [
-            each for each in stay if len(each.entries) < MOST_ENTRIES and each.file.partition_spec_id == self.spec_id
+            each for each in stay if len(each.entries) < most_entries and each.file.partition_spec_id == self.spec_id
         ]
-        if len(small) >= MOST_MANIFESTS:
+        if len(small) >= self.storage.limits.small_manifests:
             touched, stay = [*touched, *small], [each for each in stay if each not in small]
         entries: dict[int, list[ManifestEntry]] = {}
         for manifest in touched:
@@ -153,9 +150,9 @@ class ManifestWriter:
             for file in added
         )
         written = [
-            self._write(of_spec[start : start + MOST_ENTRIES], self.metadata.specs()[spec_id], of_deletes)
+            self._write(of_spec[start : start + most_entries], self.metadata.specs()[spec_id], of_deletes)
             for spec_id, of_spec in entries.items()
-            for start in range(0, len(of_spec), MOST_ENTRIES)
+            for start in range(0, len(of_spec), most_entries)
         ]
         return [*stay, *written]
 

@@ -12,19 +12,17 @@ from logicalrep.pipeline.storage.storage import DamagedError, Storage, below
 
 ZIPPED = ".gz.metadata.json"
 """The end of the name of metadata that is compressed by gzip."""
-MOST_UNZIPPED = 256 << 20
-"""The most bytes of metadata, however small it is compressed."""
 
 
-def unzipped(data: bytes) -> bytes:
-    """Return what gzip has compressed. Raises ValueError if it is damaged, or larger than any metadata is."""
+def unzipped(data: bytes, most_bytes: int) -> bytes:
+    """Return what gzip has compressed. Raises ValueError if it is damaged, or has more than `most_bytes`."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        text = unpacker.decompress(data, MOST_UNZIPPED)
+        text = unpacker.decompress(data, most_bytes)
     except zlib.error as error:
         raise ValueError(str(error)) from None
     if not unpacker.eof:
-        raise ValueError(f"its compressed data is cut off, or has more than {MOST_UNZIPPED} bytes")
+        raise ValueError(f"its compressed data is cut off, or has more than {most_bytes} bytes")
     return text
 
 
@@ -119,7 +117,7 @@ class StorageFiles(FileIO):
         if path.endswith(ZIPPED):
             # pyiceberg would decompress whatever it is.
             with self._storage.parsing(path):
-                unzipped(data)
+                unzipped(data, self._storage.limits.json_bytes)
         return _FileInMemory(location, data)
 
     def new_output(self, location: str) -> OutputFile:

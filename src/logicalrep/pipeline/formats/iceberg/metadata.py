@@ -50,7 +50,7 @@ def read_metadata(storage: Storage, path: str) -> TableMetadata | None:
     if data is None:
         return None
     with storage.parsing(path):
-        text = unzipped(data) if path.endswith(ZIPPED) else data
+        text = unzipped(data, storage.limits.json_bytes) if path.endswith(ZIPPED) else data
         try:
             return TableMetadataUtil.parse_raw(text.decode())
         except ValidationError as error:

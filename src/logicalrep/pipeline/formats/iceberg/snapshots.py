@@ -24,13 +24,11 @@ from logicalrep.pipeline.formats.iceberg.metadata import WRITER
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep_runtime.errors import LogicalRepError
 
-MOST_SNAPSHOTS = 100
-"""The most snapshots that main's line has: of more, every second one of the older half goes."""
 _LEAST, _AGE = "history.expire.min-snapshots-to-keep", "history.expire.max-snapshot-age-ms"
 _DEFAULT_AGE = 5 * 24 * 3_600_000
 
 
-def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: float | None) -> set[int]:
+def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: float | None, most: int) -> set[int]:
     """Return the snapshots that the next commit removes.
 
     Args:
@@ -38,10 +36,11 @@ def expired_snapshots(metadata: TableMetadata, until: float | None, keep_hours: 
         until: the time, in seconds since 1970, up to which snapshots go that another one followed; None for the
             snapshots that are old, or too many.
         keep_hours: the hours for which snapshots stay; None if that is not known yet.
+        most: the snapshots of main after which every second one of the older half goes.
     """
     if until is not None:
         return superseded(metadata, until * 1000)
-    expired = surplus_snapshots(metadata)
+    expired = surplus_snapshots(metadata, most)
     if keep_hours is not None:
         oldest = (time.time() - keep_hours * 3600) * 1000
         expired |= superseded(metadata, oldest) | abandoned(metadata, oldest)
@@ -61,11 +60,11 @@ def abandoned(metadata: TableMetadata, before_ms: float) -> set[int]:
     return old - line - _needed(metadata)
 
 
-def surplus_snapshots(metadata: TableMetadata) -> set[int]:
-    """Return the snapshots of main that go as there are too many."""
+def surplus_snapshots(metadata: TableMetadata, most: int) -> set[int]:
+    """Return the snapshots of main that go as there are `most` or more."""
     line, needed = _line_of_main(metadata), _needed(metadata)
     older = [snapshot.snapshot_id for snapshot in line[: len(line) // 2] if snapshot.snapshot_id not in needed]
-    return set(older[1::2]) if len(line) >= MOST_SNAPSHOTS else set()
+    return set(older[1::2]) if len(line) >= most else set()
 
 
 def expiry(metadata: TableMetadata, snapshot_ids: Collection[int]) -> list[TableUpdate]:

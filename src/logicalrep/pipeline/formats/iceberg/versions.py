@@ -13,11 +13,6 @@ from typing import Protocol
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableUpdate
 
-KEPT_VERSIONS = 10
-"""The last versions of the metadata that stay; older ones are needed by nobody."""
-SAVE_EVERY = 50
-"""The number of commits after which the list of removed files is saved, and old versions of the metadata go."""
-
 
 @dataclass(frozen=True)
 class MetadataVersion:

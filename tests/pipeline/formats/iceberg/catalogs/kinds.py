@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import connect
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.formats.iceberg.catalogs.rest_server import RestServer
 from tests.pipeline.storage.stores import Store
@@ -36,6 +37,10 @@ class CatalogOfTests:
     def open(self) -> IcebergTables:
         """Return the tables as another process sees them."""
         return IcebergTables.in_catalog(self.storage, self.settings, creates=True)
+
+    def with_limits(self, limits: Limits) -> CatalogOfTests:
+        """Return the catalog for processes with other limits."""
+        return replace(self, storage=replace(self.storage, limits=limits))
 
     @property
     def reader(self) -> Catalog:

@@ -21,16 +21,24 @@ from requests.adapters import HTTPAdapter
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings, refuse_same_names
-from logicalrep.pipeline.formats.iceberg import manifests, snapshots, versions
 from logicalrep.pipeline.formats.iceberg.catalogs import connecting
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
 from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, Position, StoredTable, WriterError
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, KEYS, MODES, PicklingTasks, WriteMode, mark_in_small_files, texts_of
+from tests.pipeline.apply.test_applying import (
+    APP,
+    KEYS,
+    MARKS_IN_SMALL_FILES,
+    MODES,
+    PicklingTasks,
+    WriteMode,
+    texts_of,
+)
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
 from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert
 from tests.pipeline.histories import History, Row, table
@@ -82,11 +90,9 @@ def rows_at(catalog: CatalogOfTests) -> Counter[Row]:
     "key", [KEYS[0], *(pytest.param(key, marks=pytest.mark.thorough) for key in KEYS[1:])], ids=str
 )
 def test_batches_are_applied_as_they_are_without_a_catalog(
-    sqlite: CatalogOfTests, key: tuple[str, ...] | None, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
+    sqlite: CatalogOfTests, key: tuple[str, ...] | None, mode: WriteMode
 ) -> None:
-    mark_in_small_files(monkeypatch)
-    monkeypatch.setattr(manifests, "MOST_MANIFESTS", 2)
-    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 5)
+    sqlite = sqlite.with_limits(Limits(small_file_bytes=1, marked_share=1, small_manifests=2, snapshots=5))
     chance = random.Random(5)
     stored, history = new_table(sqlite.open(), key, mode), History(key, chance)
     for _ in range(8):
@@ -327,8 +333,7 @@ def test_commits_of_other_programs_are_told(sqlite: CatalogOfTests) -> None:
 def test_old_snapshots_and_files_that_nobody_needs_go(
     sqlite: CatalogOfTests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 20)
-    monkeypatch.setattr(versions, "SAVE_EVERY", 5)
+    sqlite = sqlite.with_limits(Limits(snapshots=20, upkeep_versions=5))
     stored = new_table(sqlite.open(), mode="merge-on-read")
     for number in range(40):
         insert(stored, 1000 + number, range(number, number + 1))
@@ -380,8 +385,8 @@ def test_secrets_of_a_catalog_are_never_shown(tmp_path: Path) -> None:
             assert not re.search("s3cret|s%23cret|s#cret|t0ken", text), text
 
 
-def test_marked_rows_are_positions(sqlite: CatalogOfTests, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark_in_small_files(monkeypatch)
+def test_marked_rows_are_positions(sqlite: CatalogOfTests) -> None:
+    sqlite = sqlite.with_limits(MARKS_IN_SMALL_FILES)
     stored = new_table(sqlite.open(), mode="merge-on-read")
     insert(stored, 1000, range(100))
     for number in range(3):

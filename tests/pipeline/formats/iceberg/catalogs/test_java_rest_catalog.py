@@ -19,14 +19,13 @@ import logicalrep
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import WriterError
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import resync
-from logicalrep.pipeline.state import past_states
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from tests.conftest import ROOT
-from tests.pipeline.apply.test_applying import mark_in_small_files
 from tests.pipeline.formats.iceberg.catalogs.test_catalog_commits import new_table
 from tests.pipeline.formats.iceberg.test_iceberg_table import insert
 from tests.pipeline.test_replicate import replicate_once
@@ -86,11 +85,8 @@ def rows_of(uri: str, name: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in found.to_pylist())
 
 
-def test_tables_follow_and_are_read_now_and_as_of_a_time(
-    db18: Database, tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mark_in_small_files(monkeypatch)
-    monkeypatch.setattr(past_states, "EVERY", past_states.EVERY / 1_000_000)
+def test_tables_follow_and_are_read_now_and_as_of_a_time(db18: Database, tmp_path: Path, uri: str) -> None:
+    limits = Limits(small_file_bytes=1, marked_share=1, past_state_seconds=1e-6)
     db18.execute("CREATE TABLE lines (id int PRIMARY KEY, a text, b int)")
     db18.execute("INSERT INTO lines SELECT i, 'text ' || i, i FROM generate_series(1, 20) AS i")
     lake, settings = tmp_path / "lake", CatalogSettings(uri)
@@ -106,7 +102,7 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(
         "UPDATE lines SET c = 2 WHERE id = 2",
     ):
         db18.execute(statement)
-        replicate_once(db18, lake, history=True, **options)
+        replicate_once(db18, lake, limits=limits, history=True, **options)
         times.append(db18.value("SELECT clock_timestamp()"))
     expected = [(1, "text 1", "1.50"), (2, "text 2", "2.00"), (3, "text 3", "1.50")]
     assert [(number, name, str(c)) for number, name, c in rows_of(uri, "public.lines")] == expected
@@ -119,9 +115,9 @@ def test_tables_follow_and_are_read_now_and_as_of_a_time(
         ["name", "c"],
     ]
     assert len(logicalrep.read(lake, "lines", catalog=uri).arrow()) == 3
-    connection, storage = ConnectionSettings(db18.dsn), Storage(str(lake))
+    connection, storage = ConnectionSettings(db18.dsn), Storage(str(lake), limits=limits)
     resync(connection, storage, ())
-    replicate_once(db18, lake, history=True, **options)
+    replicate_once(db18, lake, limits=limits, history=True, **options)
     assert [each.result for each in verify(connection, storage, catalog=settings)] == ["equal"]
     drop(connection, storage, deletes_tables=True, catalog=settings)
     assert RestCatalog("default", uri=uri).list_tables("public") == []

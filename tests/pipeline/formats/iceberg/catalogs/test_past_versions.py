@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.formats.iceberg import iceberg_table, memory_files, snapshots, versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles
 from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
 from logicalrep.pipeline.formats.stored_table import StoredTable, WriterError
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
@@ -43,12 +43,8 @@ def commit_each(stored: StoredTable, numbers: range, there: dict[int, tuple[list
             stored.maintain(24)
 
 
-def test_each_version_is_read_whatever_happens_between(
-    catalog: CatalogOfTests, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(iceberg_table.FIXED, "write.metadata.previous-versions-max", "3")
-    monkeypatch.setattr(versions, "SAVE_EVERY", 5)
-    monkeypatch.setattr(snapshots, "MOST_SNAPSHOTS", 4)
+def test_each_version_is_read_whatever_happens_between(catalog: CatalogOfTests) -> None:
+    catalog = catalog.with_limits(Limits(metadata_versions=3, upkeep_versions=5, snapshots=4))
     there: dict[int, tuple[list[int], TableSpec]] = {}
     stored = new_table(catalog.open())
     commit_each(stored, range(13), there)
@@ -87,9 +83,9 @@ def test_compressed_metadata_is_read(catalog: CatalogOfTests) -> None:
     assert read_metadata(catalog.storage, "public/t/metadata/1.gz.metadata.json") is None
 
 
-def test_compressed_metadata_of_gigabytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_files, "MOST_UNZIPPED", 1 << 20)
-    storage, path = Storage(str(tmp_path)), "t/metadata/0.gz.metadata.json"
+def test_compressed_metadata_of_gigabytes_are_refused(tmp_path: Path) -> None:
+    limits = Limits(json_bytes=1 << 20)
+    storage, path = Storage(str(tmp_path), limits=limits), "t/metadata/0.gz.metadata.json"
     zipped = gzip.compress(b" " * (2 << 20))
     for data, words in (
         (zipped, "has more than 1048576 bytes"),

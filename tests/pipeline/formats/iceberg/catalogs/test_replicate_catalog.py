@@ -14,16 +14,15 @@ from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.config.options import ReplicateOptions
 from logicalrep.pipeline.formats.catalog_settings import CatalogNameError, CatalogSettings
 from logicalrep.pipeline.formats.opening import table_format
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.upkeep import policy
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from tests.documents import examples
-from tests.pipeline.apply.test_applying import mark_in_small_files
-from tests.pipeline.index.small_indexes import index_small_tables
+from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
 from tests.pipeline.storage.stores import Store
 from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
@@ -108,10 +107,9 @@ def test_tables_follow_in_a_catalog_through_schema_changes_and_commands(db18: Da
 def test_marked_rows_of_divided_tables_in_a_store_are_found_by_an_index_and_the_catalog(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index_small_tables(monkeypatch)
-    mark_in_small_files(monkeypatch)
+    cut_into_small_blocks(monkeypatch)
+    limits = index_small_tables(Limits(small_file_bytes=1, marked_share=1, merged_share=1))
     # Files with marked rows are left as they are.
-    monkeypatch.setattr(policy, "MOST_MARKED", 1)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     db18.execute(
         "CREATE TABLE orders (id int PRIMARY KEY, region text, v text)",
@@ -123,13 +121,13 @@ def test_marked_rows_of_divided_tables_in_a_store_are_found_by_an_index_and_the_
         by = ["region", "bucket(2, id)"]
         options |= {"write_mode": "merge-on-read", "index_size": 64, "append": True}
         options["config"] = {"tables": {"orders": {"partition_by": by}}}
-        replicate_once(db18, "s3://lake/shop", **options)
+        replicate_once(db18, "s3://lake/shop", limits=limits, **options)
         db18.execute(
             "UPDATE orders SET region = 'moved' WHERE id % 5 = 0",
             "UPDATE orders SET id = id + 100 WHERE id % 7 = 0",
             "DELETE FROM orders WHERE id % 11 = 0",
         )
-        replicate_once(db18, "s3://lake/shop", **options)
+        replicate_once(db18, "s3://lake/shop", limits=limits, **options)
         orders = logicalrep.read("s3://lake/shop", "orders", storage_options=store.options, catalog=uri)
         assert sorted(map(tuple, orders.polars().rows())) == sorted(db18.rows("SELECT * FROM orders"))
         named: dict[str, Any] = {"storage_options": store.options, "catalog": uri}

@@ -44,7 +44,6 @@ from pyiceberg.table.update import (
 )
 
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings, catalog_name
-from logicalrep.pipeline.formats.iceberg import versions
 from logicalrep.pipeline.formats.iceberg.catalogs.connecting import ask, error_of, is_of_catalog
 from logicalrep.pipeline.formats.iceberg.memory_files import StorageFiles, path_of
 from logicalrep.pipeline.formats.iceberg.metadata import TABLE, VERSION, WRITER, iceberg_schema, read_metadata
@@ -227,7 +226,7 @@ class CatalogVersions(MetadataVersions):
 
     @property
     def is_upkeep_due(self) -> bool:
-        return len(self._stale) > versions.SAVE_EVERY
+        return len(self._stale) > self._storage.limits.upkeep_versions
 
     @property
     def is_upkeep_urgent(self) -> bool:
