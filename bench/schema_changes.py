@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.writer import connect_writer
+from logicalrep.observe.events import CopyEnded, RunEvent
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.run.run import replicate_with
@@ -26,7 +27,6 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.server import query_wal_head
-from logicalrep.transactions.table_names import TableName
 
 _JSON = Path(__file__).parents[1] / "build" / "bench-schema-changes.json"
 _STATEMENTS = (
@@ -68,9 +68,11 @@ class _Loads(Observer):
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
-    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Note the seconds of a load."""
-        self.seconds.append(round(seconds, 1))
+        match event:
+            case CopyEnded(_, _, seconds):
+                self.seconds.append(round(seconds, 1))
 
 
 def main() -> None:

@@ -126,12 +126,12 @@ def _spark_seconds() -> float:
     """Return the seconds that a local session takes to start and end, with a first task."""
     program = (
         "import threading\n"
-        "from logicalrep.observe.observer import Observer\n"
+        "from logicalrep.observe.observer import Observers\n"
         "from logicalrep.pipeline.config.settings import ReplicateSettings\n"
         "from logicalrep.pipeline.storage.storage import Storage\n"
         "from logicalrep.pipeline.engines.spark.start import start_spark\n"
         "settings = ReplicateSettings('dbname=x', '/tmp')\n"
-        "with start_spark(settings, Storage('/tmp'), threading.Event(), Observer()) as engine:\n"
+        "with start_spark(settings, Storage('/tmp'), threading.Event(), Observers()) as engine:\n"
         "    engine.run(len, ['x'], 0)\n"
     )
     began = time.monotonic()

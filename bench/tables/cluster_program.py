@@ -20,6 +20,7 @@ import psycopg
 from pyspark.sql import SparkSession
 
 from bench.tables.measured_tasks import MeasuredEngine
+from logicalrep.observe.events import BatchApplied, CopyEnded, RunEvent
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.by_size import BySizeEngine
@@ -36,13 +37,12 @@ class Timed(Observer):
 
     load = applied = 0.0
 
-    def on_load_ended(self, table: object, rows: int, seconds: float) -> None:
-        """Take those of a load."""
-        self.load = seconds
-
-    def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: object) -> None:
-        """Add those of a batch."""
-        self.applied += seconds
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case CopyEnded(_, _, seconds):
+                self.load = seconds
+            case BatchApplied(_, _, seconds):
+                self.applied += seconds
 
 
 class Commits:

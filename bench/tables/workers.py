@@ -17,6 +17,7 @@ import sys
 import psycopg
 
 import logicalrep
+from logicalrep.observe.events import BatchApplied, CopyEnded
 from logicalrep.observe.observer import Observer
 
 dsn, to = sys.argv[1:]
@@ -25,11 +26,12 @@ dsn, to = sys.argv[1:]
 class Timed(Observer):
     load = apply = 0.0
 
-    def on_load_ended(self, table, rows, seconds):
-        self.load = seconds
-
-    def on_batch_applied(self, changes, tables, seconds, lag, committed):
-        self.apply += seconds
+    def on_event(self, event):
+        match event:
+            case CopyEnded(_, _, seconds):
+                self.load = seconds
+            case BatchApplied(_, _, seconds):
+                self.apply += seconds
 
 
 slow, timed = Timed(), Timed()

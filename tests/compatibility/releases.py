@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.config import Config, Entry
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -55,7 +55,7 @@ def replicate(database: Database, storage: Path) -> None:
         once=True,
         config=CONFIG,
     )
-    replicate_with(settings, Observer(), engine=SequentialEngine())
+    replicate_with(settings, Observers(), engine=SequentialEngine())
 
 
 def query(spark: Any, database: Database, name: str, folder: Path) -> list[Any]:

@@ -18,6 +18,16 @@ from logicalrep.cli.change_table import table_lines
 from logicalrep.cli.main import main
 from logicalrep.cli.terminal import TerminalStyle
 from logicalrep.cli.verify import verdict_json, verdict_lines
+from logicalrep.observe.events import (
+    CopyEnded,
+    CopyStarted,
+    LoadsNeeded,
+    RowsCopied,
+    RunEnded,
+    TableStopped,
+    WaitReported,
+    WarningIssued,
+)
 from logicalrep.observe.logged import Logged
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter
@@ -77,9 +87,9 @@ def test_each_record_of_the_log_is_one_line(name: str) -> None:
     try:
         logger(name).warning("about %s", NAME)
         warn([NAME])
-        observer.on_table_stopped(TABLE, NAME)
-        observer.on_loads_needed([TABLE], NAME)
-        observer.on_ended(errors()[1], is_meant=True)
+        observer.on_event(TableStopped(TABLE, NAME))
+        observer.on_event(LoadsNeeded([TABLE], NAME))
+        observer.on_event(RunEnded(errors()[1], is_requested=True))
     finally:
         log.removeHandler(handler)
     lines = written.getvalue().split("\n")
@@ -107,13 +117,13 @@ def test_the_traceback_of_an_error_in_the_log_is_safe_too() -> None:
 
 
 def show_all(observer: Observer) -> None:
-    observer.on_loads_needed([TABLE], NAME)
-    observer.on_load_begun(TABLE, 10)
-    observer.on_rows_copied(TABLE, 5)
-    observer.on_load_ended(TABLE, 10, 1.0)
-    observer.on_table_stopped(TABLE, NAME)
-    observer.on_waiting(NAME)
-    observer.on_warning(NAME)
+    observer.on_event(LoadsNeeded([TABLE], NAME))
+    observer.on_event(CopyStarted(TABLE, 10))
+    observer.on_event(RowsCopied(TABLE, 5))
+    observer.on_event(CopyEnded(TABLE, 10, 1.0))
+    observer.on_event(TableStopped(TABLE, NAME))
+    observer.on_event(WaitReported(NAME))
+    observer.on_event(WarningIssued(NAME))
 
 
 def test_the_lines_of_replicate_are_safe() -> None:

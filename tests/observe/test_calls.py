@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.calls import Calls, CallsOnSchemaChange, CallsOnStop
+from logicalrep.observe.events import RunEnded, SchemaChanged, TableStopped
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.transactions.table_names import TableName
 
@@ -23,10 +24,10 @@ ORDERS = TableName("public", "orders")
 def make_calls(calls: Calls) -> None:
     """Let happen what makes two calls, and two things that make none."""
     with calls.calling():
-        calls.on_table_stopped(ORDERS, "a value\nof a line")
-        calls.on_schema_changed(ORDERS, ["v dropped"])
-        calls.on_ended(StateError("paused", code="DESTINATION_PAUSED"), True)
-        calls.on_ended(StateError("another server", code="OTHER_SERVER"), False)
+        calls.on_event(TableStopped(ORDERS, "a value\nof a line"))
+        calls.on_event(SchemaChanged(ORDERS, ["v dropped"]))
+        calls.on_event(RunEnded(StateError("paused", code="DESTINATION_PAUSED"), True))
+        calls.on_event(RunEnded(StateError("another server", code="OTHER_SERVER"), False))
 
 
 EXPECTED = [
@@ -84,7 +85,7 @@ def test_other_columns_call_for_themselves() -> None:
     with listening(204) as (url, heard):
         calls = CallsOnSchemaChange(url, "lake")
         with calls.calling():
-            calls.on_table_stopped(ORDERS, "a value")
-            calls.on_schema_changed(ORDERS, ["v dropped", "day added: date"])
+            calls.on_event(TableStopped(ORDERS, "a value"))
+            calls.on_event(SchemaChanged(ORDERS, ["v dropped", "day added: date"]))
     text = "v dropped; day added: date"
     assert heard == [{"event": "schema_changed", "destination": "lake", "text": text, "table": "public.orders"}]

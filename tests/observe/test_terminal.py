@@ -10,6 +10,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from logicalrep.observe.events import (
+    BatchApplied,
+    CheckpointSaved,
+    CopyEnded,
+    CopyStarted,
+    LoadsNeeded,
+    RowsCopied,
+    RunResumed,
+    StepStarted,
+    TableStopped,
+    WaitReported,
+    WarningIssued,
+)
 from logicalrep.observe.figures import Standing, TableFigures
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter, show_progress
@@ -28,10 +41,10 @@ def lines_of(stream: io.StringIO) -> list[str]:
 
 
 def load(observer: Observer, estimate: int, *copies: int) -> None:
-    observer.on_load_begun(ORDERS, estimate)
+    observer.on_event(CopyStarted(ORDERS, estimate))
     for copied in copies:
-        observer.on_rows_copied(ORDERS, copied)
-    observer.on_load_ended(ORDERS, sum(copies), 1.25)
+        observer.on_event(RowsCopied(ORDERS, copied))
+    observer.on_event(CopyEnded(ORDERS, sum(copies), 1.25))
 
 
 def test_lines_of_a_load_tell_each_tenth() -> None:
@@ -51,8 +64,8 @@ def test_a_table_whose_size_is_unknown_and_one_that_is_loaded_again() -> None:
     for stream in (io.StringIO(), Terminal()):
         with show_progress(stream) as observer:
             load(observer, 0, 50, 60)
-            observer.on_load_begun(ORDERS, 10)
-            observer.on_rows_copied(ORDERS, 3)
+            observer.on_event(CopyStarted(ORDERS, 10))
+            observer.on_event(RowsCopied(ORDERS, 3))
             load(observer, 10, 10)
         assert "loaded 110 rows" in stream.getvalue()
         assert "loaded 10 rows" in stream.getvalue()
@@ -63,7 +76,7 @@ def test_lines_of_batches_come_every_few_seconds(clock: list[float]) -> None:
     observer = LinePrinter(stream)
     committed = datetime.now(UTC) - timedelta(seconds=2)
     for _ in range(12):
-        observer.on_batch_applied(100, 2, 0.1, 1_500_000, committed)
+        observer.on_event(BatchApplied(100, 2, 0.1, 1_500_000, committed))
         clock[0] += 1
     lines = lines_of(stream)
     assert [line.split(",")[0] for line in lines] == [
@@ -72,7 +85,7 @@ def test_lines_of_batches_come_every_few_seconds(clock: list[float]) -> None:
         "applied 500 changes",
     ]
     assert re.fullmatch(rf"applied .*, the last of {committed:%H:%M:%S} UTC; 1\.5 MB and 2\.\d s behind", lines[0])
-    observer.on_batch_applied(1, 1, 0.1, 0, None)
+    observer.on_event(BatchApplied(1, 1, 0.1, 0, None))
     assert len(lines_of(stream)) == 3
 
 
@@ -80,9 +93,9 @@ def test_quiet_leaves_warnings_and_what_the_work_waits_for() -> None:
     for stream in (io.StringIO(), Terminal()):
         with show_progress(stream, quiet=True) as observer:
             load(observer, 10, 10)
-            observer.on_batch_applied(100, 2, 0.1, 0, None)
-            observer.on_waiting("waits for the transaction of process 1")
-            observer.on_warning("public.bare is not replicated")
+            observer.on_event(BatchApplied(100, 2, 0.1, 0, None))
+            observer.on_event(WaitReported("waits for the transaction of process 1"))
+            observer.on_event(WarningIssued("public.bare is not replicated"))
         assert lines_of(stream) == ["waits for the transaction of process 1", "warning: public.bare is not replicated"]
 
 
@@ -90,18 +103,18 @@ def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
     stream = Terminal()
     with show_progress(stream) as observer:
         assert isinstance(observer, Bars)
-        observer.on_load_begun(ORDERS, 1000)
-        observer.on_rows_copied(ORDERS, 250)
+        observer.on_event(CopyStarted(ORDERS, 1000))
+        observer.on_event(RowsCopied(ORDERS, 250))
         _, bar = observer.progress.tasks
         assert (bar.description, bar.completed, bar.total) == (str(ORDERS), 250, 1000)
         assert re.fullmatch(r"250 of about 1,000 rows, 25 %, [\d,]+/s", bar.fields["figures"])
-        observer.on_rows_copied(ORDERS, 750)
-        observer.on_load_ended(ORDERS, 1000, 2.0)
+        observer.on_event(RowsCopied(ORDERS, 750))
+        observer.on_event(CopyEnded(ORDERS, 1000, 2.0))
         assert not observer.progress.tasks
         committed = datetime.now(UTC)
-        observer.on_batch_applied(100, 1, 0.5, 2_000_000, committed)
-        observer.on_batch_applied(50, 1, 0.5, 0, committed)
-        observer.on_warning("[red]as it is[/red]")
+        observer.on_event(BatchApplied(100, 1, 0.5, 2_000_000, committed))
+        observer.on_event(BatchApplied(50, 1, 0.5, 0, committed))
+        observer.on_event(WarningIssued("[red]as it is[/red]"))
         (line,) = observer.progress.tasks
         assert line.fields["figures"].startswith(f"150 applied, 100/s, last of {committed:%H:%M:%S} UTC; 0.0 MB and")
     text = stream.getvalue()
@@ -111,7 +124,7 @@ def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
 
 def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress() as observer:
-        observer.on_warning("something")
+        observer.on_event(WarningIssued("something"))
     captured = capsys.readouterr()
     assert (captured.out, captured.err.endswith("Z warning: something\n")) == ("", True)
     assert not sys.stderr.isatty()
@@ -127,20 +140,20 @@ def test_the_start_and_loads_are_never_silent_for_long(clock: list[float]) -> No
             observer.say_progress()
 
     tables = [TableName("public", f"t{number}") for number in range(3)]
-    observer.on_step("reading the catalog")
+    observer.on_event(StepStarted("reading the catalog"))
     wait(12)
-    observer.on_going_on(2, 1 << 32)
-    observer.on_loads_needed(tables, "new table")
+    observer.on_event(RunResumed(2, 1 << 32))
+    observer.on_event(LoadsNeeded(tables, "new table"))
     wait(6)
     for table in tables:
-        observer.on_load_begun(table, 2_000_000)
+        observer.on_event(CopyStarted(table, 2_000_000))
     wait(4)
-    observer.on_rows_copied(tables[0], 600_000)
+    observer.on_event(RowsCopied(tables[0], 600_000))
     wait(7)
-    observer.on_load_ended(tables[0], 2_000_000, 9)
-    observer.on_table_stopped(tables[1], "a reason")
+    observer.on_event(CopyEnded(tables[0], 2_000_000, 9))
+    observer.on_event(TableStopped(tables[1], "a reason"))
     wait(6)
-    observer.on_load_ended(tables[2], 5, 9)
+    observer.on_event(CopyEnded(tables[2], 5, 9))
     wait(20)
     assert [line for line in lines_of(stream) if "loading about" not in line] == [
         "reading the catalog",
@@ -162,11 +175,11 @@ def test_a_load_that_ended_before_it_was_told_as_needed_is_over(clock: list[floa
     for stream in (io.StringIO(), Terminal()):
         with show_progress(stream) as observer:
             load(observer, 10, 10)
-            observer.on_loads_needed([ORDERS], "new table")
-            observer.on_checkpoint(1, {str(ORDERS): TableFigures(state=Standing.LOADING)})
+            observer.on_event(LoadsNeeded([ORDERS], "new table"))
+            observer.on_event(CheckpointSaved(1, {str(ORDERS): TableFigures(state=Standing.LOADING)}))
             if isinstance(observer, Bars):
                 assert [each.description for each in observer.progress.tasks] == ["0 of 1 table loaded"]
-            observer.on_checkpoint(2, {str(ORDERS): TableFigures(state=Standing.FOLLOWING)})
+            observer.on_event(CheckpointSaved(2, {str(ORDERS): TableFigures(state=Standing.FOLLOWING)}))
             if isinstance(observer, Bars):
                 assert not observer.progress.tasks
             else:
@@ -180,41 +193,41 @@ def test_a_terminal_has_a_line_on_all_loads_and_no_bar_of_a_stopped_table() -> N
     stream = Terminal()
     with show_progress(stream) as observer:
         assert isinstance(observer, Bars)
-        observer.on_step("reading the catalog")
+        observer.on_event(StepStarted("reading the catalog"))
         assert [each.description for each in observer.progress.tasks] == ["reading the catalog"]
         other = TableName("public", "other")
-        observer.on_loads_needed([ORDERS, other], "new table")
-        observer.on_load_begun(ORDERS, 1000)
-        observer.on_rows_copied(ORDERS, 250)
+        observer.on_event(LoadsNeeded([ORDERS, other], "new table"))
+        observer.on_event(CopyStarted(ORDERS, 1000))
+        observer.on_event(RowsCopied(ORDERS, 250))
         of_all, bar = observer.progress.tasks
         assert of_all.description == "0 of 2 tables loaded, 250 of 1,000 rows or more"
         assert "rows, 25 %, " in bar.fields["figures"]
-        observer.on_table_stopped(ORDERS, "a reason")
-        observer.on_rows_copied(ORDERS, 250)
+        observer.on_event(TableStopped(ORDERS, "a reason"))
+        observer.on_event(RowsCopied(ORDERS, 250))
         assert [each.description for each in observer.progress.tasks] == ["0 of 1 table loaded"]
-        observer.on_load_begun(other, 0)
-        observer.on_load_ended(other, 7, 1.0)
+        observer.on_event(CopyStarted(other, 0))
+        observer.on_event(CopyEnded(other, 7, 1.0))
         assert not observer.progress.tasks
 
 
 def test_the_bar_of_a_load_that_is_given_up_goes() -> None:
     with show_progress(Terminal()) as observer:
         assert isinstance(observer, Bars)
-        observer.on_loads_needed([ORDERS], "asked for: the rows where id < 100")
-        observer.on_load_begun(ORDERS, 1000)
-        observer.on_checkpoint(1, {str(ORDERS): TableFigures(state=Standing.LOADING)})
+        observer.on_event(LoadsNeeded([ORDERS], "asked for: the rows where id < 100"))
+        observer.on_event(CopyStarted(ORDERS, 1000))
+        observer.on_event(CheckpointSaved(1, {str(ORDERS): TableFigures(state=Standing.LOADING)}))
         assert len(observer.progress.tasks) == 2
-        observer.on_checkpoint(2, {str(ORDERS): TableFigures(state=Standing.FOLLOWING)})
+        observer.on_event(CheckpointSaved(2, {str(ORDERS): TableFigures(state=Standing.FOLLOWING)}))
         assert not observer.progress.tasks
 
 
 def test_a_checkpoint_is_not_the_end_of_compiling(clock: list[float]) -> None:
     stream = io.StringIO()
     observer = LinePrinter(stream)
-    with telling(observer.on_step):
+    with telling(lambda text: observer.on_event(StepStarted(text))):
         for goes_on in (compiling("a loop"), nullcontext()):
             with goes_on:
-                observer.on_checkpoint(1, {})
+                observer.on_event(CheckpointSaved(1, {}))
                 clock[0] += 60
                 observer.say_progress()
     first, second = lines_of(stream)
@@ -226,5 +239,5 @@ def test_lines_come_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("logicalrep.observe.terminal.SILENCE", 0.5)
     stream = io.StringIO()
     with show_progress(stream) as observer:
-        observer.on_step("reading the catalog")
+        observer.on_event(StepStarted("reading the catalog"))
         eventually(lambda: "still reading the catalog" in stream.getvalue())

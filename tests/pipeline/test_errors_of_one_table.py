@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.events import CopyStarted, RunEvent, WarningIssued
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.resync import resync
@@ -37,7 +38,7 @@ def stops(
     for number in range(2):
         db.execute(f"INSERT INTO good VALUES ({1000 + number})")
         with pytest.raises(TablesStoppedError, match=reason) as raised:
-            replicate_with(settings(db, storage, once=True), Observer(), engine=engine or SequentialEngine())
+            replicate_with(settings(db, storage, once=True), Observers(), engine=engine or SequentialEngine())
         assert "public.good" not in str(raised.value)
         changes = "its changes from that commit on are buffered" if is_kept else "its changes are not buffered"
         assert changes in str(raised.value)
@@ -148,8 +149,10 @@ def test_a_table_without_columns_keeps_nobody_waiting(db18: Database, tmp_path: 
     warned: list[str] = []
 
     class Warned(Observer):
-        def on_warning(self, text: str) -> None:
-            warned.append(text)
+        def on_event(self, event: RunEvent) -> None:
+            match event:
+                case WarningIssued(text):
+                    warned.append(text)
 
     prepare(db18)
     db18.execute("CREATE TABLE empty ()", "ALTER TABLE empty REPLICA IDENTITY FULL", "INSERT INTO empty DEFAULT VALUES")
@@ -169,8 +172,10 @@ def test_a_table_that_loads_can_be_asked_for_again(
     begun: list[str] = []
 
     class Heard(Observer):
-        def on_load_begun(self, table: TableName, rows: int) -> None:
-            begun.append(table.name)
+        def on_event(self, event: RunEvent) -> None:
+            match event:
+                case CopyStarted(table):
+                    begun.append(table.name)
 
     # The first two loads take about ten seconds: they are given up. The last has few rows.
     with replicate_meanwhile(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from logicalrep.observe.events import RunEvent, WarningIssued
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
@@ -28,8 +29,10 @@ class Warnings(Observer):
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def on_warning(self, text: str) -> None:
-        self.said.append(text)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WarningIssued(text):
+                self.said.append(text)
 
 
 def warned_of(db: Database, lake: Path, **options: Any) -> list[str]:

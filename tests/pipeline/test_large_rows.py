@@ -17,7 +17,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch, joined
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges, in_parts
 from logicalrep.arrow.slices import sliced
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.apply.applying import ApplyTask
 from logicalrep.pipeline.buffer import change_buffer as buffered
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
@@ -139,7 +139,7 @@ def test_three_gigabytes_in_one_transaction(spark: Any, db18: Database, tmp_path
     table_settings = TableSettings(history=kept, append=kept)
 
     def once() -> None:
-        replicate_with(settings(db18, tmp_path, once=True, table_settings=table_settings), Observer())
+        replicate_with(settings(db18, tmp_path, once=True, table_settings=table_settings), Observers())
 
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (0, 'first')")
     once()

@@ -24,12 +24,22 @@ import pytest
 import yaml
 
 from logicalrep.cli.main import main
-from logicalrep.observe.counts import Observed
+from logicalrep.observe.counts import Observed, readiness
+from logicalrep.observe.events import (
+    BatchApplied,
+    CheckpointSaved,
+    PageServed,
+    RowsCopied,
+    RunEvent,
+    RunPrepared,
+    WaitReported,
+    WarningIssued,
+    WarningSolved,
+)
 from logicalrep.observe.figures import LoadProgress, Phase, Standing, TableFigures
-from logicalrep.observe.health import readiness
 from logicalrep.observe.metrics import METRICS
 from logicalrep.observe.metrics import page as metrics_page
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
 from logicalrep.options.listen_address import ListenError
@@ -63,8 +73,10 @@ def standing(state: str, version: int | None = None, **others: Any) -> TableFigu
 class Heard(Observer):
     address = ""
 
-    def on_listening(self, address: str) -> None:
-        self.address = address
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case PageServed(address):
+                self.address = address
 
 
 class Texts(HTMLParser):
@@ -102,7 +114,7 @@ def test_health_and_readiness(shop: Database, tmp_path: Path) -> None:
 def test_a_run_that_saves_no_checkpoints_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     observed = Observed()
     assert readiness(observed) == (False, "not ready: no checkpoint is saved since the start")
-    observed.on_checkpoint(1, {"public.t": standing("stopped"), "public.u": standing("following")})
+    observed.on_event(CheckpointSaved(1, {"public.t": standing("stopped"), "public.u": standing("following")}))
     assert readiness(observed) == (True, "ready: 1 following, 0 loading, 1 stopped")
     saved = time.time()
     monkeypatch.setattr(time, "time", lambda: saved + 200)
@@ -162,7 +174,7 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
 @contextmanager
 def served() -> Iterator[tuple[Observed, str]]:
     observed = Observed()
-    observed.on_prepared("s")
+    observed.on_event(RunPrepared("s"))
     with serve("127.0.0.1:0", observed.figures, {"/": partial(page, observed, "/lake/<b>")}) as address:
         yield observed, address
 
@@ -192,7 +204,7 @@ def test_the_log_of_replicate(shop: Database, tmp_path: Path, caplog: pytest.Log
     assert error.startswith("public.moment is stopped: [COLUMN_VALUE]")
     caplog.clear()
     with pytest.raises(StateError):
-        replicate_with(settings(shop, tmp_path, slot="another"), Observer())
+        replicate_with(settings(shop, tmp_path, slot="another"), Observers())
     (record,) = [each for each in caplog.records if each.levelno > logging.INFO]
     assert (record.name, record.levelname) == ("logicalrep.replicate", "ERROR")
     assert record.getMessage().startswith("[DESTINATION_DIFFERS] this destination is replicated with the slot")
@@ -210,17 +222,17 @@ def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPat
 
     sample(1000, 5000)
     assert (observed.lag_bytes, observed.lag_seconds) == (None, None)
-    observed.on_checkpoint(5000, {})
+    observed.on_event(CheckpointSaved(5000, {}))
     assert (observed.lag_bytes, observed.lag_seconds) == (0, 0)
     sample(2000, 5000)
     sample(2010, 5300)
     sample(2020, 5400)
     assert (observed.lag_bytes, observed.lag_seconds) == (400, 20)
-    observed.on_checkpoint(5300, {})
+    observed.on_event(CheckpointSaved(5300, {}))
     assert (observed.lag_bytes, observed.lag_seconds) == (100, 10)
-    observed.on_batch_applied(1, 1, 0.5, 0, datetime.fromtimestamp(2015 + 3600, UTC))
+    observed.on_event(BatchApplied(1, 1, 0.5, 0, datetime.fromtimestamp(2015 + 3600, UTC)))
     assert observed.lag_seconds == 5
-    observed.on_checkpoint(5400, {})
+    observed.on_event(CheckpointSaved(5400, {}))
     assert observed.lag_seconds == 0
     # Nobody has heard from the server since.
     now[0] = 2120
@@ -230,7 +242,7 @@ def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPat
 def test_figures_come_with_the_slot_and_count_from_zero() -> None:
     observed = Observed()
     assert observed.figures() == []
-    observed.on_prepared("s")
+    observed.on_event(RunPrepared("s"))
     (found,) = observed.figures()
     assert (found.slot, found.bytes, found.restarts, found.seconds["server"]) == ("s", 0, 0, 0)
     # An engine that has ended, and the next one.
@@ -242,23 +254,23 @@ def test_figures_come_with_the_slot_and_count_from_zero() -> None:
 
 def test_what_is_held_is_bounded() -> None:
     observed = Observed()
-    observed.on_checkpoint(1, {})
+    observed.on_event(CheckpointSaved(1, {}))
     for number in range(10_000):
-        observed.on_warning(f"warning {number}")
+        observed.on_event(WarningIssued(f"warning {number}"))
         observed.sample(SLOT)
-        observed.on_rows_copied(TableName("public", f"t{number}"), 1)
-        observed.on_checkpoint(1, {})
+        observed.on_event(RowsCopied(TableName("public", f"t{number}"), 1))
+        observed.on_event(CheckpointSaved(1, {}))
     assert (len(observed.all_messages()), len(observed.samples), len(observed.rows_copied)) == (30, 4320, 0)
-    observed.on_warning("warning 9999")
+    observed.on_event(WarningIssued("warning 9999"))
     assert len(observed.all_messages()) == 30
 
 
 def test_what_is_solved_goes_from_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     observed = Observed()
-    observed.on_warning("public.bare is not replicated")
-    observed.on_warning("public.a is public.b now")
-    observed.on_waiting("the server cannot be reached")
-    observed.on_warning_solved("public.bare is not replicated")
+    observed.on_event(WarningIssued("public.bare is not replicated"))
+    observed.on_event(WarningIssued("public.a is public.b now"))
+    observed.on_event(WaitReported("the server cannot be reached"))
+    observed.on_event(WarningSolved("public.bare is not replicated"))
     assert [each.text for each in observed.all_messages()] == [
         "the server cannot be reached",
         "public.a is public.b now",
@@ -273,8 +285,11 @@ def test_a_table_that_can_be_replicated_at_last_is_told_no_more(shop: Database, 
     class Solved(Heard):
         solved: tuple[str, ...] = ()
 
-        def on_warning_solved(self, text: str) -> None:
-            self.solved += (text,)
+        def on_event(self, event: RunEvent) -> None:
+            super().on_event(event)
+            match event:
+                case WarningSolved(text):
+                    self.solved += (text,)
 
     heard = Solved()
     with replicate_meanwhile(shop, tmp_path, heard, listen="0") as caught_up:
@@ -289,15 +304,17 @@ def test_a_table_that_can_be_replicated_at_last_is_told_no_more(shop: Database, 
 def test_the_tables_of_the_page_are_searched_and_sorted() -> None:
     with served() as (observed, address):
         moment = datetime(2026, 1, 1, tzinfo=UTC)
-        observed.on_checkpoint(
-            4000,
-            {
-                "public.a": standing("following", 1, rows=5, committed=moment),
-                "public.b": standing("following", 1, rows=500),
-                "sales.<c>": standing(
-                    "stopped", 1, rows=50, error="[COLUMN_VALUE] <i>", committed=moment.replace(day=2)
-                ),
-            },
+        observed.on_event(
+            CheckpointSaved(
+                4000,
+                {
+                    "public.a": standing("following", 1, rows=5, committed=moment),
+                    "public.b": standing("following", 1, rows=500),
+                    "sales.<c>": standing(
+                        "stopped", 1, rows=50, error="[COLUMN_VALUE] <i>", committed=moment.replace(day=2)
+                    ),
+                },
+            )
         )
 
         def shown(query: str) -> list[str]:
@@ -321,16 +338,18 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
     with served() as (observed, address):
         assert "None yet." in got(address)
         stopped = "[COLUMN_VALUE] <i>infinity</i> does not fit; run logicalrep resync public.orders"
-        observed.on_checkpoint(
-            4000,
-            {
-                str(SCRIPT): standing("loading", progress=LoadProgress(50, 200, "2026-01-01T11:59:00+01:00")),
-                "public.waits": standing("loading", phase=Phase.CATCHING_UP),
-                "public.orders": standing("stopped", 3, error=stopped),
-                "public.good": standing("following", 12, phase=Phase.FOLLOWING, rows=1234),
-            },
+        observed.on_event(
+            CheckpointSaved(
+                4000,
+                {
+                    str(SCRIPT): standing("loading", progress=LoadProgress(50, 200, "2026-01-01T11:59:00+01:00")),
+                    "public.waits": standing("loading", phase=Phase.CATCHING_UP),
+                    "public.orders": standing("stopped", 3, error=stopped),
+                    "public.good": standing("following", 12, phase=Phase.FOLLOWING, rows=1234),
+                },
+            )
         )
-        observed.on_warning("<em>warning</em>")
+        observed.on_event(WarningIssued("<em>warning</em>"))
         for _ in range(500):
             observed.sample(SLOT)
         text = got(address)

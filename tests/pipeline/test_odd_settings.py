@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
@@ -38,7 +38,7 @@ _TYPES = {
 
 def _replicate(connection: ConnectionSettings, folder: Path) -> None:
     settings = ReplicateSettings(connection, str(folder), once=True)
-    replicate_with(settings, Observer(), engine=SequentialEngine())
+    replicate_with(settings, Observers(), engine=SequentialEngine())
 
 
 @pytest.mark.parametrize("of", ["ROLE", pytest.param("DATABASE", marks=pytest.mark.thorough)])

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from logicalrep.observe.counts import Observed, Sample
+from logicalrep.observe.events import CheckpointSaved, RunPrepared, WaitReported, WarningIssued
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
@@ -37,28 +38,32 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     observed = Observed()
-    observed.on_prepared("logicalrep_lake_0f3c2a11")
-    observed.on_checkpoint(
-        4000,
-        {
-            "public.orders": standing("following", 812, rows=12_345_678),
-            "public.events": standing("loading", progress=LoadProgress(3_400_000, 10_000_000, "2026-01-01T11:59:00Z")),
-            str(SCRIPT): standing("loading", progress=LoadProgress(70_000, 0, "2026-01-01T11:59:00Z")),
-            "public.waits": standing("loading"),
-            LONG: standing("following", 3, rows=1),
-            "public.payments": standing(
-                "stopped",
-                17,
-                rows=99,
-                error="[COLUMN_VALUE] public.payments.paid is 'infinity', which the column's type cannot hold; run "
-                "logicalrep resync public.payments with the same --dsn and --to",
-            ),
-        },
+    observed.on_event(RunPrepared("logicalrep_lake_0f3c2a11"))
+    observed.on_event(
+        CheckpointSaved(
+            4000,
+            {
+                "public.orders": standing("following", 812, rows=12_345_678),
+                "public.events": standing(
+                    "loading", progress=LoadProgress(3_400_000, 10_000_000, "2026-01-01T11:59:00Z")
+                ),
+                str(SCRIPT): standing("loading", progress=LoadProgress(70_000, 0, "2026-01-01T11:59:00Z")),
+                "public.waits": standing("loading"),
+                LONG: standing("following", 3, rows=1),
+                "public.payments": standing(
+                    "stopped",
+                    17,
+                    rows=99,
+                    error="[COLUMN_VALUE] public.payments.paid is 'infinity', which the column's type cannot hold; run "
+                    "logicalrep resync public.payments with the same --dsn and --to",
+                ),
+            },
+        )
     )
-    observed.on_waiting(
-        "the slot waits for the transaction of process 4711 (psql), which began 2026-01-01 11:00:00+00:00"
+    observed.on_event(
+        WaitReported("the slot waits for the transaction of process 4711 (psql), which began 2026-01-01 11:00:00+00:00")
     )
-    observed.on_warning("public.bare is not replicated: ALTER TABLE public.bare REPLICA IDENTITY FULL")
+    observed.on_event(WarningIssued("public.bare is not replicated: ALTER TABLE public.bare REPLICA IDENTITY FULL"))
     observed.sample(replace(SLOT, head=Lsn(123_456_789), sent_up_to=Lsn(123_456_789)))
     now, changes = observed.samples[-1].time, 0
     for number in range(1000):

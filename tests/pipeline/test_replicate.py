@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -66,7 +66,7 @@ def settings(
 
 
 def replicate_once(db: Database, storage: Path | str, limits: Limits | None = None, **options: Any) -> None:
-    replicate_with(settings(db, storage, once=True, **options), Observer(), engine=SequentialEngine(), limits=limits)
+    replicate_with(settings(db, storage, once=True, **options), Observers(), engine=SequentialEngine(), limits=limits)
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def replicate_meanwhile(
         try:
             replicate_with(
                 settings(db, storage, every=0.0, **options),
-                observer or Observer(),
+                observer or Observers(),
                 engine=SequentialEngine(),
                 stop=stop,
                 limits=limits_of_run,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.events import RunEvent, WaitReported, WarningIssued
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
@@ -28,11 +29,12 @@ class LinePrinter(Observer):
         self.waited: list[str] = []
         self.warnings: list[str] = []
 
-    def on_waiting(self, text: str) -> None:
-        self.waited.append(text)
-
-    def on_warning(self, text: str) -> None:
-        self.warnings.append(text)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WaitReported(text):
+                self.waited.append(text)
+            case WarningIssued(text):
+                self.warnings.append(text)
 
 
 def test_a_server_that_is_away_at_first_and_later_is_waited_for(tmp_path: Path) -> None:
@@ -65,4 +67,4 @@ def test_once_waits_for_as_long_as_it_is_told(tmp_path: Path) -> None:
     nobody = ConnectionSettings(f"host={tmp_path} dbname=d user=u")
     settings = ReplicateSettings(dsn=nobody, to=str(tmp_path / "lake"), once=True, retry_timeout=0.2)
     with pytest.raises(ConnectError, match=r"\[SERVER_AWAY\].*; tried for 0\."):
-        replicate_with(settings, Observer(), engine=SequentialEngine(), stop=threading.Event())
+        replicate_with(settings, Observers(), engine=SequentialEngine(), stop=threading.Event())

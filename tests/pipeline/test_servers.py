@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.operate.resync import resync
@@ -148,7 +148,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
         servers = f"host={primary.server.folder},{local.folder} target_session_attrs=read-write"
         both = ConnectionSettings(f"{servers} user=postgres dbname=postgres")
         now = ReplicateSettings(dsn=both, to=str(lake), once=True, failover=True)
-        replicate_with(now, Observer(), engine=SequentialEngine())
+        replicate_with(now, Observers(), engine=SequentialEngine())
         assert find_differences(standby.dsn, str(lake), TABLES) == {}
         assert loads(lake) == known
         standby.connection.close()
@@ -206,7 +206,7 @@ def test_the_server_ends_a_slot_that_is_read(shop: Database, tmp_path: Path) -> 
 
     def run() -> None:
         try:
-            replicate_with(settings(shop, tmp_path, every=0.0), Observer(), engine=SequentialEngine())
+            replicate_with(settings(shop, tmp_path, every=0.0), Observers(), engine=SequentialEngine())
         except Exception as error:
             errors.append(str(error))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
@@ -61,7 +61,7 @@ def _fails(db: Database, proxy: Proxy, lake: Path, phase: int, failure: dict[str
 
     def run() -> None:
         try:
-            replicate_with(settings, Observer(), engine=SequentialEngine(), stop=stop)
+            replicate_with(settings, Observers(), engine=SequentialEngine(), stop=stop)
         except BaseException as error:
             errors.append(error)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.requests import pause
@@ -87,7 +87,7 @@ def test_no_commit_waits_for_it(tmp_path: Path) -> None:
             eventually(lambda: db.value("SHOW synchronous_standby_names") == "")
             stop, engine = threading.Event(), SequentialEngine()
             with closing(connect_writer(local.dsn)) as application, ThreadPoolExecutor(2) as pool:
-                ended = pool.submit(replicate_with, settings(db, tmp_path), Observer(), stop=stop, engine=engine)
+                ended = pool.submit(replicate_with, settings(db, tmp_path), Observers(), stop=stop, engine=engine)
                 try:
                     eventually(lambda: db.value("SELECT count(*) FROM pg_stat_replication") == 1)
                     if is_paused:

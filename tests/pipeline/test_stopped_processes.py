@@ -29,12 +29,12 @@ PROGRAM = """
 import sys, threading
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.pipeline.run.run import replicate_with
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 
 settings = ReplicateSettings(dsn=ConnectionSettings(sys.argv[1]), to=sys.argv[2], every=0.0)
-replicate_with(settings, Observer(), engine=SequentialEngine())
+replicate_with(settings, Observers(), engine=SequentialEngine())
 """
 
 

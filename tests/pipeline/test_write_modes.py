@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.observe.events import RunEvent, WarningIssued
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
@@ -25,8 +26,10 @@ class Warnings(Observer):
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def on_warning(self, text: str) -> None:
-        self.texts.append(text)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WarningIssued(text):
+                self.texts.append(text)
 
 
 def replicated(db: Database, storage: Path, limits: Limits | None = None, **options: Any) -> list[str]:

@@ -105,7 +105,7 @@ def _replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseS
 @contextmanager
 def _log_to_stderr(*, as_json: bool) -> Iterator[Observer]:
     """Let the log go to standard error, and yield a receiver that shows nothing else."""
-    from logicalrep.observe.observer import Observer
+    from logicalrep.observe.observer import Observers
 
     log_to_standard_error(logging.getLogger("logicalrep"), as_json=as_json)
-    yield Observer()
+    yield Observers()

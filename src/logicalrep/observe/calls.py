@@ -1,4 +1,4 @@
-"""The receivers that call somebody: a command or a URL, for a table that stops, or whose columns are others."""
+"""The observers that call a command or a URL, for a table that stops, or whose columns change."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 import subprocess
 import threading
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 
+from logicalrep.observe.events import RunEnded, RunEvent, SchemaChanged, TableStopped
 from logicalrep.observe.observer import Observer
 from logicalrep.transactions.logs import logger
-from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.visible import visible
 
@@ -69,15 +69,14 @@ class CallsOnStop(Calls):
 
     option = "--call-on-stop"
 
-    def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Call for a table that is stopped from now on."""
-        self._call("table_stopped", reason, table=str(table))
-
-    def on_ended(self, error: Exception, is_meant: bool) -> None:
-        """Call for an end by an error, unless somebody wanted it so."""
-        if not is_meant:
-            code = error.code if isinstance(error, LogicalRepError) else type(error).__name__
-            self._call("ended", str(error), code=code)
+    def on_event(self, event: RunEvent) -> None:
+        """Call for a table that is stopped, and for an end by an error that nobody requested."""
+        match event:
+            case TableStopped(table, reason):
+                self._call("table_stopped", reason, table=str(table))
+            case RunEnded(error, is_requested=False):
+                code = error.code if isinstance(error, LogicalRepError) else type(error).__name__
+                self._call("ended", str(error), code=code)
 
 
 class CallsOnSchemaChange(Calls):
@@ -85,6 +84,7 @@ class CallsOnSchemaChange(Calls):
 
     option = "--call-on-schema-change"
 
-    def on_schema_changed(self, table: TableName, changes: Sequence[str]) -> None:
-        """Call for a table that has other columns from now on."""
-        self._call("schema_changed", "; ".join(changes), table=str(table))
+    def on_event(self, event: RunEvent) -> None:
+        """Call for a table whose columns or key changed."""
+        if isinstance(event, SchemaChanged):
+            self._call("schema_changed", "; ".join(event.changes), table=str(event.table))

@@ -1,4 +1,4 @@
-"""The receiver that counts what happens, for metrics and the page; its memory is bounded."""
+"""The observer that counts what happens, for metrics, the page and checks of health; its memory is bounded."""
 
 from __future__ import annotations
 
@@ -10,12 +10,22 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
+from logicalrep.observe.events import (
+    BatchApplied,
+    CheckpointSaved,
+    ErrorCounted,
+    RowsCopied,
+    RunEvent,
+    RunPrepared,
+    WaitReported,
+    WarningIssued,
+    WarningSolved,
+)
+from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, Standing, TableFigures
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.slot_samples import SlotSamples, sampling
 from logicalrep.postgres.sessions.replication import Traffic
 from logicalrep.postgres.slots.slot import Slot
-from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
 _SAMPLES = 4320
@@ -23,6 +33,8 @@ _SAMPLES = 4320
 _MESSAGES = 30
 _WAITS = 150.0
 """The seconds after which what the work waited for is over, if it was not said again."""
+_FRESH = 120.0
+"""The seconds for which a checkpoint shows that the work goes on; an idle run saves one every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,48 +107,31 @@ class Observed(Observer):
         # Every commit before it is at the destination; None before the first checkpoint.
         self._lsn: Lsn | None = None
 
-    def on_prepared(self, slot: str) -> None:
-        """Serve figures from now on."""
-        self._slot_name = slot
-
-    def on_rows_copied(self, table: TableName, rows: int) -> None:
-        """Count copied rows."""
+    def on_event(self, event: RunEvent) -> None:
+        """Count an event, and hold a warning until it is solved, or what the work waits for while it is repeated."""
         with self._lock:
-            self.rows_copied[str(table)] = self.rows_copied.get(str(table), 0) + rows
-
-    def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
-        """Count a batch."""
-        with self._lock:
-            self.changes += changes
-            self.batches += 1
-            self.applying_seconds += seconds
-            if committed is not None:
-                self.committed = committed
-
-    def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
-        """Note how far the destination is."""
-        with self._lock:
-            self.checkpoint_at, self._lsn, self.tables = time.time(), Lsn(lsn) or None, tables
-            for name in self.rows_copied.keys() - tables.keys():
-                del self.rows_copied[name]
-
-    def on_error(self, kind: ErrorKind) -> None:
-        """Count an error."""
-        with self._lock:
-            self.errors[kind] += 1
-
-    def on_waiting(self, text: str) -> None:
-        """Hold the text as long as it is said again and again."""
-        self._hold(text, is_waiting=True)
-
-    def on_warning(self, text: str) -> None:
-        """Hold the text until it is solved."""
-        self._hold(text)
-
-    def on_warning_solved(self, text: str) -> None:
-        """Hold the text no longer."""
-        with self._lock:
-            self._messages = deque((each for each in self._messages if each.text != text), maxlen=_MESSAGES)
+            match event:
+                case RunPrepared(slot):
+                    self._slot_name = slot
+                case RowsCopied(table, rows):
+                    self.rows_copied[str(table)] = self.rows_copied.get(str(table), 0) + rows
+                case BatchApplied():
+                    self.changes += event.changes
+                    self.batches += 1
+                    self.applying_seconds += event.seconds
+                    self.committed = event.committed or self.committed
+                case CheckpointSaved(lsn, tables):
+                    self.checkpoint_at, self._lsn, self.tables = time.time(), Lsn(lsn) or None, tables
+                    for name in self.rows_copied.keys() - tables.keys():
+                        del self.rows_copied[name]
+                case ErrorCounted(kind):
+                    self.errors[kind] += 1
+                case WaitReported(text) | WarningIssued(text) | WarningSolved(text):
+                    # A repeated message is held once, with its last time.
+                    messages = [message for message in self._messages if message.text != text]
+                    if not isinstance(event, WarningSolved):
+                        messages.append(Message(time.time(), text, isinstance(event, WaitReported)))
+                    self._messages = deque(messages, maxlen=_MESSAGES)
 
     def sample(self, slot: Slot) -> None:
         """Take the slot as the server has it now."""
@@ -151,7 +146,7 @@ class Observed(Observer):
         # The loop finds the same error, and decides; here it is shown.
         return sampling(
             lambda: self.sample(query_slot()),
-            lambda error: self.on_warning(f"the slot cannot be queried: {error}"),
+            lambda error: self.on_event(WarningIssued(f"the slot cannot be queried: {error}")),
         )
 
     @property
@@ -219,8 +214,25 @@ class Observed(Observer):
         with self._lock:
             return [each for each in reversed(self._messages) if not each.is_waiting or now - each.time < _WAITS]
 
-    def _hold(self, text: str, *, is_waiting: bool = False) -> None:
-        with self._lock:
-            # A repeated message is held once, with its last time.
-            others = (each for each in self._messages if each.text != text)
-            self._messages = deque((*others, Message(time.time(), text, is_waiting)), maxlen=_MESSAGES)
+
+def health(observed: Observed) -> tuple[bool, str]:
+    """Return that the process lives: whoever gets the answer knows it, whatever it waits for."""
+    return True, "alive"
+
+
+def readiness(observed: Observed) -> tuple[bool, str]:
+    """Return whether checkpoints are being saved, and why not; stopped tables are named, and do not count.
+
+    Example:
+        >>> readiness(Observed())
+        (False, 'not ready: no checkpoint is saved since the start')
+    """
+    saved = observed.checkpoint_at
+    if saved is None:
+        return False, "not ready: no checkpoint is saved since the start"
+    age = time.time() - saved
+    if age > _FRESH:
+        return False, f"not ready: the last checkpoint was saved {age:.0f} s ago"
+    states = [table.state for table in observed.tables.values()]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in Standing)
+    return True, f"ready: {counts}"

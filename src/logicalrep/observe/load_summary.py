@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable
 
+from logicalrep.observe.events import (
+    CheckpointSaved,
+    CopyEnded,
+    CopyStarted,
+    LoadsNeeded,
+    RowsCopied,
+    RunEvent,
+    TableStopped,
+)
+from logicalrep.observe.observer import Observer
 from logicalrep.transactions.table_names import TableName
 
 
-class LoadSummary:
+class LoadSummary(Observer):
     """Counts the tables that are to be loaded since none was, and their rows. Any thread may call it.
 
     Example:
         >>> summary = LoadSummary()
-        >>> summary.need([TableName("public", "orders")])
+        >>> summary.on_event(LoadsNeeded([TableName("public", "orders")], "new table"))
         >>> summary.text()
         '0 of 1 table loaded'
     """
@@ -27,44 +36,35 @@ class LoadSummary:
         self._loaded: set[TableName] = set()
         self._began = 0.0
 
-    def need(self, tables: Iterable[TableName]) -> None:
-        """Count tables that are to be loaded."""
+    def on_event(self, event: RunEvent) -> None:
+        """Count the tables and rows of an event of loads."""
         with self._lock:
-            if not self._waiting:
-                self._copied, self._loaded = {}, set()
-            self._waiting.update(tables)
-            self._loaded -= self._waiting
-
-    def begin(self, table: TableName, estimate: int) -> None:
-        """Count the rows of a table from now on, of which there are about so many; 0 if that is unknown."""
-        with self._lock:
-            if not any(rows for rows, _ in self._copied.values()):
-                self._began = time.monotonic()
-            self._waiting.add(table)
-            self._copied[table] = 0, estimate
-
-    def add_rows(self, table: TableName, rows: int) -> None:
-        """Count copied rows, unless the table was left out meanwhile."""
-        with self._lock:
-            if table in self._copied:
-                before, estimate = self._copied[table]
-                self._copied[table] = before + rows, estimate
-
-    def end(self, table: TableName, *, is_loaded: bool) -> None:
-        """Count a table that is loaded, or leave out one that is stopped."""
-        with self._lock:
-            self._waiting.discard(table)
-            if is_loaded:
-                self._loaded.add(table)
-            else:
-                self._copied.pop(table, None)
-
-    def keep(self, loading: Collection[str]) -> None:
-        """Count the other tables as loaded: a load may have ended before somebody said that it was needed."""
-        with self._lock:
-            over = {table for table in self._waiting if str(table) not in loading}
-            self._waiting -= over
-            self._loaded |= over
+            match event:
+                case LoadsNeeded(tables):
+                    if not self._waiting:
+                        self._copied, self._loaded = {}, set()
+                    self._waiting.update(tables)
+                    self._loaded -= self._waiting
+                case CopyStarted(table, estimate):
+                    if not any(rows for rows, _ in self._copied.values()):
+                        self._began = time.monotonic()
+                    self._waiting.add(table)
+                    self._copied[table] = 0, estimate
+                case RowsCopied(table, rows) if table in self._copied:
+                    copied, estimate = self._copied[table]
+                    self._copied[table] = copied + rows, estimate
+                case CopyEnded(table=table):
+                    self._waiting.discard(table)
+                    self._loaded.add(table)
+                case TableStopped(table):
+                    self._waiting.discard(table)
+                    self._copied.pop(table, None)
+                case CheckpointSaved():
+                    # A load may have ended before its tables were reported as needed.
+                    loading = event.loading()
+                    ended = {table for table in self._waiting if str(table) not in loading}
+                    self._waiting -= ended
+                    self._loaded |= ended
 
     @property
     def is_over(self) -> bool:

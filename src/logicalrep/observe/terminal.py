@@ -6,24 +6,31 @@ import logging
 import sys
 import threading
 import time
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime
 from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from logicalrep.observe.figures import Standing, TableFigures
-from logicalrep.observe.lag import lag_seconds
+from logicalrep.observe.events import (
+    BatchApplied,
+    CheckpointSaved,
+    CopyEnded,
+    CopyStarted,
+    LoadsNeeded,
+    RowsCopied,
+    RunEvent,
+    StepStarted,
+    TableStopped,
+    WarningIssued,
+)
 from logicalrep.observe.load_summary import LoadSummary
 from logicalrep.observe.log import timed
-from logicalrep.observe.observer import Observer, listed
+from logicalrep.observe.observer import Observer
 from logicalrep.observe.repeating import repeating
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.columnar.compiling import is_compiling
-from logicalrep_runtime.scalars import Lsn
 from logicalrep_runtime.visible import visible
 
 _LINE_AGAIN = 5.0
@@ -63,55 +70,7 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
         log.propagate = True
 
 
-class _SentencePrinter(Observer):
-    """The sentences that a terminal and a file have in common."""
-
-    def on_going_on(self, tables: int, lsn: int) -> None:
-        """Say where a run goes on."""
-        self._say(f"going on with {tables:,} table{'' if tables == 1 else 's'} from {Lsn(lsn)}")
-
-    def on_warning_solved(self, text: str) -> None:
-        """Say that the reason of a warning is gone."""
-        self._say(f"solved: {text}")
-
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        """Say which tables are to be loaded."""
-        self._say(f"{listed(tables)}: to be loaded: {reason}")
-
-    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
-        """Say that a load has ended."""
-        self._say(f"{table}: loaded {rows:,} rows in {seconds:.1f} s")
-
-    def on_schema_changed(self, table: TableName, changes: Sequence[str]) -> None:
-        """Say that a table has other columns."""
-        self._say(f"{table}: {'; '.join(changes)}")
-
-    def on_listening(self, address: str) -> None:
-        """Say the address of the page and of the metrics."""
-        self._say(f"the page is at {address}, the metrics are at {address}metrics")
-
-    def on_waiting(self, text: str) -> None:
-        """Print what the work waits for."""
-        self._print(text)
-
-    def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Print that a table is stopped."""
-        self._print(f"error: {table} is stopped: {reason}")
-
-    def on_warning(self, text: str) -> None:
-        """Print what a person should know."""
-        self._print(f"warning: {text}")
-
-    def _say(self, text: str) -> None:
-        """Print what need not be known."""
-        self._print(text)
-
-    @abstractmethod
-    def _print(self, text: str) -> None:
-        """Print a line."""
-
-
-class LinePrinter(_SentencePrinter):
+class LinePrinter(Observer):
     """A line for each event, with the time in UTC; for batches one every few seconds."""
 
     def __init__(self, stream: IO[str], *, quiet: bool = False) -> None:
@@ -136,58 +95,40 @@ class LinePrinter(_SentencePrinter):
         elif not self._summary.is_over:
             self._say(self._summary.text())
 
-    def on_step(self, text: str) -> None:
-        """Say what the start does."""
-        self._step = text, time.monotonic()
-        self._say(text)
+    def on_event(self, event: RunEvent) -> None:
+        """Print an event's line, and count what other lines sum up."""
+        self._summary.on_event(event)
+        match event:
+            case StepStarted(text):
+                self._step = text, time.monotonic()
+            case LoadsNeeded():
+                self._step = None
+            case CopyStarted(table, estimate):
+                self._step, self._loads[table] = None, (0, estimate)
+            case RowsCopied(table, rows):
+                self._say_tenth(table, rows)
+            case CheckpointSaved():
+                self._loading = len(event.loading())
+                if not is_compiling():
+                    self._step = None
+            case BatchApplied():
+                self._say_batch(event)
+        if (line := _line(event)) is not None and (event.level > logging.INFO or not self._quiet):
+            self._print(line)
 
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        """Say which tables are to be loaded."""
-        self._step = None
-        self._summary.need(tables)
-        super().on_loads_needed(tables, reason)
+    def _say_tenth(self, table: TableName, rows: int) -> None:
+        copied, estimate = self._loads[table]
+        self._loads[table] = copied + rows, estimate
+        tenth = (copied + rows) * _TENTH // max(estimate, 1)
+        if copied * _TENTH // max(estimate, 1) < tenth < _TENTH:
+            self._say(f"{table}: {copied + rows:,} of about {estimate:,} rows, {(copied + rows) * 100 // estimate} %")
 
-    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
-        """Say that a load has ended, and how far all are."""
-        self._summary.end(table, is_loaded=True)
-        super().on_load_ended(table, rows, seconds)
-
-    def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Print that a table is stopped."""
-        self._summary.end(table, is_loaded=False)
-        super().on_table_stopped(table, reason)
-
-    def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
-        """Note how many tables load, also those whose changes meanwhile are being applied."""
-        if not is_compiling():
-            self._step = None
-        loading = {name for name, table in tables.items() if table.state is Standing.LOADING}
-        self._loading = len(loading)
-        self._summary.keep(loading)
-
-    def on_load_begun(self, table: TableName, rows: int) -> None:
-        """Note that a load has begun, of about this number of rows."""
-        self._step, self._loads[table] = None, (0, rows)
-        self._summary.begin(table, rows)
-        self._say(f"{table}: loading about {rows:,} rows")
-
-    def on_rows_copied(self, table: TableName, rows: int) -> None:
-        """Note that some more rows are copied; say so at each tenth of the table."""
-        before, estimate = self._loads[table]
-        self._loads[table] = before + rows, estimate
-        self._summary.add_rows(table, rows)
-        tenth = (before + rows) * _TENTH // max(estimate, 1)
-        if before * _TENTH // max(estimate, 1) < tenth < _TENTH:
-            self._say(f"{table}: {before + rows:,} of about {estimate:,} rows, {(before + rows) * 100 // estimate} %")
-
-    def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
-        """Note that a batch is applied."""
-        self._changes += changes
+    def _say_batch(self, batch: BatchApplied) -> None:
+        self._changes += batch.changes
         now = time.monotonic()
         if now - self._said_at >= _LINE_AGAIN:
             loading = f"; loading: {self._loading}, whose changes are buffered meanwhile" if self._loading else ""
-            of_last = f"the last of {_moment(committed)}; {_behind(lag, committed)}"
-            self._say(f"applied {self._changes:,} changes, {of_last}{loading}")
+            self._say(f"applied {self._changes:,} changes, the last of {_moment(batch)}; {_behind(batch)}{loading}")
             self._changes, self._said_at = 0, now
 
     def _say(self, text: str) -> None:
@@ -200,7 +141,7 @@ class LinePrinter(_SentencePrinter):
             print(timed(visible(text)), file=self._stream, flush=True)
 
 
-class Bars(_SentencePrinter):
+class Bars(Observer):
     """A bar for each table that loads, and one line for the changes that are applied."""
 
     def __init__(self, progress: Progress) -> None:
@@ -212,33 +153,37 @@ class Bars(_SentencePrinter):
         self._summary = LoadSummary()
         self._of_all: TaskID | None = None
 
-    def on_step(self, text: str) -> None:
-        """Show what the start does, with a bar that moves."""
-        self._show(text)
+    def on_event(self, event: RunEvent) -> None:
+        """Print an event's line above the bars, and move those."""
+        self._summary.on_event(event)
+        match event:
+            case StepStarted(text):
+                self._show(text)
+            case LoadsNeeded() | CopyStarted() | RowsCopied() | CopyEnded() | TableStopped() | CheckpointSaved():
+                self._show_loads(event)
+            case BatchApplied():
+                self._show_batch(event)
+        if (line := _line(event)) is not None and not isinstance(event, StepStarted | CopyStarted):
+            self.progress.console.print(visible(line), markup=False, highlight=False)
 
-    def on_checkpoint(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
-        """Show how far the loads are; a load may have ended without rows, as that of a part that is refused."""
-        loading = {name for name, table in tables.items() if table.state is Standing.LOADING}
-        for table in [table for table in self._loads if str(table) not in loading]:
-            self._end(table)
-        self._summary.keep(loading)
-        self._show_loads()
-
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        """Say which tables are to be loaded."""
-        self._summary.need(tables)
-        self._show_loads()
-        super().on_loads_needed(tables, reason)
-
-    def on_table_stopped(self, table: TableName, reason: str) -> None:
-        """Print that a table is stopped, and take its bar away."""
-        self._end(table)
-        self._summary.end(table, is_loaded=False)
-        self._show_loads()
-        super().on_table_stopped(table, reason)
-
-    def _show_loads(self) -> None:
+    def _show_loads(self, event: RunEvent) -> None:
         self._show(None if self._summary.is_over else self._summary.text())
+        match event:
+            case CopyStarted(table, estimate):
+                self._remove_bar(table)
+                # The server knows no number before the table's first ANALYZE.
+                self._loads[table] = self.progress.add_task(
+                    visible(str(table)), total=estimate or None, figures="", estimate=estimate
+                )
+            case RowsCopied(table, rows):
+                self._advance_bar(table, rows)
+            case CopyEnded(table=table) | TableStopped(table=table):
+                self._remove_bar(table)
+            case CheckpointSaved():
+                # A load may have ended without rows, as the load of a part that is refused.
+                loading = event.loading()
+                for table in [table for table in self._loads if str(table) not in loading]:
+                    self._remove_bar(table)
 
     def _show(self, text: str | None) -> None:
         """Show one line on all that goes on, above the bars of tables; none if there is nothing to show."""
@@ -251,60 +196,43 @@ class Bars(_SentencePrinter):
         else:
             self.progress.update(self._of_all, description=visible(text))
 
-    def on_load_begun(self, table: TableName, rows: int) -> None:
-        """Note that a load has begun, of about this number of rows."""
-        self._end(table)
-        self._summary.begin(table, rows)
-        self._show_loads()
-        # The server knows no number before the table's first ANALYZE.
-        self._loads[table] = self.progress.add_task(visible(str(table)), total=rows or None, figures="", estimate=rows)
-
-    def on_rows_copied(self, table: TableName, rows: int) -> None:
-        """Note that some more rows are copied."""
-        self._summary.add_rows(table, rows)
-        self._show_loads()
+    def _advance_bar(self, table: TableName, rows: int) -> None:
         task = self._loads.get(table)
         if task is None:
             # It was stopped meanwhile.
             return
         self.progress.advance(task, rows)
-        found = next(each for each in self.progress.tasks if each.id == task)
-        rate = found.completed / max(found.elapsed or 0, 0.001)
-        percent = f", {min(found.percentage, 100):.0f} %" if found.fields["estimate"] else ""
-        estimate = f" of about {found.fields['estimate']:,}" if found.fields["estimate"] else ""
-        self.progress.update(task, figures=f"{found.completed:,.0f}{estimate} rows{percent}, {rate:,.0f}/s")
+        bar = next(bar for bar in self.progress.tasks if bar.id == task)
+        rate = bar.completed / max(bar.elapsed or 0, 0.001)
+        percent = f", {min(bar.percentage, 100):.0f} %" if bar.fields["estimate"] else ""
+        estimate = f" of about {bar.fields['estimate']:,}" if bar.fields["estimate"] else ""
+        self.progress.update(task, figures=f"{bar.completed:,.0f}{estimate} rows{percent}, {rate:,.0f}/s")
 
-    def on_load_ended(self, table: TableName, rows: int, seconds: float) -> None:
-        """Say that a load has ended: its bar makes room for others."""
-        self._end(table)
-        self._summary.end(table, is_loaded=True)
-        self._show_loads()
-        super().on_load_ended(table, rows, seconds)
-
-    def _print(self, text: str) -> None:
-        self.progress.console.print(visible(text), markup=False, highlight=False)
-
-    def _end(self, table: TableName) -> None:
+    def _remove_bar(self, table: TableName) -> None:
         task = self._loads.pop(table, None)
         if task is not None:
             self.progress.remove_task(task)
 
-    def on_batch_applied(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
-        """Note that a batch is applied."""
+    def _show_batch(self, batch: BatchApplied) -> None:
         if self._changes is None:
             self._changes = self.progress.add_task("changes", total=None, figures="")
-        self._total += changes
-        rate = changes / max(seconds, 0.001)
+        self._total += batch.changes
+        rate = batch.changes / max(batch.seconds, 0.001)
         self.progress.update(
             self._changes,
-            figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_moment(committed)}; {_behind(lag, committed)}",
+            figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_moment(batch)}; {_behind(batch)}",
         )
 
 
-def _moment(committed: datetime | None) -> str:
-    return "an unknown time" if committed is None else f"{committed:%H:%M:%S} UTC"
+def _line(event: RunEvent) -> str | None:
+    prefix = "warning: " if isinstance(event, WarningIssued) else "error: " if isinstance(event, TableStopped) else ""
+    return None if (line := event.line()) is None else prefix + line
 
 
-def _behind(lag: int, committed: datetime | None) -> str:
-    seconds = lag_seconds(lag, datetime.now(UTC), committed)
-    return f"{lag / 1e6:.1f} MB{'' if seconds is None else f' and {seconds:.1f} s'} behind"
+def _moment(batch: BatchApplied) -> str:
+    return "an unknown time" if batch.committed is None else f"{batch.committed:%H:%M:%S} UTC"
+
+
+def _behind(batch: BatchApplied) -> str:
+    seconds = batch.lag_seconds
+    return f"{batch.lag_bytes / 1e6:.1f} MB{'' if seconds is None else f' and {seconds:.1f} s'} behind"

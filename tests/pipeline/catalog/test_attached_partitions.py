@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from logicalrep.observe.events import CopyStarted, LoadsNeeded, RowsCopied, RunEvent
 from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.buffer.pending_loads import PartitionsLoad
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
@@ -77,16 +78,15 @@ class Copied(Needed):
     def _act(self, name: str) -> None:
         self._actions.pop(name, lambda: None)()
 
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        super().on_loads_needed(tables, reason)
-        self._act("before")
-
-    def on_load_begun(self, table: TableName, rows: int) -> None:
-        super().on_load_begun(table, rows)
-        self._act("meanwhile")
-
-    def on_rows_copied(self, table: TableName, rows: int) -> None:
-        self.rows += rows
+    def on_event(self, event: RunEvent) -> None:
+        super().on_event(event)
+        match event:
+            case LoadsNeeded():
+                self._act("before")
+            case CopyStarted():
+                self._act("meanwhile")
+            case RowsCopied(_, rows):
+                self.rows += rows
 
 
 def prepare(db: Database, storage: Path, **options: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from logicalrep.observe.events import RunEvent, WaitReported, WarningIssued
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog
 from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
@@ -53,8 +54,10 @@ def test_a_look_that_locks_of_others_keep_out_is_not_an_error(
     said: list[str] = []
 
     class Told(Observer):
-        def on_warning(self, text: str) -> None:
-            said.append(text)
+        def on_event(self, event: RunEvent) -> None:
+            match event:
+                case WarningIssued(text):
+                    said.append(text)
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -112,8 +115,11 @@ class Waits(Loaded):
         super().__init__()
         self.waits: list[str] = []
 
-    def on_waiting(self, text: str) -> None:
-        self.waits.append(text)
+    def on_event(self, event: RunEvent) -> None:
+        super().on_event(event)
+        match event:
+            case WaitReported(text):
+                self.waits.append(text)
 
 
 def test_a_look_that_does_not_see_the_transaction_is_repeated_and_said_after_a_second(

@@ -8,6 +8,7 @@ from threading import Event
 
 import pytest
 
+from logicalrep.observe.events import RowsCopied, RunEvent
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
@@ -100,9 +101,12 @@ def test_a_partition_whose_rows_were_applied_is_missed_at_the_next_look(
 
 def test_rows_that_wait_for_a_load_are_looked_for_too(db: Database, tmp_path: Path) -> None:
     class Copied(Needed):
-        def on_rows_copied(self, table: TableName, rows: int) -> None:
-            if not db.value("SELECT to_regclass('day2')"):
-                db.execute(*EMPTIED_AT_ONCE)
+        def on_event(self, event: RunEvent) -> None:
+            super().on_event(event)
+            match event:
+                case RowsCopied():
+                    if not db.value("SELECT to_regclass('day2')"):
+                        db.execute(*EMPTIED_AT_ONCE)
 
     observer = Copied()
     db.execute("TRUNCATE day1", "INSERT INTO root VALUES (1, 1)")

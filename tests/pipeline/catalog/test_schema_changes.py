@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
+from logicalrep.observe.events import CopyStarted, RunEvent
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import delta_rows, find_differences
 from tests.pipeline.reading import read_properties, read_table
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
@@ -404,5 +404,7 @@ class Loads(Observer):
 
     loads = 0
 
-    def on_load_begun(self, table: TableName, rows: int) -> None:
-        self.loads += 1
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case CopyStarted():
+                self.loads += 1

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.events import CopyStarted, RunEvent
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
@@ -18,7 +19,6 @@ from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.test_schema_changes import (
     FOLLOWED,
     SETTINGS,
@@ -102,10 +102,12 @@ class Loading(Observer):
         self._tables = tables
         self._action = action
 
-    def on_load_begun(self, table: TableName, rows: int) -> None:
-        self._tables.discard(table.name)
-        if not self._tables:
-            self._action()
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case CopyStarted(table):
+                self._tables.discard(table.name)
+                if not self._tables:
+                    self._action()
 
 
 def cases() -> list[Any]:
@@ -158,7 +160,7 @@ def test_it_is_followed(
             if with_rows:
                 changed()
 
-    observer = Loading({"plain", "root", "typed"}, altered) if moment == "a load" else Observer()
+    observer = Loading({"plain", "root", "typed"}, altered) if moment == "a load" else Observers()
     if moment == "applying":
         replicate_once(db18, tmp_path, publication="p", table_settings=kept)
         changed()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.observe.events import RunEvent, WarningIssued
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.test_schema_changes import kept_differences
@@ -34,8 +35,10 @@ class Warned(Observer):
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def on_warning(self, text: str) -> None:
-        self.texts.append(text)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WarningIssued(text):
+                self.texts.append(text)
 
 
 @dataclass(frozen=True)

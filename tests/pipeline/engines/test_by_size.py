@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.observe.events import RunEvent, WaitReported
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines import start
@@ -94,8 +95,10 @@ def test_a_run_that_ends_soon_says_once_that_it_starts_spark(tmp_path: Path, mon
     said: list[str] = []
 
     class Told(Observer):
-        def on_waiting(self, text: str) -> None:
-            said.append(text)
+        def on_event(self, event: RunEvent) -> None:
+            match event:
+                case WaitReported(text):
+                    said.append(text)
 
     with start_engine(settings, Storage(str(tmp_path)), threading.Event(), Told()) as engine:
         assert engine.run(len, ["a"], LIMITS.in_process_bytes) == [1]

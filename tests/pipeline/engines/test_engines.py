@@ -22,7 +22,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import Engine, EngineError, SequentialEngine, Shared
 from logicalrep.pipeline.engines.local import LocalEngine
@@ -144,7 +144,7 @@ def test_many_files_of_a_table_are_rewritten(engine: Engine, tmp_path: Path) -> 
 def check_that_tables_follow(engine: Engine, shop: Database, storage: Path) -> None:
     """Load the shop's tables and follow some changes of each kind; the tables are equal after each run."""
     for _ in range(3):
-        replicate_with(settings(shop, storage, once=True), Observer(), engine=engine)
+        replicate_with(settings(shop, storage, once=True), Observers(), engine=engine)
         assert find_differences(shop.dsn, str(storage), TABLES) == {}
         shop.execute(
             "UPDATE customer SET city = 'Erlangen' WHERE id % 3 = 0",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.options.kinds import OptionError
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import Engine, SequentialEngine
@@ -198,7 +198,7 @@ def test_a_shared_folder_is_tried_and_used(shop: Database, tmp_path: Path, monke
         check_destination(engine, storage, is_shared_folder=is_shared_folder)
 
     monkeypatch.setattr("logicalrep.pipeline.engines.start.check_destination", check)
-    replicate_with(settings(shop, tmp_path, once=True, engine="local", shared_folder=True), Observer())
+    replicate_with(settings(shop, tmp_path, once=True, engine="local", shared_folder=True), Observers())
     assert tried == [True]
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import EngineEndedError, Shared
 from logicalrep.pipeline.engines.outcomes import TableFailedError
@@ -109,5 +109,5 @@ def test_a_java_that_ends_again_and_again_ends_the_command(
     monkeypatch.setattr(replicating, "follow", follow)
     settings = ReplicateSettings(dsn=ConnectionSettings("dbname=x"), to=str(tmp_path))
     with pytest.raises(EngineEndedError, match=r"\[JAVA_ENDED\]"):
-        replicating.replicate_with(settings, Observer())
+        replicating.replicate_with(settings, Observers())
     assert starts == 5

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.events import RunEvent, WarningIssued
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import EngineError
 from logicalrep.pipeline.engines.spark.checks import host_in_clear, warn_of_plain_text, warn_of_scheduling
@@ -84,8 +85,10 @@ def test_a_session_that_is_there_is_checked(spark: Any, tmp_path: Path, monkeypa
     said: list[str] = []
 
     class Told(Observer):
-        def on_warning(self, text: str) -> None:
-            said.append(text)
+        def on_event(self, event: RunEvent) -> None:
+            match event:
+                case WarningIssued(text):
+                    said.append(text)
 
     settings = ReplicateSettings("dbname=x", str(tmp_path))
     with start_spark(settings, Storage(str(tmp_path)), threading.Event(), Told()) as engine:
@@ -127,7 +130,7 @@ def test_checks_that_do_not_end_are_left(
     threading.Thread(target=end_soon, daemon=True).start()
     settings = ReplicateSettings("dbname=x", str(tmp_path), engine="spark")
     try:
-        with pytest.raises(error), start_engine(settings, Storage(str(tmp_path)), stop, Observer()):
+        with pytest.raises(error), start_engine(settings, Storage(str(tmp_path)), stop, Observers()):
             pass
     finally:
         at_the_end.set()

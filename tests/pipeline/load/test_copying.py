@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.events import RunEvent, StepStarted
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
@@ -87,7 +88,7 @@ def test_small_tables_are_loaded_without_loops_until_these_are_compiled(
     monkeypatch.setattr(copying, "typed", read("loops", typed))
     monkeypatch.setattr(copying, "typed_without_loops", read("values", typed_without_loops))
     monkeypatch.setattr(copying, "are_loops_compiled", lambda: is_compiled)
-    replicate_with(settings(shop, tmp_path, once=True), Observer(), engine=SequentialEngine())
+    replicate_with(settings(shop, tmp_path, once=True), Observers(), engine=SequentialEngine())
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
     assert set(used) == {"loops" if is_compiled else "values"}
 
@@ -96,8 +97,10 @@ def test_a_line_says_once_that_larger_tables_wait_for_loops(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Heard(Observer):
-        def on_step(self, text: str) -> None:
-            heard.append(text)
+        def on_event(self, event: RunEvent) -> None:
+            match event:
+                case StepStarted(text):
+                    heard.append(text)
 
     heard: list[str] = []
     for is_compiled in (False, True):

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.events import CopyStarted, RunEvent, WaitReported
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
@@ -47,11 +48,12 @@ class Heard(Observer):
         self.waits: list[str] = []
         self.estimates: dict[str, int] = {}
 
-    def on_load_begun(self, table: TableName, rows: int) -> None:
-        self.estimates[table.name] = rows
-
-    def on_waiting(self, text: str) -> None:
-        self.waits.append(text)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case CopyStarted(table, rows):
+                self.estimates[table.name] = rows
+            case WaitReported(text):
+                self.waits.append(text)
 
 
 class Before(SequentialEngine):
@@ -71,7 +73,7 @@ def loading(
     db: Database, storage: Path, *, dsn: str = "", engine: SequentialEngine | None = None, observer: Observer | None = None,
     stop: threading.Event | None = None, **options: Any,
 ) -> SnapshotCopy:  # fmt: skip
-    observer, stop = observer or Observer(), stop or threading.Event()
+    observer, stop = observer or Observers(), stop or threading.Event()
     context = RunContext(
         indexes=KeyIndexes("", 0, pytest.fail),
         settings=ReplicateSettings(dsn=ConnectionSettings(dsn or db.dsn), to=str(storage), **options),
@@ -83,7 +85,7 @@ def loading(
         patience=Patience(observer, stop, str),
         stop=stop,
     )
-    return SnapshotCopy(context, Wait(stop=stop, say=observer.on_waiting))
+    return SnapshotCopy(context, Wait(stop=stop, say=lambda text: observer.on_event(WaitReported(text))))
 
 
 def load(db: Database, storage: Path, *names: str, **options: Any) -> list[CopiedTable | CopyFailed]:

@@ -15,8 +15,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from logicalrep.cli.main import main
+from logicalrep.observe.events import RunEvent, WaitReported, WarningIssued
 from logicalrep.observe.figures import LoadProgress, Phase
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.operate.dropping import drop
@@ -84,8 +85,10 @@ def test_no_other_table_comes_to_those_that_are_loaded_again(
 
 def test_no_warning_tells_of_defaults_that_are_filled_in(db18: Database, tmp_path: Path) -> None:
     class Warned(Observer):
-        def on_warning(self, text: str) -> None:
-            raise AssertionError(text)
+        def on_event(self, event: RunEvent) -> None:
+            match event:
+                case WarningIssued(text):
+                    raise AssertionError(text)
 
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     replicate_once(db18, tmp_path)
@@ -110,7 +113,7 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
             settings(db18, tmp_path, once=True, publication="p"),
             dsn=db18.server.dsn_as(role, db18.name),
         )
-        replicate_with(as_role, Observer(), engine=SequentialEngine())
+        replicate_with(as_role, Observers(), engine=SequentialEngine())
         with db18.writer() as other, other.transaction():
             other.execute("INSERT INTO t VALUES (2)")
             found = query_status(as_role.connection, Storage(str(tmp_path)))
@@ -124,10 +127,10 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
             "ALTER TABLE t ATTACH PARTITION t_2 FOR VALUES FROM (10) TO (20)",
         )
         with pytest.raises(TablesStoppedError, match=r"denied for table t_2: let the owner run GRANT SELECT .* resync"):
-            replicate_with(as_role, Observer(), engine=SequentialEngine())
+            replicate_with(as_role, Observers(), engine=SequentialEngine())
         db18.execute(f"GRANT SELECT ON t_2 TO {role}")
         resync(as_role.connection, Storage(str(tmp_path)), [TableName("public", "t")])
-        replicate_with(as_role, Observer(), engine=SequentialEngine())
+        replicate_with(as_role, Observers(), engine=SequentialEngine())
         assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
         # The publication is its owner's.
         *_, stays, deleted = drop(as_role.connection, Storage(str(tmp_path)), deletes_tables=True, publication="p")
@@ -296,8 +299,10 @@ class Told(Observer):
     def __init__(self) -> None:
         self.pauses = 0
 
-    def on_waiting(self, text: str) -> None:
-        self.pauses += text.startswith("paused since")
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WaitReported(text):
+                self.pauses += text.startswith("paused since")
 
 
 def test_a_paused_place_stands_still_until_it_is_resumed(

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 import pytest
 
 from logicalrep.cli.main import main
+from logicalrep.observe.events import RunEvent, WarningIssued
 from logicalrep.observe.figures import Phase
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.apply.rewriting import write_versions
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
@@ -79,8 +80,10 @@ class Warned(Observer):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
-    def on_warning(self, text: str) -> None:
-        self.warnings.append(text)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WarningIssued(text):
+                self.warnings.append(text)
 
 
 def without(condition: pc.Expression, rows: pa.Table) -> pa.Table:
@@ -113,7 +116,7 @@ def damaged_in_all_ways(rows: pa.Table) -> pa.Table:
 
 
 def run(db: Database, storage: Path | str, observer: Observer | None = None, **options: Any) -> Observer:
-    observer = observer or Observer()
+    observer = observer or Observers()
     replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine())
     return observer
 
@@ -187,7 +190,7 @@ def test_spark_does_it_too(spark: Any, db18: Database, tmp_path: Path, monkeypat
     replicate_once(db18, tmp_path)
     damage(tmp_path, "public/t", damaged_in_all_ways)
     resync_part(db18.settings, Storage(str(tmp_path)), T)
-    replicate_with(settings(db18, tmp_path, once=True), Observer(), engine=SparkEngine(ClassicJobs(spark)))
+    replicate_with(settings(db18, tmp_path, once=True), Observers(), engine=SparkEngine(ClassicJobs(spark)))
     assert rows_now(tmp_path) == [(i, "old") for i in range(1, 1001)]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.cli.main import main
+from logicalrep.observe.events import ErrorCounted, RunEvent, WarningIssued
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.buffer.pending_loads import HeldCommit
@@ -38,11 +39,12 @@ class Said(Observer):
         self.warnings: list[str] = []
         self.failures: Counter[str] = Counter()
 
-    def on_warning(self, text: str) -> None:
-        self.warnings.append(text)
-
-    def on_error(self, kind: str) -> None:
-        self.failures[kind] += 1
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WarningIssued(text):
+                self.warnings.append(text)
+            case ErrorCounted(kind):
+                self.failures[kind] += 1
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import random
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from logicalrep.observe.events import LoadsNeeded, RunEvent, WaitReported
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
@@ -54,12 +55,13 @@ class Impatient(Observer):
     def __init__(self) -> None:
         self.stop, self.waited_for, self.reasons = threading.Event(), list[str](), list[str]()
 
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        self.reasons.append(reason)
-
-    def on_waiting(self, text: str) -> None:
-        self.waited_for.append(text)
-        threading.Timer(3, self.stop.set).start()
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case LoadsNeeded(_, reason):
+                self.reasons.append(reason)
+            case WaitReported(text):
+                self.waited_for.append(text)
+                threading.Timer(3, self.stop.set).start()
 
 
 @dataclass

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.observe.events import RunEvent, WaitReported
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -123,8 +124,10 @@ class LinePrinter(Observer):
     def __init__(self) -> None:
         self.waited: list[str] = []
 
-    def on_waiting(self, text: str) -> None:
-        self.waited.append(text)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WaitReported(text):
+                self.waited.append(text)
 
 
 @pytest.mark.parametrize("trouble", ["full", "read-only"])

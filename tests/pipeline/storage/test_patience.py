@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from logicalrep.observe.events import ErrorCounted, RunEvent, WaitReported
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.storage.patience import Patience
 from logicalrep.pipeline.storage.storage import StorageError
@@ -16,11 +17,12 @@ class Lines(Observer):
         self.lines: list[str] = []
         self.errors: list[str] = []
 
-    def on_waiting(self, text: str) -> None:
-        self.lines.append(text)
-
-    def on_error(self, kind: str) -> None:
-        self.errors.append(kind)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WaitReported(text):
+                self.lines.append(text)
+            case ErrorCounted(kind):
+                self.errors.append(kind)
 
 
 class Stop(threading.Event):

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from logicalrep.observe.events import LoadsNeeded, RunEvent, TableStopped, WarningIssued
 from logicalrep.observe.figures import Phase
 from logicalrep.pipeline.buffer.pending_loads import (
     ASKED_FOR,
@@ -118,13 +119,7 @@ class Fixture:
 
     def __init__(self, pool: ThreadPoolExecutor, *, refused: str | None = None) -> None:
         self.warnings: list[str] = []
-        observer = SimpleNamespace(
-            on_table_stopped=lambda name, reason: self.warnings.append(reason),
-            on_loads_needed=lambda names, reason: self.warnings.append(reason),
-            on_error=lambda kind: None,
-            on_warning=self.warnings.append,
-        )
-        context = cast(Any, SimpleNamespace(observer=observer, settings=SimpleNamespace(keep=1.0)))
+        context = cast(Any, SimpleNamespace(observer=self, settings=SimpleNamespace(keep=1.0)))
         self.writer, self.loader, self.table = Writer(), LoadQueue(), Table(T, "public/t", 1)
         guard = SimpleNamespace(reason=lambda oid, name: refused, numbers=lambda oid: {})
         self.stops = TableStops(context, cast(Any, self.writer), cast(Any, self.writer))
@@ -132,6 +127,11 @@ class Fixture:
             context, cast(Any, self.loader), cast(Any, self.writer), cast(Any, guard), self.stops, pool
         )
         self.failures = TableFailures(context, self.loads, self.stops, cast(Any, None))
+
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case TableStopped(_, text) | LoadsNeeded(_, text) | WarningIssued(text):
+                self.warnings.append(text)
 
     def step(self, *results: CopiedTable | CopyFailed) -> None:
         self.loader.ended += results

@@ -13,12 +13,12 @@ from time import monotonic, sleep
 import psycopg
 import pytest
 
+from logicalrep.observe.events import RunEvent, TableStopped
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import load_counts
 from logicalrep.postgres.server import Connection
-from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import replicate_meanwhile
 from tests.postgres.servers import Database
@@ -35,8 +35,10 @@ class _Watched(Observer):
     def __init__(self) -> None:
         self.stopped: list[str] = []
 
-    def on_table_stopped(self, table: TableName, reason: str) -> None:
-        self.stopped.append(f"{table}: {reason}")
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case TableStopped(table, reason):
+                self.stopped.append(f"{table}: {reason}")
 
 
 def _spin() -> None:

@@ -5,7 +5,6 @@ After each case the copy has the server's rows. A case says whether its table is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from logicalrep.observe.events import CopyStarted, LoadsNeeded, RunEvent
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.operate.resync import resync
@@ -291,8 +291,10 @@ class Loaded(Observer):
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def on_load_begun(self, table: TableName, rows: int) -> None:
-        self.names.append(table.name)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case CopyStarted(table):
+                self.names.append(table.name)
 
 
 def statements(text: str, table: str) -> list[str]:
@@ -342,8 +344,11 @@ class Needed(Loaded):
         super().__init__()
         self.lines: list[tuple[str, list[str]]] = []
 
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        self.lines.append((reason, sorted(table.name for table in tables)))
+    def on_event(self, event: RunEvent) -> None:
+        super().on_event(event)
+        match event:
+            case LoadsNeeded(tables, reason):
+                self.lines.append((reason, sorted(table.name for table in tables)))
 
 
 def run(db: Database, storage: Path, **options: Any) -> Needed:

@@ -15,7 +15,7 @@ import pytest
 
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.cli.main import main
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.stored_table import Position
@@ -361,7 +361,7 @@ def test_a_password_in_a_file_is_in_nothing_that_is_written(
 ) -> None:
     lake, file = tmp_path / "lake", tmp_path / "dsn"
     settings = ReplicateSettings(dsn=ConnectionSettings(f"{shop.dsn} password=s3cretword"), to=str(lake), once=True)
-    replicate_with(settings, Observer(), engine=SequentialEngine())
+    replicate_with(settings, Observers(), engine=SequentialEngine())
     file.write_text(f"{shop.dsn} password=s3cretword\n")
     monkeypatch.setenv("PGPASSWORD", "other-s3cretword")
     assert main(["verify", "--dsn-file", str(file), "--to", str(lake), "--json"]) == 0

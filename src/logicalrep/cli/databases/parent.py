@@ -9,6 +9,7 @@ import socket
 import threading
 from typing import Any
 
+from logicalrep.observe.events import PageServed, RunEvent
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import EngineError
 
@@ -29,9 +30,11 @@ class ParentProcess(Observer):
         self._has_ended = threading.Event()
         threading.Thread(target=self._listen, name="logicalrep-parent", daemon=True).start()
 
-    def on_listening(self, address: str) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Tell the parent the address of the page and of the metrics."""
-        self._send(address=address)
+        match event:
+            case PageServed(address):
+                self._send(address=address)
 
     def query_url(self) -> str:
         """Return the URL of the parent's Spark Connect, once it has started. Raises EngineError if it does not."""

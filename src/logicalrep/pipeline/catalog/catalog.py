@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.observe.events import ErrorCounted, WarningIssued, WarningSolved
 from logicalrep.observe.lag import WalHeads
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import CatalogTable, one_state, query_catalog_tables
@@ -110,7 +111,10 @@ class Catalog:
         self._slot = slot
         self._observer = observer
         self._connection = ServerConnection(
-            settings.connection, waiting, prepare=_bound_lock_waits, on_failure=lambda: observer.on_error("server")
+            settings.connection,
+            waiting,
+            prepare=_bound_lock_waits,
+            on_failure=lambda: observer.on_event(ErrorCounted("server")),
         )
         self._lock = threading.Lock()
         self._next = self._next_standby = 0.0
@@ -250,14 +254,14 @@ class Catalog:
             self._warn(warning)
         for warning in sorted(self._of_tables - of_tables):
             self._said.discard(warning)
-            self._observer.on_warning_solved(warning)
+            self._observer.on_event(WarningSolved(warning))
         self._of_tables = of_tables
         return {now.table.relation.table: ServerTable(oid, now, head) for oid, now in found.items()}
 
     def _warn(self, warning: str) -> None:
         if warning not in self._said:
             self._said.add(warning)
-            self._observer.on_warning(warning)
+            self._observer.on_event(WarningIssued(warning))
 
 
 def _bound_lock_waits(connection: Connection) -> None:

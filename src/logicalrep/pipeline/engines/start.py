@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Literal
 
+from logicalrep.observe.events import StepStarted, WaitReported
 from logicalrep.observe.observer import Observer
 from logicalrep.options.extras import find_missing, installing
 from logicalrep.pipeline.config.settings import ReplicateSettings
@@ -62,11 +63,11 @@ def start_engine(
 
     def start(ending: threading.Event) -> AbstractContextManager[Engine]:
         if settings.once and not is_spark_there():
-            observer.on_waiting(f"starting Spark, for work of more than {limits.in_process_bytes >> 20} MB")
+            observer.on_event(WaitReported(f"starting Spark, for work of more than {limits.in_process_bytes >> 20} MB"))
         return start_spark(settings, storage, ending, observer, shared)
 
     if is_spark_there() or settings.shared_folder:
-        observer.on_step("starting Spark, and waiting for its executors")
+        observer.on_event(StepStarted("starting Spark, and waiting for its executors"))
         return BySizeEngine(start, stop, "now", limits, is_local=is_local)
     return BySizeEngine(start, stop, "needed" if settings.once else "beside", limits, is_local=is_local)
 

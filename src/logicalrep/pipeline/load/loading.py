@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import psycopg
 
+from logicalrep.observe.events import CopyEnded, CopyStarted, RowsCopied, WaitReported
 from logicalrep.observe.figures import LoadProgress
 from logicalrep.pipeline.catalog.changing_texts import refuse_names
 from logicalrep.pipeline.catalog.definitions import CatalogTable, query_catalog_tables
@@ -242,7 +243,7 @@ class SnapshotCopy:
                         rows = sum(file.rows for file in copied.files)
                         progress = self._progress[table.name]
                         self._progress[table.name] = replace(progress, rows=progress.rows + rows)
-                        self._observer.on_rows_copied(table.name, rows)
+                        self._observer.on_event(RowsCopied(table.name, rows))
                         if not table.left:
                             yield self._finish_copy(snapshot, table)
         finally:
@@ -294,7 +295,7 @@ class SnapshotCopy:
         except Exception as error:
             return self._give_up_table(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
-        self._observer.on_load_begun(name, int(estimate))
+        self._observer.on_event(CopyStarted(name, int(estimate)))
         step = limits.task_ranges
         parts: list[CopyTask | KeysTask] = [
             CopyTask(
@@ -329,7 +330,9 @@ class SnapshotCopy:
     def _finish_copy(self, snapshot: Snapshot, copy: _RunningCopy) -> CopiedTable:
         self._said.pop(copy.name, None)
         del self._progress[copy.name]
-        self._observer.on_load_ended(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
+        self._observer.on_event(
+            CopyEnded(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
+        )
         load = secrets.token_hex(8)
         taken = CopiedTable(copy.name, copy.table, snapshot.lsn, copy.files, load, snapshot.taken, copy.now, copy.unfit)
         return replace(taken, part=copy.part, gone=copy.gone).described(copy.table)
@@ -355,7 +358,7 @@ class SnapshotCopy:
         """Say that a load begins anew, once for equal reasons."""
         if self._said.get(name) != reason:
             self._said[name] = reason
-            self._observer.on_waiting(f"the load of {name} begins anew: {reason}")
+            self._observer.on_event(WaitReported(f"the load of {name} begins anew: {reason}"))
         return CopyFailed(name, reason, again=True, is_own=is_own)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from logicalrep.observe.events import WaitReported
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import read_paused_since, refuse_paused
 from logicalrep.postgres.retries import Wait
@@ -22,7 +23,7 @@ class PauseCheck:
         self._describe_retained = describe_retained
         self._paused_since: str | None = None
         self._checked_at = -_CHECK_AGAIN
-        self._wait = Wait(say=context.observer.on_waiting)
+        self._wait = Wait(say=lambda text: context.observer.on_event(WaitReported(text)))
 
     def check(self) -> bool:
         """Return whether the destination is paused.
@@ -34,8 +35,8 @@ class PauseCheck:
             self._checked_at, before = now, self._paused_since
             self._paused_since = context.patience.run(lambda: read_paused_since(context.storage))
             if self._paused_since is None and before is not None:
-                context.observer.on_waiting("goes on, as the destination is not paused any more")
-                self._wait = Wait(say=context.observer.on_waiting)
+                context.observer.on_event(WaitReported("goes on, as the destination is not paused any more"))
+                self._wait = Wait(say=lambda text: context.observer.on_event(WaitReported(text)))
         if self._paused_since is None:
             return False
         if context.settings.once:

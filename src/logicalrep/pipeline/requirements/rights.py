@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from logicalrep.observe.observer import listed
+from logicalrep.observe.events import listed
 from logicalrep.pipeline.catalog.publication_plan import PublicationPlan
 from logicalrep.postgres.preflight.findings import Finding
 from logicalrep.postgres.server import Connection, query_scalar, server_major

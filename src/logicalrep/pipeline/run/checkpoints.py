@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import datetime
 
+from logicalrep.observe.events import CheckpointSaved
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.past_states import keep_past, until
 from logicalrep.pipeline.state.state import State, States
@@ -75,7 +76,7 @@ class Checkpoints:
             state = State(lsn, self._committed, self._caught_up, tables, end, history)
             self._context.patience.run(lambda: self._write(state))
             self._tables, self._written_at = tables, now
-        self._context.observer.on_checkpoint(lsn, {name: table.figures for name, table in tables.items()})
+        self._context.observer.on_event(CheckpointSaved(lsn, {name: table.figures for name, table in tables.items()}))
         self._saved_at = time.monotonic()
 
     def _write(self, state: State) -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 from logicalrep.arrow.changes.table_changes import by_table
+from logicalrep.observe.events import BatchApplied, WarningIssued
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.operate.pausing import PauseCheck
 from logicalrep.pipeline.run.checkpoints import Checkpoints
@@ -86,7 +87,7 @@ class Loop:
         if tables:
             self._batch_at = began
             lag = max(self._receiver.received - changes.end, 0)
-            self._context.observer.on_batch_applied(count, tables, time.monotonic() - began, lag, committed)
+            self._context.observer.on_event(BatchApplied(count, tables, time.monotonic() - began, lag, committed))
 
     # The four steps
 
@@ -173,7 +174,9 @@ class Loop:
             return False
         self._tables.follow(found, 0 if timeline is None else timeline.id, self._checkpoints.lsn)
         # Requests may be older than this process; only now the tables are known.
-        for path, request in take_requests(self._context.storage, self._context.observer.on_warning):
+        for path, request in take_requests(
+            self._context.storage, lambda text: self._context.observer.on_event(WarningIssued(text))
+        ):
             self._tables.load_named(request.resync)
             if request.part is not None:
                 # The request goes once the part is loaded.

@@ -14,8 +14,16 @@ from functools import partial
 import psycopg
 
 from logicalrep.observe.calls import CallsOnSchemaChange, CallsOnStop
-from logicalrep.observe.counts import Observed
-from logicalrep.observe.health import health, readiness
+from logicalrep.observe.counts import Observed, health, readiness
+from logicalrep.observe.events import (
+    PageServed,
+    RunEnded,
+    RunPrepared,
+    RunResumed,
+    StepStarted,
+    WaitReported,
+    WarningIssued,
+)
 from logicalrep.observe.logged import Logged
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.observe.page import page
@@ -93,7 +101,7 @@ def replicate(call: ReplicateCall) -> None:
         >>> import logicalrep
         >>> logicalrep.replicate("postgresql://replicator@db/shop", "./lake", once=True)
     """
-    replicate_with(call, call.observer or Observer(), stop=call.stop)
+    replicate_with(call, call.observer or Observers(), stop=call.stop)
 
 
 def replicate_with(
@@ -122,7 +130,7 @@ def replicate_with(
         observer = Observers(observer, Logged(), observed, *calls)
         for each in calls:
             stack.enter_context(each.calling())
-        stack.enter_context(telling(observer.on_step))
+        stack.enter_context(telling(lambda text: observer.on_event(StepStarted(text))))
         try:
             if engine is None:
                 refuse_missing(settings.engine, over_connect=shared is not None)
@@ -136,9 +144,9 @@ def replicate_with(
         except Exception as error:
             if stop.is_set() and isinstance(error, LogicalRepError | psycopg.Error):
                 # The end was asked for. What is at the destination is whole, and the next run goes on with it.
-                observer.on_warning(f"ended, and did not wait for this to pass: {error}")
+                observer.on_event(WarningIssued(f"ended, and did not wait for this to pass: {error}"))
                 return
-            observer.on_ended(error, isinstance(error, PausedError))
+            observer.on_event(RunEnded(error, isinstance(error, PausedError)))
             raise
 
 
@@ -160,7 +168,7 @@ def _serve(
             pages = {"/": partial(page, observed, storage.uri)}
             checks = {"/healthz": partial(health, observed), "/readyz": partial(readiness, observed)}
             address = stack.enter_context(serve(settings.listen, observed.figures, pages, checks=checks))
-            observer.on_listening(address)
+            observer.on_event(PageServed(address))
         ended: deque[float] = deque(maxlen=_MOST_STARTS)
         while True:
             try:
@@ -170,7 +178,9 @@ def _serve(
                 ended.append(time.monotonic())
                 if stop.is_set() or (len(ended) == _MOST_STARTS and ended[-1] - ended[0] < _STARTS_WITHIN):
                     raise
-                observer.on_warning(f"{error.description}; it is started again, and the tables go on where they are")
+                observer.on_event(
+                    WarningIssued(f"{error.description}; it is started again, and the tables go on where they are")
+                )
 
 
 def follow(
@@ -187,12 +197,12 @@ def follow(
     """
     guard, limits = Guard(storage, settings), storage.limits
     tables = table_format(storage, settings.format, settings.table_catalog, creates=True)
-    server = Wait(settings.patience, stop=stop, say=observer.on_waiting)
-    observer.on_step("checking the server, the role and the destination")
+    server = Wait(settings.patience, stop=stop, say=lambda text: observer.on_event(WaitReported(text)))
+    observer.on_event(StepStarted("checking the server, the role and the destination"))
     prepared = prepare(settings, storage, observer, stop, server)
     identity, state = prepared.identity, State.read(storage)
-    observer.on_prepared(identity.slot)
-    observer.on_step(f"starting to read the slot {identity.slot}")
+    observer.on_event(RunPrepared(identity.slot))
+    observer.on_event(StepStarted(f"starting to read the slot {identity.slot}"))
     receiving = ChangeReceiver(
         settings.connection,
         identity.slot,
@@ -221,10 +231,16 @@ def follow(
                 limits.catalog_seconds,
             ) as catalog,
             nullcontext() if settings.listen is None else observed.sampling(catalog.query_slot),
-            closing(KeyIndexes(storage.uri, int((settings.index_size or 0) * 1e6), observer.on_warning)) as indexes,
+            closing(
+                KeyIndexes(
+                    storage.uri,
+                    int((settings.index_size or 0) * 1e6),
+                    lambda text: observer.on_event(WarningIssued(text)),
+                )
+            ) as indexes,
             ThreadPoolExecutor(limits.tables_at_once, thread_name_prefix="logicalrep-apply") as pool,
         ):
-            observer.on_step("reading the catalog")
+            observer.on_event(StepStarted("reading the catalog"))
             context = RunContext(
                 settings=settings,
                 storage=storage,
@@ -241,13 +257,15 @@ def follow(
             with _loader(context, receiver) as loader, server:
                 manager = TableManager(context, states, catalog, loader, guard, pool)
                 if states.last.lsn:
-                    observer.on_going_on(len(states.last.tables), states.last.lsn)
+                    observer.on_event(RunResumed(len(states.last.tables), states.last.lsn))
                 Loop(context, receiver, catalog, manager, states, pool).run()
-                observer.on_step("ending")
+                observer.on_event(StepStarted("ending"))
 
 
 def _loader(context: RunContext, receiver: ChangeReceiver) -> LoadQueue:
     """Return the threads that load tables, until their context ends."""
     ending = threading.Event()
-    waiting = Wait(stop=ending, say=context.observer.on_waiting, interval=WRITERS_INTERVAL)
+    waiting = Wait(
+        stop=ending, say=lambda text: context.observer.on_event(WaitReported(text)), interval=WRITERS_INTERVAL
+    )
     return LoadQueue(SnapshotCopy(context, waiting, Renewal(context.settings.connection, receiver, waiting)), ending)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from logicalrep.observe.events import WaitReported, WarningIssued
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, PublicationPlan, query_plan
@@ -69,7 +70,7 @@ def prepare(
     """
     # A password may be sent at once.
     for warning in settings.connection.warnings:
-        observer.on_warning(warning)
+        observer.on_event(WarningIssued(warning))
     # A destination that cannot be read is found before anything is made.
     state = State.read(storage)
     return retry(lambda: _prepare_with(settings, storage, state, observer, stop), waiting)
@@ -91,22 +92,22 @@ def _prepare_with(
         )
         published = ensure_publication(connection, identity.publication, settings)
         for warning in published.warnings:
-            observer.on_warning(warning)
+            observer.on_event(WarningIssued(warning))
         # Earlier servers have no such option, which the checks tell.
         if needs.origin is not None and server_major(connection) >= 16:
             foreign = query_foreign_rows(connection, published.listed)
             if foreign is not None:
-                observer.on_warning(foreign)
+                observer.on_event(WarningIssued(foreign))
         # Tables that could not be published are not replicated.
         refuse(_query_mistakes(connection, plan, needs, settings, published.tables))
         if settings.failover and there is not None and not there.failover and server_major(connection) >= 17:
             keep_on_standbys(settings.connection, identity.slot)
         for warning in check(connection, replace(needs, makes_publications=False)):
-            observer.on_warning(warning)
+            observer.on_event(WarningIssued(warning))
         # A transaction that has written keeps the new slot waiting, for as long as it takes.
         connection.execute("SET lock_timeout = 0")
         with settings.connection.connect() as now:
-            writers = Wait(stop=stop, say=observer.on_waiting, interval=WRITERS_INTERVAL)
+            writers = Wait(stop=stop, say=lambda text: observer.on_event(WaitReported(text)), interval=WRITERS_INTERVAL)
             run_and_tell_waits(lambda: ensure_slot(connection, needs), connection, now, writers)
         slot = query_slot(connection, identity.slot)
         if state.lsn and slot.confirmed.lsn > state.lsn:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from logicalrep.observe.events import ErrorCounted, WaitReported
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.postgres.retries import Wait
@@ -22,7 +23,7 @@ class Patience(Wait):
 
     def __init__(self, observer: Observer, stop: threading.Event, retained: Callable[[], str]) -> None:
         """Take the receiver of the lines, the event that ends the wait, and the text on the retained WAL."""
-        super().__init__(stop=stop, say=observer.on_waiting)
+        super().__init__(stop=stop, say=lambda text: observer.on_event(WaitReported(text)))
         self._observer = observer
         self._retained = retained
 
@@ -35,7 +36,7 @@ class Patience(Wait):
             except StorageError as error:
                 if self.is_over or not error.may_pass:
                     raise
-                self._observer.on_error("destination")
+                self._observer.on_event(ErrorCounted("destination"))
                 self.say(partial(self._describe, error))
                 self.pause(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from logicalrep.observe.events import WarningIssued
 from logicalrep.pipeline.apply.other_settings import change_partitions, change_write_mode
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.catalog.proof import ATTACHED, latest, reason_to_load
@@ -92,8 +93,11 @@ class Differences:
         refuse_unfit(wanted, {})
         count = self.writer.change_all(copy, partial(change_partitions, wanted=wanted))
         by = ", ".join(wanted.settings.partition_by) or "nothing"
-        self.context.observer.on_warning(
-            f"{table.name}: its settings changed to partition_by {by}: {count:,} files were written anew, with all rows"
+        self.context.observer.on_event(
+            WarningIssued(
+                f"{table.name}: its settings changed to partition_by {by}: {count:,} files were written anew, with all "
+                "rows"
+            )
         )
 
     def _change_write_mode(self, table: Table, copy: Copy, mode: WriteMode) -> None:
@@ -103,4 +107,4 @@ class Differences:
             text = f"rows that go are marked from now on, and readers need to know {marks}"
         else:
             text = f"{count:,} files with marked rows were written anew, and readers need not know {marks} any more"
-        self.context.observer.on_warning(f"{table.name}: {text}")
+        self.context.observer.on_event(WarningIssued(f"{table.name}: {text}"))

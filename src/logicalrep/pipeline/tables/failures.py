@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from logicalrep.observe.events import ErrorCounted
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.proof import ATTACHED, reason_to_load
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
@@ -42,7 +43,7 @@ class TableFailures:
         except NeedsResync as error:
             self.loads.load(table, error.description)
         except DamagedError as error:
-            self.context.observer.on_error("destination")
+            self.context.observer.on_event(ErrorCounted("destination"))
             self.loads.load(table, error.description)
         except Exception as error:
             if not is_of_one_table(error):
@@ -57,7 +58,7 @@ class TableFailures:
             self.loads.load(table, reason)
             return
         log_unforeseen(table.name, error)
-        self.context.observer.on_error("changes")
+        self.context.observer.on_event(ErrorCounted("changes"))
         if isinstance(error, RefusedCommit) and table.copy is not None:
             self.stops.hold(table, table.copy, error)
         else:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from logicalrep.observe.events import ErrorCounted, LoadsNeeded, WarningIssued
 from logicalrep.pipeline.buffer.pending_loads import (
     ASKED_FOR,
     BufferedChanges,
@@ -87,7 +88,7 @@ class LoadCoordinator:
         if table.postponed is None:
             self.needed.setdefault(reason, []).append(table.name)
         elif table.postponed != postponed:
-            self.context.observer.on_warning(f"{table.name}: {table.postponed}")
+            self.context.observer.on_event(WarningIssued(f"{table.name}: {table.postponed}"))
         self._begin(table, queued)
 
     def load_named(self, tables: Mapping[TableName, Table], names: Sequence[TableName]) -> None:
@@ -96,7 +97,9 @@ class LoadCoordinator:
             if name in tables:
                 self.load(tables[name], ASKED_FOR)
             else:
-                self.context.observer.on_warning(f"{name} is not replicated: the request to load it again is ignored")
+                self.context.observer.on_event(
+                    WarningIssued(f"{name} is not replicated: the request to load it again is ignored")
+                )
 
     def load_part(self, table: Table | None, part: RequestedPart) -> None:
         """Load a part of a table again, as somebody asked for it, if it follows; the request waits until it does."""
@@ -116,7 +119,7 @@ class LoadCoordinator:
         """Say that a part of a table is not loaded again, and end the request."""
         text = f"{part.shown} of {part.table} are not loaded again, and the table is as it was: {reason}"
         self.refused.append(text)
-        self.context.observer.on_warning(text)
+        self.context.observer.on_event(WarningIssued(text))
         self.buffers.end_request(part)
 
     def queue(self, table: Table, queued: Queued) -> None:
@@ -141,7 +144,7 @@ class LoadCoordinator:
         """Say which loads are needed since the last call: one line for all tables of one reason."""
         needed, self.needed = self.needed, {}
         for reason, names in needed.items():
-            self.context.observer.on_loads_needed(names, reason)
+            self.context.observer.on_event(LoadsNeeded(names, reason))
 
     def numbers(self, table: Table) -> Mapping[str, int]:
         """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
@@ -209,10 +212,12 @@ class LoadCoordinator:
         """Say at a large table's first load that its rows could be marked."""
         size = sum(file.size for file in result.files)
         if size > LARGE and not result.table.marks_rows:
-            self.context.observer.on_warning(
-                f"{table.name} has {size / 1e9:.1f} GB, and a batch writes each file anew in which a row changes. With "
-                "write_mode = merge-on-read it marks the rows instead, for readers that know "
-                f"{result.table.settings.abilities.row_marks}: see docs/how-to/large-tables.md"
+            self.context.observer.on_event(
+                WarningIssued(
+                    f"{table.name} has {size / 1e9:.1f} GB, and a batch writes each file anew in which a row changes. "
+                    "With write_mode = merge-on-read it marks the rows instead, for readers that know "
+                    f"{result.table.settings.abilities.row_marks}: see docs/how-to/large-tables.md"
+                )
             )
 
     def _take_failed(self, table: Table, phase: Queued | Copying, result: CopyFailed) -> None:
@@ -220,7 +225,7 @@ class LoadCoordinator:
         if copy is not None and part is not None and result.is_behind:
             self.catch_up(table, result.reason, copy, pending, partial(self.buffers.apply, table, copy))
             return
-        self.context.observer.on_error("load")
+        self.context.observer.on_event(ErrorCounted("load"))
         if result.again and phase.tries.count_failure(result.reason, result.is_own):
             table.move(Queued(result.reason, copy, pending, part, phase.tries))
             return

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from logicalrep.arrow.changes.table_changes import TableChanges, together
+from logicalrep.observe.events import WarningIssued
 from logicalrep.pipeline.apply.renaming import Copied
 from logicalrep.pipeline.buffer.pending_loads import HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
@@ -115,7 +116,7 @@ class TableManager:
                 self._openings.forget_pending(state.folder)
         for name in self._tables.keys() - found.keys():
             self._leave(self._tables.pop(name))
-            self._observer.on_warning(f"{name} is not published any more: its rows stay as they are")
+            self._warn(f"{name} is not published any more: its rows stay as they are")
         self._learn_numbers(found)
         self._open([self._add_table(name, now.oid) for name, now in found.items() if name not in self._tables])
         # Tables may have exchanged their names.
@@ -125,6 +126,9 @@ class TableManager:
             is_another, known.oid = known.oid != now.oid, now.oid
             take = partial(self._differences.take, known, now, position, is_another=is_another)
             self._failures.run(known, take)
+
+    def _warn(self, text: str) -> None:
+        self._observer.on_event(WarningIssued(text))
 
     def _leave(self, table: Table) -> None:
         """Give up a table that is not published any more: changes of it are not sent from now on."""
@@ -173,9 +177,7 @@ class TableManager:
                     self._leave(there)
             self._openings.forget_pending(later.folder)
             later.update(replace(phase, copy=self._writer.move(later, copied, phase.copy.application)))
-            self._observer.on_warning(
-                f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is"
-            )
+            self._warn(f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is")
 
     def _folder(self, name: TableName) -> str:
         return table_folder(name, [table.folder for table in self._tables.values()])
@@ -355,19 +357,19 @@ class TableManager:
         phase = None if table is None else table.phase
         held = None if phase is None else phase.pending
         if table is None or not isinstance(held, HeldCommit) or held.refused != str(lsn):
-            self._observer.on_warning(f"{name} is not stopped at the commit {lsn}, which is not skipped")
+            self._warn(f"{name} is not stopped at the commit {lsn}, which is not skipped")
             return True
         if not isinstance(phase, Held):
             return False
         skipped = self._failures.run(table, partial(self.buffers.skip, table, phase.copy, lsn))
         if skipped is None and table.phase is phase:
-            self._observer.on_warning(
+            self._warn(
                 f"the commit {lsn} of {name} is not skipped, as a companion table of it has it already: run logicalrep "
                 f"resync {name} with the same --dsn and --to"
             )
         if skipped is None:
             return True
-        self._observer.on_warning(
+        self._warn(
             f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on: the commit was "
             "skipped, as somebody asked for it"
         )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from logicalrep.observe.events import TableStopped
 from logicalrep.pipeline.errors import RefusedCommit
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.tables.buffers import TableBuffers
@@ -50,7 +51,7 @@ class TableStops:
         said = table.stopped
         table.move(phase)
         if phase.reason != said:
-            self.context.observer.on_table_stopped(table.name, phase.reason)
+            self.context.observer.on_event(TableStopped(table.name, phase.reason))
             self.writer.write_stopped(table)
 
 

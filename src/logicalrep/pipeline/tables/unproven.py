@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from logicalrep.arrow.changes.sent_relation import SentRelation
 from logicalrep.arrow.changes.table_changes import TableChanges, together
+from logicalrep.observe.events import WaitReported, WarningIssued
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.run_context import RunContext
@@ -55,9 +56,11 @@ class UnprovenChanges:
             elif described.now is not None:
                 found.append(Ready(table, changes, described.now, described.has_all))
             else:
-                self.context.observer.on_warning(
-                    f"{table.name} was dropped before the columns of its last changes could be told: its rows stay as "
-                    "they were before them"
+                self.context.observer.on_event(
+                    WarningIssued(
+                        f"{table.name} was dropped before the columns of its last changes could be told: its rows stay "
+                        "as they were before them"
+                    )
                 )
         self._say_behind(behind)
         return found
@@ -70,9 +73,11 @@ class UnprovenChanges:
             self.behind_since = moment
         elif moment - self.behind_since > _BEHIND:
             self.behind_since = moment + _SAY_AGAIN
-            self.context.observer.on_waiting(
-                f"changes of {', '.join(behind)} wait: the server has sent them, but its catalog does not have their "
-                "transactions yet, as with synchronous replication whose standby is away"
+            self.context.observer.on_event(
+                WaitReported(
+                    f"changes of {', '.join(behind)} wait: the server has sent them, but its catalog does not have "
+                    "their transactions yet, as with synchronous replication whose standby is away"
+                )
             )
 
 

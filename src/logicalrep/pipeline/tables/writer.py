@@ -13,6 +13,7 @@ import numpy as np
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.observe.events import SchemaChanged, WarningIssued
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.renaming import Copied, move
 from logicalrep.pipeline.apply.reshaping import reshape
@@ -250,7 +251,7 @@ class TableWriter:
         for name, count in unfit.items():
             if not table.unfit[name]:
                 text = copy.stored.table.why_unfit(name)
-                self._observer.on_warning(f"{table.name}: {count:,} values of {name} {text}")
+                self._observer.on_event(WarningIssued(f"{table.name}: {count:,} values of {name} {text}"))
             table.unfit[name] += count
 
     def _apply_in_turn(self, table: Table, copy: Copy, changes: Sequence[ChangeBatch], may_lack_rows: bool) -> None:
@@ -313,7 +314,7 @@ class TableWriter:
     def _tell_changes(self, table: Table, copy: Copy, before: TableSpec) -> None:
         """Tell what is different in a table's columns, if anything is."""
         if changes := changed_columns(before, copy.stored.table):
-            self._observer.on_schema_changed(table.name, changes)
+            self._observer.on_event(SchemaChanged(table.name, changes))
 
     def move(self, table: Table, copied: Sequence[Copied], earlier: str) -> Copy:
         """Return a copy under a table's name, with the rows of the stored tables of another name.

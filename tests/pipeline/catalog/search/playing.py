@@ -18,6 +18,7 @@ import pytest
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
+from logicalrep.observe.events import LoadsNeeded, RunEvent, TableStopped
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.catalog import catalog as catalogs
 from logicalrep.pipeline.catalog.catalog import Catalog
@@ -125,11 +126,12 @@ class _Watched(Observer):
         self.reasons: list[tuple[str, str]] = []
         self.stopped: dict[str, str] = {}
 
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        self.reasons += [(table.schema, f"{table.name}: {reason}") for table in tables]
-
-    def on_table_stopped(self, table: TableName, reason: str) -> None:
-        self.stopped[str(table)] = reason
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case LoadsNeeded(tables, reason):
+                self.reasons += [(table.schema, f"{table.name}: {reason}") for table in tables]
+            case TableStopped(table, reason):
+                self.stopped[str(table)] = reason
 
 
 def play(histories: Sequence[History], schedule: Schedule, folder: Path) -> Outcome:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.observe.events import LoadsNeeded, RunEvent
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import LogDamagedError
@@ -16,7 +16,6 @@ from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
@@ -55,8 +54,10 @@ class Loads(Observer):
     def __init__(self) -> None:
         self.reasons: list[str] = []
 
-    def on_loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
-        self.reasons.append(reason)
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case LoadsNeeded(_, reason):
+                self.reasons.append(reason)
 
 
 def test_upkeep_of_another_program_is_followed_and_its_changes_are_loaded_away(db18: Database, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
@@ -128,7 +128,7 @@ class Sleeper:
         settings = ReplicateSettings(self.dsn, self.lake, once=True, keep=0.0, **self.options)
         with many_loads() as patch:
             hook_writes(patch, self.number, lambda: os.kill(os.getpid(), signal.SIGSTOP), FOLDER)
-            replicate_with(settings, Observer(), engine=SequentialEngine(), limits=EARLY_UPKEEP)
+            replicate_with(settings, Observers(), engine=SequentialEngine(), limits=EARLY_UPKEEP)
 
 
 class Play:

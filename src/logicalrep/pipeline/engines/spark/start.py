@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from logicalrep.observe.events import WarningIssued
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import Engine, EngineEndedError, EngineError
@@ -104,10 +105,12 @@ def start_spark(
             if not is_ours:
 
                 def check_session() -> None:
-                    check_executors(spark, "replicate", observer.on_warning)
-                    warn_of_scheduling(spark, observer.on_warning)
+                    check_executors(spark, "replicate", lambda text: observer.on_event(WarningIssued(text)))
+                    warn_of_scheduling(spark, lambda text: observer.on_event(WarningIssued(text)))
                     if executors:
-                        warn_of_plain_text(spark, _secrets(settings, storage), observer.on_warning)
+                        warn_of_plain_text(
+                            spark, _secrets(settings, storage), lambda text: observer.on_event(WarningIssued(text))
+                        )
 
                 with spark_errors("the executors cannot be checked"):
                     call_watched(check_session, check, _CHECK_AGAIN)
