@@ -51,7 +51,7 @@ READERS: dict[str, Callable[..., object]] = {
 
 def write_identity(storage: Storage, table_format: FormatName = "delta", catalog: str | None = None) -> None:
     content = {"format": 1, "slot": "x", "publication": "x", "system_identifier": 1, "database": "d"}
-    of_tables = {"table_format": table_format} if catalog is None else {"table_format": "iceberg", "catalog": catalog}
+    of_tables = {"table_format": table_format if catalog is None else "iceberg", "catalog": catalog}
     storage.write("_logicalrep/destination.json", json.dumps(content | of_tables).encode())
 
 
