@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Literal
 
 import boto3
@@ -23,6 +23,8 @@ class Store:
         self.trouble: Callable[[str, str], Trouble] = lambda method, path: None
         """Takes a request's method and path; many threads call it."""
         self._app = DomainDispatcherApplication(create_backend_app)
+        # A request is atomic in a store; the stand-in's threads would look and write in two steps.
+        self._turn = Lock()
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Silent)
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
@@ -73,9 +75,11 @@ class Store:
         if trouble == "fail":
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         elif trouble == "lose":
-            list(self._app(environ, lambda *answer: None))
+            with self._turn:
+                list(self._app(environ, lambda *answer: None))
         else:
-            return self._app(environ, start)  # type: ignore[no-any-return]
+            with self._turn:
+                return self._app(environ, start)  # type: ignore[no-any-return]
         start("503 Service Unavailable", [("Content-Length", "0")])
         return [b""]
 

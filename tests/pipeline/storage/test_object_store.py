@@ -25,7 +25,7 @@ from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.schema.names import table_folder
 from logicalrep.pipeline.schema.table_formats import FormatName
-from logicalrep.pipeline.storage.storage import DamagedError, InvalidDestinationError, Storage, StorageError
+from logicalrep.pipeline.storage.storage import InvalidDestinationError, Storage, StorageError
 from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
@@ -46,41 +46,6 @@ __all__ = ["shop"]
 def store() -> Iterator[Store]:
     with start_object_store() as store:
         yield store
-
-
-def test_a_place_reads_what_it_wrote(store: Store) -> None:
-    storage = Storage("s3://lake/shop/", store.options)
-    assert storage.read("a/b") is None
-    assert storage.list("a") == []
-    assert storage.create("a/b", b"1")
-    assert not storage.create("a/b", b"2")
-    assert storage.read("a/b") == b"1"
-    storage.write("a/b", b"3")
-    storage.copy("a/b", "A b/~c")
-    assert storage.read("A b/~c") == b"3"
-    storage.delete("A b/~c")
-    assert storage.list("a") == ["a/b"]
-    with storage.open("a/b", 1) as opened:
-        assert opened.read() == b"3"
-    with pytest.raises(DamagedError), storage.open("a/c", 1):
-        pass
-    storage.delete("a/b")
-    storage.delete("a/b")
-    assert storage.list("") == []
-
-
-def test_a_large_file_is_read_in_ranges(store: Store) -> None:
-    limits = Limits(whole_file_bytes=1)
-    where = Storage("s3://lake/shop", store.options, limits=limits)
-    data = random.Random(1).randbytes(100_000)
-    where.write("f", data)
-    with where.open("f", len(data)) as opened:
-        assert opened.seek(-10, 2) == 99_990
-        assert opened.read() == data[-10:]
-        opened.seek(5)
-        assert opened.read(7) == data[5:12]
-        opened.seek(0)
-        assert opened.read() == data
 
 
 FORMATS: tuple[FormatName, ...] = ("delta", "iceberg")

@@ -22,7 +22,10 @@ class UnreadableError(OSError):
 
 
 class LocalFiles:
-    """Files in a folder of this machine."""
+    """Files in a folder of this machine: `Storage` says what each method must do. It raises OSError.
+
+    A file is written beside its target, synced, and then renamed or linked to it; then the folder is synced.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

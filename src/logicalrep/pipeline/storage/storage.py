@@ -77,6 +77,26 @@ class InvalidDestinationError(StorageError):
 class Storage:
     """A folder, or an object store's URI with what it takes to reach it. Paths within it are relative, with `/`.
 
+    `LocalFiles` and `StoreFiles` implement the methods; `tests/pipeline/storage/test_every_storage.py` holds both to
+    what the methods say.
+
+    **Threads and processes.** Any thread calls any method, and engines pickle a storage for their processes.
+
+    **Atomic.** A reader, and a process that starts after a crash, gets a file's old bytes or its new bytes, never a
+    part of them. `write`, `create` and `copy` return once the file is durable, with its name. `delete` is not durable:
+    after a power failure a deleted file may exist again.
+
+    **Current.** After a method returns, every process reads, opens and lists what the method did.
+
+    **Errors.** Every method raises:
+
+    - MalformedFileError: the path, or a link on it, leads out of the destination. The method did nothing.
+    - InvalidDestinationError: the destination can never be used, as `create` is not possible in it, or an option is
+      wrong.
+    - StorageError: the destination cannot be read or written now. A file to be written has its old bytes or its new
+      bytes: the answer may have been lost. The caller repeats the call, or finds out; `read` returns None for an
+      absent file alone.
+
     Example:
         >>> storage = Storage("s3://lake/shop", {"aws_region": "eu-central-1"})
         >>> storage.write("notes/today.txt", b"...")
@@ -159,9 +179,11 @@ class Storage:
     def open(self, path: str, size: int, *, few: bool = False) -> Iterator[IO[bytes]]:
         """Open a file of a known size for reading at any position; `few` says that little of it is to be read.
 
-        Raises:
-            DamagedError: it is not there.
-            StorageError: it cannot be read, now or within the context.
+        Called for data files, which never change. One thread reads the opened file.
+
+        Raises, at once or at the first read within the context:
+            DamagedError: the file does not exist.
+            StorageError: the file cannot be read now.
         """
         self._checked(path)
         try:
@@ -175,35 +197,49 @@ class Storage:
             raise StorageError(f"{self.uri_of(path)}: {self._words(error)}") from None
 
     def write(self, path: str, data: bytes | memoryview) -> None:
-        """Write a file, or replace it as a whole; it is durable afterwards."""
+        """Write a file, or replace it as a whole.
+
+        Called for files of new names, or that one process alone writes: of two writers the last one wins.
+        """
         self._run(path, lambda: self._files.write(path, data))
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write a file unless it exists; return whether it was written."""
+        """Write a file unless it exists; return whether this call wrote it.
+
+        Called for commits: of all callers, in all processes, one gets True. False says that the file exists, with all
+        of its bytes. If the answer of a store was lost, this call may have written the file, though it returns False:
+        the caller recognises its own bytes.
+        """
         return self._run(path, lambda: self._files.create(path, data))
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a file that never changes, or replace another by it; on a disk both are one file."""
+        """Copy a file that never changes to a new name, or do nothing visible if an earlier try has copied it.
+
+        On a disk both names are one file. Each stays when the other is deleted.
+        """
         self._checked(source)
         self._run(target, lambda: self._files.copy(source, target))
 
     def names(self, folder: str, after: str) -> list[str]:
         """Return the names after a name, in the order of their bytes, of the files directly in a folder.
 
-        The folder may have many files before them.
+        Called to find the last commit of many: a store lists nothing before `after`. There is no folder without files.
         """
         return self._run(folder, lambda: self._files.names(folder, after))
 
     def list(self, folder: str) -> list[str]:
-        """Return the paths of all files beneath a folder."""
+        """Return the paths of all files beneath a folder, in no order; "" is the destination."""
         return list(self.times(folder))
 
     def times(self, folder: str) -> dict[str, float]:
-        """Return when each file beneath a folder was written, in seconds since 1970, by the files' paths."""
+        """Return when each file beneath a folder was written, in seconds since 1970, by the files' paths.
+
+        The clock is the store's. Files that a killed process has left unfinished on a disk are listed too.
+        """
         return self._run(folder, lambda: self._files.times(folder))
 
     def delete(self, path: str) -> None:
-        """Remove a file if it exists."""
+        """Remove a file if it exists; a process that has opened it on a disk can still read it."""
         self._run(path, lambda: self._files.delete(path))
 
     def remove_empty_folders(self, folder: str) -> None:

@@ -34,7 +34,10 @@ _GAP = 32 << 10
 
 
 class StoreFiles:
-    """Files in an object store, which repeats failed requests by itself."""
+    """Files in an object store: `Storage` says what each method must do. It raises OSError and BaseError.
+
+    The store's client repeats failed requests, and a store's requests are atomic and durable.
+    """
 
     def __init__(self, uri: str, options: Mapping[str, str], most_whole: int) -> None:
         """Take the store's URI with a folder, its options, and the most bytes of a file that one request reads whole.
