@@ -283,6 +283,41 @@ def test_a_repeated_request_of_a_create_has_one_winner(place: Place, monkeypatch
     assert storage.read("a/b") == b"mine"
 
 
+def test_files_and_their_folders_are_on_the_disk_before_a_method_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store is durable; on a disk each new name has to be synced in its folder, and the bytes before the name."""
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        synced.append("file" if path.is_file() else str(path.relative_to(tmp_path)))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    storage = Storage(str(tmp_path / "new" / "lake"))
+    writes: list[Callable[[], object]] = [
+        lambda: storage.write("a/b/c", b"1"),
+        lambda: storage.write("a/b/c", b"2"),
+        lambda: storage.create("a/b/d", b"1"),
+        lambda: storage.create("e/f", b"1"),
+        lambda: storage.copy("a/b/c", "g/h/c"),
+    ]
+    found = []
+    for write in writes:
+        write()
+        found.append(synced.copy())
+        synced.clear()
+    folders = ("a/b", "a/b", "a/b", "e", "g/h")
+    assert [names[-1] for names in found] == [f"new/lake/{folder}" for folder in folders]
+    assert all("file" in names[:-1] for names in found[:4])
+    # Each new folder has a name in another one.
+    assert {".", "new", "new/lake", "new/lake/a"} <= set(found[0])
+    assert "new/lake" in found[3]
+    assert {"new/lake", "new/lake/g"} <= set(found[4])
+
+
 # Copies, lists, removals
 
 

@@ -58,7 +58,8 @@ class LocalFiles:
             os.link(written, target)
         except FileExistsError:
             # NFS asks again after an answer that was lost, and then finds what it has made itself.
-            return written.samefile(target)
+            if not written.samefile(target):
+                return False
         except OSError as error:
             if error.errno in _WITHOUT_LINKS:
                 raise NoLinksError(error.errno, "its file system has no hard links") from None
@@ -113,11 +114,11 @@ class LocalFiles:
         return self._inside(folder) / name if slash else self._folder / name
 
     def _make(self, folder: Path) -> None:
-        """Make a folder of the destination; a new destination is for its owner alone."""
-        if not self._folder.exists():
-            self._folder.parent.mkdir(parents=True, exist_ok=True)
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
+        """Make a folder of the destination, durably; a new destination is for its owner alone."""
+        if not folder.exists():
+            self._make(folder.parent)
+            folder.mkdir(mode=0o700 if folder == self._folder else 0o777, exist_ok=True)
+            _sync(folder.parent)
 
     def _write_temporary(self, target: Path, data: bytes | memoryview) -> Path:
         """Write a file next to the target, and return its path once it is on the disk."""
