@@ -256,20 +256,3 @@ def test_a_version_whose_name_was_deleted_in_an_object_store_is_not_made_again(f
         assert reopened(storage, format).applied(APP) == Lsn(2019)
     finally:
         store.close()
-
-
-@pytest.mark.parametrize("is_store", [False, True], ids=["folder", "store"])
-def test_names_of_a_folder_are_listed_after_a_name(tmp_path: Path, is_store: bool) -> None:
-    store = Store() if is_store else None
-    try:
-        storage = (
-            Storage(str(tmp_path), limits=EARLY_UPKEEP) if store is None else Storage("s3://lake/shop", store.options)
-        )
-        assert storage.names("a", "") == []
-        for path in ("a/v2", "a/v10", "a/u", "a/w1", "a/v/deep", "b/v3"):
-            storage.write(path, b"") if "/v/" not in path or is_store else None
-        assert storage.names("a", "v") == ["v10", "v2", "w1"]
-        assert storage.names("a", "v10") == ["v2", "w1"]
-    finally:
-        if store is not None:
-            store.close()

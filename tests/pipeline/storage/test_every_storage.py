@@ -132,10 +132,8 @@ def test_absent_files_are_none_or_damage(storage: Storage) -> None:
 
 @pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("most_whole", [1, 1 << 20])
-def test_a_file_is_read_at_any_position(
-    storage: Storage, most_whole: int, few: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("logicalrep.pipeline.storage.store_files.READ_WHOLE", most_whole)
+def test_a_file_is_read_at_any_position(storage: Storage, most_whole: int, few: bool) -> None:
+    storage = replace(storage, limits=Limits(whole_file_bytes=most_whole))
     data = random.Random(1).randbytes(100_000)
     storage.write("f", data)
     with storage.open("f", len(data), few=few) as opened:
