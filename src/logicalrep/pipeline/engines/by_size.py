@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from logicalrep.pipeline.engines.engine import TRIES, Engine, EngineError, Shared
+from logicalrep.pipeline.engines.engine import Engine, Shared
 from logicalrep.pipeline.engines.memory import releasing_memory
-from logicalrep.pipeline.engines.outcomes import Caught, result_of
+from logicalrep.pipeline.engines.outcomes import run_here
 from logicalrep.pipeline.limits import Limits
 from logicalrep.postgres.retries import Ended
 
@@ -87,7 +87,7 @@ class BySizeEngine:
             with releasing_memory():
                 return self._wait_for_other().run(function, items, nbytes)
         with self._turns[function.__module__]:
-            return [_run_here(function, item) for item in items]
+            return [run_here(function, item) for item in items]
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         """Return the function's result for an item. Raises its error."""
@@ -95,7 +95,7 @@ class BySizeEngine:
             with releasing_memory():
                 return self._wait_for_other().run_together(function, item, nbytes)
         with self._turns[function.__module__]:
-            return _run_here(function, item)
+            return run_here(function, item)
 
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
         """Yield a holder of a value that many items have, which is more than little work."""
@@ -121,14 +121,3 @@ class BySizeEngine:
             self._other.set_result(self._context.enter_context(self._start(self._ending)))
         except BaseException as error:
             self._other.set_exception(error)
-
-
-def _run_here(function: Callable[[_Item], _Result], item: _Item) -> _Result:
-    """Return the function's result. Raises its error as other engines do."""
-    for _ in range(TRIES):
-        try:
-            result: _Result = result_of(Caught(function)(item))
-            return result
-        except (OSError, MemoryError) as error:
-            reason = f"{type(error).__name__}: {error}"
-    raise EngineError(f"this process could not run a task, {TRIES} times: {reason}")

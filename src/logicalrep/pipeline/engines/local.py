@@ -20,7 +20,7 @@ from typing import Self, TypeVar
 
 from logicalrep.pipeline.engines.engine import TRIES, EngineError, Shared
 from logicalrep.pipeline.engines.memory import release_memory
-from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of
+from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of, run_here
 from logicalrep.pipeline.engines.shared_files import shared_by_file
 from logicalrep.pipeline.limits import Limits
 
@@ -86,7 +86,7 @@ class LocalEngine:
         """Return the function's result for an item. Raises what `run` does."""
         if nbytes > self._limits.sent_bytes:
             with self._in_this_process:
-                return function(item)
+                return run_here(function, item)
         return self._run(function, item, nbytes)
 
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pickle
 import traceback
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import psycopg
 
+from logicalrep.pipeline.engines.engine import TRIES, EngineError
 from logicalrep_runtime.errors import LogicalRepError
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 Outcome = tuple[Exception | None, Any]
 """An error, or a result."""
@@ -66,3 +70,14 @@ def result_of(outcome: Outcome) -> Any:
     if raised is not None:
         raise raised
     return result
+
+
+def run_here(function: Callable[[_Item], _Result], item: _Item) -> _Result:
+    """Return the function's result, as an engine that runs it in this process. Raises what every engine does."""
+    for _ in range(TRIES):
+        try:
+            result: _Result = result_of(Caught(function)(item))
+            return result
+        except (OSError, MemoryError) as error:
+            reason = f"{type(error).__name__}: {error}"
+    raise EngineError(f"this process could not run a task, {TRIES} times: {reason}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from logicalrep.pipeline.engines.engine import Shared
-from logicalrep.pipeline.engines.outcomes import Outcome, result_of
+from logicalrep.pipeline.engines.outcomes import Outcome, result_of, run_here
 from logicalrep.pipeline.engines.spark.jobs import SparkJobs
 from logicalrep.pipeline.limits import Limits
 
@@ -59,7 +59,7 @@ class SparkEngine:
         """
         if nbytes > self._limits.sent_bytes:
             with self._in_this_process:
-                return function(item)
+                return run_here(function, item)
         own = _WaitingItem(function, item, nbytes)
         with self._changed:
             self._waiting.append(own)
