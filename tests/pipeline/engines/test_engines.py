@@ -215,6 +215,9 @@ def test_large_items_do_not_run_together_and_very_large_ones_in_this_process(tmp
     with LocalEngine(2, limits) as two, ThreadPoolExecutor(4) as pool:
         assert two.run_together(_pid, b"", 901) == os.getpid()
         assert two.run_together(_pid, b"", 900) != os.getpid()
+        for nbytes in (900, 901):
+            with pytest.raises(TableFailedError, match="ZeroDivisionError"):
+                two.run_together(_work, 0, nbytes)
         for each in [pool.submit(two.run_together, _alone, str(tmp_path / "one"), 600) for _ in range(8)]:
             each.result()
 
