@@ -95,7 +95,7 @@ def write(folder: Path, spark: Any, database: Database) -> None:
         database.execute("UPDATE loading SET v = 'kept'")
         options = {"publication": "p", "slot": "lake", "config": CONFIG}
         with replicate_meanwhile(database, lake, **options):
-            eventually(lambda: list((lake / "_logicalrep" / "kept").rglob("*.parquet")) != [])
+            eventually(lambda: list((lake / "_logicalrep" / "buffered").rglob("*.parquet")) != [])
         other.execute("ROLLBACK")
     pause(storage)
     request_resync(storage, [TableName("public", "toasted")])

@@ -85,5 +85,5 @@ def test_a_query_goes_on(spark: Any, release: Path, later: Database, name: str) 
         assert next(row.v for row in rows if row.id == 1000) == "later"
         return
     assert Counter(row.table for row in rows) == Counter(
-        {"plain": 45, "whole": 2, "parted": 16, "toasted": 3, "kept": 3, "texts": 1, "loading": 1}
+        {"plain": 45, "whole": 2, "parted": 16, "toasted": 3, "kept": 3, "texts": 1, "loading": 11}
     )

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Barrier, Event
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("moto")
 
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.names import table_folder
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError, below
 from logicalrep.transactions.table_names import TableName

@@ -18,7 +18,6 @@ pytest.importorskip("sqlalchemy")
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import SetPropertiesUpdate, TableUpdate, update_table_metadata
 
-from logicalrep.pipeline.formats.iceberg import versions as metadata_versions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import ManifestWriter
 from logicalrep.pipeline.formats.iceberg.metadata import (
@@ -32,6 +31,7 @@ from logicalrep.pipeline.formats.iceberg.metadata import (
 )
 from logicalrep.pipeline.formats.iceberg.old_versions import read_old_version
 from logicalrep.pipeline.formats.iceberg.versions import LaterCommits, MetadataVersion, MetadataVersions
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage, StorageError
@@ -134,13 +134,13 @@ class Place:
 
 @pytest.fixture(params=["folder", "sqlite"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    monkeypatch.setattr(metadata_versions, "KEPT_VERSIONS", 2)
-    monkeypatch.setattr(metadata_versions, "SAVE_EVERY", 3)
+    limits = Limits(metadata_versions=2, upkeep_versions=3)
     with ExitStack() as stack:
         catalog = None
         if request.param != "folder":
             catalog = stack.enter_context(catalog_of(request.param, tmp_path, monkeypatch))
-        yield Place(Storage(str(tmp_path / "lake")), catalog, monkeypatch)
+            catalog = replace(catalog, storage=replace(catalog.storage, limits=limits))
+        yield Place(Storage(str(tmp_path / "lake"), limits=limits), catalog, monkeypatch)
 
 
 def test_there_is_nothing_before_the_first_commit(place: Place) -> None:

@@ -133,6 +133,6 @@ class MetadataVersions(Protocol):
     def maintain(self, oldest: float) -> None:
         """Do what is due, such as deleting old metadata; what reading the versions takes is stored before.
 
-        Called by `StoredTable.maintain`. The last KEPT_VERSIONS versions stay, and another try goes on where an error
-        ended this one. `oldest` is the time from which on versions can be read, in seconds since 1970.
+        Called by `StoredTable.maintain`. The last `Limits.metadata_versions` versions stay, and another try goes on
+        where an error ended this one. `oldest` is the time from which on versions can be read, in seconds since 1970.
         """
