@@ -23,7 +23,8 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
 from logicalrep.pipeline.index.key_indexes import KeyIndexes, TableIndex
-from logicalrep.pipeline.schema.table_settings import FormatName, TableSettings, WriteMode
+from logicalrep.pipeline.schema.table_formats import FormatName
+from logicalrep.pipeline.schema.table_settings import TableSettings, WriteMode
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage

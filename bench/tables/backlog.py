@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.tables.setting import Setting, bytes_written
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.receiving import ChangeReceiver
 from logicalrep.pipeline.state.state import Identity
 from logicalrep.pipeline.storage.storage import Storage
@@ -110,7 +111,7 @@ def _receive(setting: Setting, storage: Path) -> tuple[float, int]:
     options = PluginOptions(
         publication_names=(identity.publication,), proto_version=version, streaming=most_streaming(version)
     )
-    with ChangeReceiver(settings, identity.slot, options) as receiver:
+    with ChangeReceiver(settings, identity.slot, options, limits=Limits()) as receiver:
         receiver.wait_until_started()
         began = time.monotonic()
         reached = _ORIGIN

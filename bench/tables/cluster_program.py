@@ -27,6 +27,7 @@ from logicalrep.pipeline.engines.by_size import BySizeEngine
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
 
 UPDATE = "UPDATE public.accounts SET abalance = abalance + 1 WHERE aid % 3 = 0"
@@ -83,7 +84,7 @@ def main(dsn: str, to: str) -> None:
     def phase(name: str, timed: Timed | None = None) -> Iterator[BySizeEngine]:
         engine, before = MeasuredEngine(SparkEngine(ClassicJobs(spark))), driver_cpu()
         commits.count, commits.seconds, began = 0, 0.0, time.monotonic()
-        with BySizeEngine(lambda _: nullcontext(engine), threading.Event(), "now") as by_size:
+        with BySizeEngine(lambda _: nullcontext(engine), threading.Event(), "now", Limits()) as by_size:
             yield by_size
         seconds = time.monotonic() - began
         figures = {

@@ -20,7 +20,8 @@ from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import Position, StoredTable
-from logicalrep.pipeline.schema.table_settings import FormatName, WriteMode
+from logicalrep.pipeline.schema.table_formats import FormatName
+from logicalrep.pipeline.schema.table_settings import WriteMode
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn
