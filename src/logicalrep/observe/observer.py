@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from logicalrep.observe.events import RunEvent
@@ -25,3 +26,13 @@ class Observers(Observer):
         """Pass an event on."""
         for observer in self._observers:
             observer.on_event(event)
+
+
+def passing(observer: Observer, event: Callable[[str], RunEvent]) -> Callable[[str], None]:
+    """Return a function that passes a text to an observer as an event of one type.
+
+    Example:
+        >>> warn = passing(Observers(), WarningIssued)
+        >>> warn("the disk is nearly full")
+    """
+    return lambda text: observer.on_event(event(text))

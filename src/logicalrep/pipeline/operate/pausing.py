@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from logicalrep.observe.events import WaitReported
+from logicalrep.observe.observer import passing
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import read_paused_since, refuse_paused
 from logicalrep.postgres.retries import Wait
@@ -23,7 +24,7 @@ class PauseCheck:
         self._describe_retained = describe_retained
         self._paused_since: str | None = None
         self._checked_at = -_CHECK_AGAIN
-        self._wait = Wait(say=lambda text: context.observer.on_event(WaitReported(text)))
+        self._wait = Wait(say=passing(context.observer, WaitReported))
 
     def check(self) -> bool:
         """Return whether the destination is paused.
@@ -36,7 +37,7 @@ class PauseCheck:
             self._paused_since = context.patience.run(lambda: read_paused_since(context.storage))
             if self._paused_since is None and before is not None:
                 context.observer.on_event(WaitReported("goes on, as the destination is not paused any more"))
-                self._wait = Wait(say=lambda text: context.observer.on_event(WaitReported(text)))
+                self._wait = Wait(say=passing(context.observer, WaitReported))
         if self._paused_since is None:
             return False
         if context.settings.once:

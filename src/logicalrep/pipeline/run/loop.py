@@ -8,6 +8,7 @@ from datetime import datetime
 
 from logicalrep.arrow.changes.table_changes import by_table
 from logicalrep.observe.events import BatchApplied, WarningIssued
+from logicalrep.observe.observer import passing
 from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.operate.pausing import PauseCheck
 from logicalrep.pipeline.run.checkpoints import Checkpoints
@@ -174,9 +175,7 @@ class Loop:
             return False
         self._tables.follow(found, 0 if timeline is None else timeline.id, self._checkpoints.lsn)
         # Requests may be older than this process; only now the tables are known.
-        for path, request in take_requests(
-            self._context.storage, lambda text: self._context.observer.on_event(WarningIssued(text))
-        ):
+        for path, request in take_requests(self._context.storage, passing(self._context.observer, WarningIssued)):
             self._tables.load_named(request.resync)
             if request.part is not None:
                 # The request goes once the part is loaded.

@@ -25,7 +25,7 @@ from logicalrep.observe.events import (
     WarningIssued,
 )
 from logicalrep.observe.logged import Logged
-from logicalrep.observe.observer import Observer, Observers
+from logicalrep.observe.observer import Observer, Observers, passing
 from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
 from logicalrep.options.arguments import takes
@@ -130,7 +130,7 @@ def replicate_with(
         observer = Observers(observer, Logged(), observed, *calls)
         for each in calls:
             stack.enter_context(each.calling())
-        stack.enter_context(telling(lambda text: observer.on_event(StepStarted(text))))
+        stack.enter_context(telling(passing(observer, StepStarted)))
         try:
             if engine is None:
                 refuse_missing(settings.engine, over_connect=shared is not None)
@@ -197,7 +197,7 @@ def follow(
     """
     guard, limits = Guard(storage, settings), storage.limits
     tables = table_format(storage, settings.format, settings.table_catalog, creates=True)
-    server = Wait(settings.patience, stop=stop, say=lambda text: observer.on_event(WaitReported(text)))
+    server = Wait(settings.patience, stop=stop, say=passing(observer, WaitReported))
     observer.on_event(StepStarted("checking the server, the role and the destination"))
     prepared = prepare(settings, storage, observer, stop, server)
     identity, state = prepared.identity, State.read(storage)
@@ -235,7 +235,7 @@ def follow(
                 KeyIndexes(
                     storage.uri,
                     int((settings.index_size or 0) * 1e6),
-                    lambda text: observer.on_event(WarningIssued(text)),
+                    passing(observer, WarningIssued),
                 )
             ) as indexes,
             ThreadPoolExecutor(limits.tables_at_once, thread_name_prefix="logicalrep-apply") as pool,
@@ -265,7 +265,5 @@ def follow(
 def _loader(context: RunContext, receiver: ChangeReceiver) -> LoadQueue:
     """Return the threads that load tables, until their context ends."""
     ending = threading.Event()
-    waiting = Wait(
-        stop=ending, say=lambda text: context.observer.on_event(WaitReported(text)), interval=WRITERS_INTERVAL
-    )
+    waiting = Wait(stop=ending, say=passing(context.observer, WaitReported), interval=WRITERS_INTERVAL)
     return LoadQueue(SnapshotCopy(context, waiting, Renewal(context.settings.connection, receiver, waiting)), ending)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from logicalrep.observe.events import WaitReported, WarningIssued
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observer, passing
 from logicalrep.pipeline.catalog.definitions import query_description
 from logicalrep.pipeline.catalog.publication_plan import PublicationNeededError, PublicationPlan, query_plan
 from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
@@ -107,7 +107,7 @@ def _prepare_with(
         # A transaction that has written keeps the new slot waiting, for as long as it takes.
         connection.execute("SET lock_timeout = 0")
         with settings.connection.connect() as now:
-            writers = Wait(stop=stop, say=lambda text: observer.on_event(WaitReported(text)), interval=WRITERS_INTERVAL)
+            writers = Wait(stop=stop, say=passing(observer, WaitReported), interval=WRITERS_INTERVAL)
             run_and_tell_waits(lambda: ensure_slot(connection, needs), connection, now, writers)
         slot = query_slot(connection, identity.slot)
         if state.lsn and slot.confirmed.lsn > state.lsn:

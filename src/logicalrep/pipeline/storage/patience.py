@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from logicalrep.observe.events import ErrorCounted, WaitReported
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observer, passing
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.postgres.retries import Wait
 
@@ -23,7 +23,7 @@ class Patience(Wait):
 
     def __init__(self, observer: Observer, stop: threading.Event, retained: Callable[[], str]) -> None:
         """Take the receiver of the lines, the event that ends the wait, and the text on the retained WAL."""
-        super().__init__(stop=stop, say=lambda text: observer.on_event(WaitReported(text)))
+        super().__init__(stop=stop, say=passing(observer, WaitReported))
         self._observer = observer
         self._retained = retained
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from logicalrep.observe.events import WarningIssued
-from logicalrep.observe.observer import Observer
+from logicalrep.observe.observer import Observer, passing
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import Engine, EngineEndedError, EngineError
 from logicalrep.pipeline.engines.reaching import check_destination
@@ -105,12 +105,10 @@ def start_spark(
             if not is_ours:
 
                 def check_session() -> None:
-                    check_executors(spark, "replicate", lambda text: observer.on_event(WarningIssued(text)))
-                    warn_of_scheduling(spark, lambda text: observer.on_event(WarningIssued(text)))
+                    check_executors(spark, "replicate", passing(observer, WarningIssued))
+                    warn_of_scheduling(spark, passing(observer, WarningIssued))
                     if executors:
-                        warn_of_plain_text(
-                            spark, _secrets(settings, storage), lambda text: observer.on_event(WarningIssued(text))
-                        )
+                        warn_of_plain_text(spark, _secrets(settings, storage), passing(observer, WarningIssued))
 
                 with spark_errors("the executors cannot be checked"):
                     call_watched(check_session, check, _CHECK_AGAIN)
