@@ -114,7 +114,10 @@ class RowReader:
         names = [column.name for column in columns]
         self.types = [column.type.arrow_type(for_spark=for_spark) for column in columns]
         self.schema = pa.schema(list(zip(names, self.types, strict=True)))
-        codes = [_code(*each, for_spark=for_spark) for each in zip(columns, self.types, strict=True)]
+        codes = [
+            _code(column, arrow_type, for_spark=for_spark)
+            for column, arrow_type in zip(columns, self.types, strict=True)
+        ]
         self.kernel_columns = np.zeros((len(columns), len(kernel_columns.KernelColumn._fields)), np.int64)
         """Each column's KernelColumn, as far as it is the same for all rows."""
         for index, (fields, (code, *decimal)) in enumerate(zip(self.kernel_columns, codes, strict=True)):

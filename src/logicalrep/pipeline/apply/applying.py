@@ -260,8 +260,8 @@ def _work_on(work: ApplyTask, effect: Reduced, files: Sequence[DataFile], found:
     rows, limits = sum(file.rows for file in work.files), work.storage.limits
     if not work.table.marks_rows or limits.marked_share * len(effect.gone) >= rows:
         return sum(file.size for file in files)
-    parts = {path: limits.row_read_bytes * len(some) for path, some in found.items()}
-    return sum(min(file.size, parts.get(file.path, file.size)) for file in files) // limits.marked_weight
+    read_bytes = {path: limits.row_read_bytes * len(rows_of_file) for path, rows_of_file in found.items()}
+    return sum(min(file.size, read_bytes.get(file.path, file.size)) for file in files) // limits.marked_weight
 
 
 def _change_files(work: ApplyTask) -> list[DataFile]:

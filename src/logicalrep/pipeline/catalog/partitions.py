@@ -39,11 +39,11 @@ def unproven_partitions(before: TableSpec, after: TableSpec, born: Collection[in
         born: the partitions, at all levels, that were made as such.
     """
     above = {oid: parent for oid, parent, _ in after.evidence.links}
-    known = {oid for oid, *_ in before.evidence.links}
+    linked = {oid for oid, *_ in before.evidence.links}
     found = []
     for oid in {oid for oid, _ in after.files} - {oid for oid, _ in before.files}:
         at = oid
-        while at in above and (at in known or at in born):
+        while at in above and (at in linked or at in born):
             at = above[at]
         if at in above:
             found.append(oid)
@@ -52,8 +52,8 @@ def unproven_partitions(before: TableSpec, after: TableSpec, born: Collection[in
 
 def new_partitions(before: TableSpec, after: TableSpec) -> list[int]:
     """Return the partitions, at all levels, of which it is not known yet whether they were made as such."""
-    known = {oid for oid, _ in before.files} | {oid for oid, *_ in before.evidence.links}
-    return sorted({oid for oid, *_ in after.evidence.links} - known)
+    described = {oid for oid, _ in before.files} | {oid for oid, *_ in before.evidence.links}
+    return sorted({oid for oid, *_ in after.evidence.links} - described)
 
 
 def query_born_partitions(connection: Connection, oids: Collection[int]) -> set[int]:

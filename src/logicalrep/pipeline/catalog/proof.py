@@ -86,8 +86,8 @@ def _of_columns(before: TableSpec, after: TableSpec) -> str | None:
     if before.protected:
         is_same = earlier.columns == later.columns
         return None if is_same else "columns of a table that has masked or left out columns changed"
-    known = {number for number, *_ in earlier.columns}
-    if any(number not in known and number <= earlier.numbers for number, *_ in later.columns):
+    earlier_numbers = {number for number, *_ in earlier.columns}
+    if any(number not in earlier_numbers and number <= earlier.numbers for number, *_ in later.columns):
         return "a column is published now that was not before, and rows have values in it"
     return None
 
@@ -97,11 +97,11 @@ def _texts_stay(before: Collection[TypePart], now: Collection[TypePart]) -> bool
     of_both = {part.type_id for part in before} & {part.type_id for part in now}
     earlier, later = ({part[:2]: part for part in parts if part.type_id in of_both} for parts in (before, now))
     for identity, part in earlier.items():
-        there = later.get(identity)
-        if there is None or there.label != part.label:
+        later_part = later.get(identity)
+        if later_part is None or later_part.label != part.label:
             return False
         # An attribute's name is in no text.
-        if part.written != there.written and (part.label is not None or not part.number):
+        if part.written != later_part.written and (part.label is not None or not part.number):
             return False
     # A new label is in no text yet; a new attribute is in the text of each value.
     return all(part.label is not None or not part.number for identity, part in later.items() if identity not in earlier)

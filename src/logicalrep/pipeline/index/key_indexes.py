@@ -172,11 +172,11 @@ class TableIndex:
             lacking = sorted((file for file in files if not index.has(file)), key=lambda file: file.rows)
             if not self._indexes.has_room(2 * size_of(sum(file.rows for file in files)) - index.size):
                 raise IndexTooLargeError
-            left = most = self._limits.indexed_rows_a_batch
-            while lacking and (left == most or lacking[0].rows <= left):
+            rows_to_add = most_rows = self._limits.indexed_rows_a_batch
+            while lacking and (rows_to_add == most_rows or lacking[0].rows <= rows_to_add):
                 file = lacking.pop(0)
                 index.add(stored.storage, stored.folder, stored.table, file)
-                left -= file.rows
+                rows_to_add -= file.rows
             self._followed = -1 if lacking else stored.version
 
         self._run(follow)

@@ -137,10 +137,12 @@ class ManifestWriter:
             return stay
         most_entries = self.storage.limits.manifest_entries
         small = [
-            each for each in stay if len(each.entries) < most_entries and each.file.partition_spec_id == self.spec_id
+            manifest
+            for manifest in stay
+            if len(manifest.entries) < most_entries and manifest.file.partition_spec_id == self.spec_id
         ]
         if len(small) >= self.storage.limits.small_manifests:
-            touched, stay = [*touched, *small], [each for each in stay if each not in small]
+            touched, stay = [*touched, *small], [manifest for manifest in stay if manifest not in small]
         entries: dict[int, list[ManifestEntry]] = {}
         for manifest in touched:
             of_spec = entries.setdefault(manifest.file.partition_spec_id, [])
