@@ -89,6 +89,15 @@ if importlib.util.find_spec("psycopg") is not None:
         with create_database(18) as made:
             yield made
 
+    @pytest.fixture
+    def shop(db18: Database) -> Database:
+        """Return a database with the tables of a shop, most of which `replicating.TABLES` lists."""
+        from tests.pipeline.replicating import SHOP
+
+        for statement in SHOP.strip().split(";\n"):
+            db18.execute(statement.rstrip(";\n"))
+        return db18
+
     @pytest.fixture(scope="session", autouse=True)
     def _servers() -> Iterator[None]:
         yield

@@ -16,10 +16,8 @@ pytest.importorskip("psycopg")
 from tests.cli.test_replicate import run
 from tests.cli.test_replicate_ends import processes, send_signal, start_command
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import TABLES, shop
+from tests.pipeline.replicating import TABLES
 from tests.postgres.servers import Database
-
-__all__ = ["shop"]
 
 WORKER = "engines.local import serve"
 LARGE = [

@@ -26,7 +26,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.spark import session
 from logicalrep.transactions.table_names import TableName
 from tests.compatibility.server import CHANGES, advance, head, server
-from tests.pipeline.test_replicate import replicate_meanwhile
+from tests.pipeline.replicating import replicate_meanwhile
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

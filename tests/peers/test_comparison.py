@@ -12,7 +12,7 @@ from bench.peers.comparing import compare
 from bench.peers.consumer import PLACEHOLDER, fold
 from bench.peers.lake import rows_of
 from tests.documents import ROOT
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 
 

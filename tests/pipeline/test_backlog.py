@@ -10,7 +10,7 @@ from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 
 

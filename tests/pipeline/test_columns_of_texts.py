@@ -31,7 +31,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.catalog.test_schema_changes_under_kills import Killed
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.pipeline.test_types import APP, described, made, rows
 from tests.pipeline.test_write_modes import replicated
 from tests.postgres.servers import Database

@@ -18,7 +18,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database, installation
 from tests.spark import workload
 from tests.waiting import eventually

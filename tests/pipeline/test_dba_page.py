@@ -10,7 +10,7 @@ from logicalrep.pipeline.run.setup import query_unmet
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from tests.documents import examples
-from tests.pipeline.test_replicate import replicate_once, settings
+from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.postgres

@@ -11,7 +11,7 @@ import pytest
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.documents import examples
-from tests.pipeline.test_replicate import SHOP, replicate_once
+from tests.pipeline.replicating import SHOP, replicate_once
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.spark

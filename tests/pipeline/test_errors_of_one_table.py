@@ -24,7 +24,7 @@ from logicalrep.pipeline.tables.tries import MOST_TRIES, Tries
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database, create_database
 from tests.waiting import eventually
 

@@ -15,10 +15,8 @@ from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables.buffers import TableBuffers
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import TABLES, replicate_once, settings, shop
+from tests.pipeline.replicating import TABLES, replicate_once, settings
 from tests.postgres.servers import Database
-
-__all__ = ["shop"]
 
 OTHERS = ["public.customer", "public.orders"]
 

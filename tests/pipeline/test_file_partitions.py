@@ -28,10 +28,10 @@ from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from tests.documents import examples
-from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import newest_metadata
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
+from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.test_write_modes import replicated
 from tests.postgres.servers import Database
 

@@ -25,10 +25,10 @@ import pyarrow.compute as pc
 import pytest
 
 from logicalrep.pipeline.schema.table_formats import FormatName
-from tests.pipeline.apply.test_applying import WriteMode
 from tests.pipeline.catalog.test_random_schema_changes import SETUP, Application
 from tests.pipeline.catalog.test_random_schema_changes import TABLES as ALTERED
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.stored import WriteMode
 from tests.pipeline.test_file_partitions import files_of
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload

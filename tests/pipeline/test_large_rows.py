@@ -30,7 +30,7 @@ from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation
-from tests.pipeline.test_replicate import settings
+from tests.pipeline.replicating import settings
 from tests.postgres.servers import Database
 
 MIB = 1 << 20

@@ -52,11 +52,9 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.observe.scraping import figures, got
-from tests.pipeline.test_replicate import replicate_meanwhile, settings, shop
+from tests.pipeline.replicating import replicate_meanwhile, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 SCRIPT = TableName("public", "<script>alert(1)</script>")
 SLOT = Slot(

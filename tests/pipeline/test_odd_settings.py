@@ -15,7 +15,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.postgres.hostile_settings import HOSTILE, ODD, with_settings
 from tests.postgres.servers import Database
 

@@ -12,7 +12,7 @@ from logicalrep.postgres.publications import query_foreign_rows, query_listed_ta
 from logicalrep.postgres.slots.errors import SlotError
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 
 NONE = TableSettings(origin="none")

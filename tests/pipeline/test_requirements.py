@@ -16,7 +16,7 @@ from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_once, settings
+from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database, start_as_it_comes
 
 pytestmark = pytest.mark.postgres

@@ -15,7 +15,7 @@ from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import replicate_meanwhile
+from tests.pipeline.replicating import replicate_meanwhile
 from tests.postgres.servers import Database, connect_writer, installation
 from tests.waiting import eventually
 

@@ -24,7 +24,7 @@ from logicalrep.postgres.server import Connection, query_wal_head
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import delta_rows, find_differences
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.restores import crash, put_back, restart, snapshot_volume, write_wal_past
 from tests.postgres.servers import Database, back_up, connect_writer, installation
 from tests.waiting import eventually

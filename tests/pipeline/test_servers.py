@@ -24,11 +24,9 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots.errors import SlotError
 from tests.pipeline.comparison import delta_rows, find_differences
-from tests.pipeline.test_replicate import SHOP, TABLES, replicate_meanwhile, replicate_once, settings, shop
+from tests.pipeline.replicating import SHOP, TABLES, replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database, back_up, connect_writer, installation, start_standby_of, take_over
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 pytestmark = pytest.mark.postgres
 

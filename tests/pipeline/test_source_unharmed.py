@@ -19,11 +19,9 @@ from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError
 from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings, shop
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database, connect_writer, installation
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 pytestmark = pytest.mark.postgres
 

@@ -19,11 +19,9 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
+from tests.pipeline.replicating import TABLES, replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 PROGRAM = """
 import sys, threading

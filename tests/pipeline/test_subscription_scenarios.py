@@ -51,8 +51,8 @@ from psycopg import sql
 
 from tests.pipeline.comparison import delta_rows, query_rows
 from tests.pipeline.reading import read_properties, read_table
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.pipeline.scenarios import COLLATIONS, IN_SCHEMA, OF_A_PUBLICATION, OF_ALL_TABLES, Scenario, statements
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database, create_database
 from tests.waiting import eventually
 

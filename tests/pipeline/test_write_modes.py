@@ -15,10 +15,10 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.tables import loads as table_loads
-from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import open_stored, read_properties, read_table
-from tests.pipeline.test_replicate import settings
+from tests.pipeline.replicating import settings
+from tests.pipeline.stored import MARKS_IN_SMALL_FILES
 from tests.postgres.servers import Database
 
 

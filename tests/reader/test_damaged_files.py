@@ -16,8 +16,8 @@ import logicalrep
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
-from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, new_stored
 from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert
+from tests.pipeline.stored import MARKS_IN_SMALL_FILES, new_stored
 from tests.reader.test_hostile_destination import write_identity, write_states
 
 _VALUES: tuple[Any, ...] = (

@@ -33,11 +33,11 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.spark import table as spark_table
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import new_stored
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
 from tests.pipeline.formats.iceberg.catalogs.rest_server import RestServer
 from tests.pipeline.formats.iceberg.catalogs.test_catalog_commits import new_table
 from tests.pipeline.formats.iceberg.test_iceberg_table import insert
+from tests.pipeline.stored import new_stored
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
 

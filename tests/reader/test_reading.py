@@ -28,8 +28,8 @@ from logicalrep.pipeline.storage.data_files import read_rows, write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.reader import ReadError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import MODES, WriteMode
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
+from tests.pipeline.stored import MODES, WriteMode
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

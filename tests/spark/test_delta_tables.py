@@ -25,10 +25,10 @@ from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredT
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.apply.test_reshaping import evolved
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.histories import NAMES, OID, table
+from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 
 APP = "logicalrep/1/1/x"
 FOLDER = "of a [shop]/1{2}*"

@@ -20,8 +20,8 @@ from logicalrep.cli.main import main
 from tests.conftest import ROOT
 from tests.observe.scraping import got
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.replicating import replicate_once
 from tests.pipeline.test_observe import asked
-from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database, create_database
 from tests.waiting import eventually
 

@@ -15,9 +15,9 @@ from logicalrep.pipeline.apply.events import events_of
 from logicalrep.pipeline.apply.reduction import Reduced, reduced
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.schema.table_spec import TableSpec
-from tests.pipeline.apply.test_applying import KEYS
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.histories import NAMES, OID, History, table
+from tests.pipeline.stored import KEYS
 
 
 def effect_of(spec: TableSpec, batches: list[ChangeBatch]) -> Reduced:

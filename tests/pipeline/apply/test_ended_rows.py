@@ -21,9 +21,9 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.histories import NAMES, History, table
 from tests.pipeline.reading import read_delta
+from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 
 APP = "logicalrep/1/1/x"
 KEYS = [("id",), ("b", "id"), None]

@@ -30,8 +30,8 @@ from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences, load_of
 from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
 from tests.pipeline.reading import read_table
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.pipeline.tables.test_unproven_changes import Needed
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 
 COPIES = ["public.root"]

@@ -15,8 +15,8 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
+from tests.pipeline.replicating import replicate_once
 from tests.pipeline.tables.test_unproven_changes import run
-from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 
 NAMES = {

@@ -19,8 +19,8 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.postgres.retries import LOCKED, Wait
 from tests.pipeline.catalog.test_schema_changes import kept_differences
 from tests.pipeline.reading import read_table
+from tests.pipeline.replicating import replicate_meanwhile, settings
 from tests.pipeline.tables.test_unproven_changes import Loaded, create_two_tables, rows_of
-from tests.pipeline.test_replicate import replicate_meanwhile, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

@@ -12,7 +12,7 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.catalog.test_schema_changes import kept_differences
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database, create_database
 
 

@@ -16,8 +16,8 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.test_schema_changes import kept_differences
 from tests.pipeline.reading import read_table
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.pipeline.tables.test_unproven_changes import Needed, rows_of
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

@@ -18,7 +18,7 @@ from logicalrep.postgres.server_faults import sends_defaults_as_null, sends_unli
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database, create_database
 
 pytestmark = pytest.mark.postgres

@@ -8,8 +8,8 @@ import pytest
 
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.test_schema_changes import kept_differences
+from tests.pipeline.replicating import replicate_once
 from tests.pipeline.tables.test_unproven_changes import run
-from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 
 

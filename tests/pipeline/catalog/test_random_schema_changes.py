@@ -11,7 +11,7 @@ import pytest
 
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.usefixtures("loads_without_bound")

@@ -17,7 +17,7 @@ from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.comparison import delta_rows, find_differences
 from tests.pipeline.reading import read_properties, read_table
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

@@ -28,7 +28,7 @@ from tests.pipeline.catalog.test_schema_changes import (
     TYPES,
     kept_differences,
 )
-from tests.pipeline.test_replicate import replicate_once, settings
+from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.usefixtures("loads_without_bound")

@@ -25,11 +25,9 @@ from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
+from tests.pipeline.replicating import TABLES, replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database, start_server_of
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 pytestmark = pytest.mark.postgres
 

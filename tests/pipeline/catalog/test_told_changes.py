@@ -6,7 +6,7 @@ import json
 import shlex
 from pathlib import Path
 
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 
 

@@ -19,11 +19,9 @@ from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from tests.documents import examples
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, shop
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 MISTAKES = """\
 tables:

@@ -28,11 +28,9 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.retries import Ended
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.engines.test_engines import check_that_tables_follow
-from tests.pipeline.test_replicate import TABLES, shop
+from tests.pipeline.replicating import TABLES
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 Start = Callable[[threading.Event], AbstractContextManager[Engine]]
 

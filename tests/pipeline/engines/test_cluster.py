@@ -18,12 +18,10 @@ pytest.importorskip("moto")
 
 from tests.conftest import ROOT
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.replicating import TABLES
 from tests.pipeline.storage.stores import start_object_store
-from tests.pipeline.test_replicate import TABLES, shop
 from tests.postgres.servers import Database
 from tests.spark.cluster import cluster, connect_server, submitted
-
-__all__ = ["shop"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 

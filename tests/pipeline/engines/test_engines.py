@@ -35,14 +35,12 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, new_log, rows_at
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History
-from tests.pipeline.test_replicate import TABLES, settings, shop
+from tests.pipeline.replicating import TABLES, settings
+from tests.pipeline.stored import APP, new_log, rows_at
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 
 @pytest.fixture(

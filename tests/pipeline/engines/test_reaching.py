@@ -26,10 +26,8 @@ from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.local_files import LocalFiles
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import TABLES, settings, shop
+from tests.pipeline.replicating import TABLES, settings
 from tests.postgres.servers import Database
-
-__all__ = ["shop"]
 
 
 def left(folder: Path) -> list[Path]:

@@ -22,7 +22,7 @@ from logicalrep.reader import ReadError
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.formats.delta.test_other_programs import Loads, load_of
-from tests.pipeline.test_replicate import replicate_once, settings
+from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database
 
 FORMATS = ["delta", "iceberg", pytest.param("catalog", marks=pytest.mark.thorough)]

@@ -14,11 +14,11 @@ from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP
 from tests.pipeline.formats.iceberg.test_iceberg_table import insert
 from tests.pipeline.histories import table
 from tests.pipeline.reading import read_table
 from tests.pipeline.storage.stores import Store
+from tests.pipeline.stored import APP
 
 FORMATS: list[FormatName] = ["delta", "iceberg"]
 EARLY_UPKEEP = Limits(metadata_versions=2, upkeep_versions=3, log_checkpoint_commits=3)

@@ -19,9 +19,9 @@ from logicalrep.pipeline.tables import writer as table_writer
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
-from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, WriteMode
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
+from tests.pipeline.stored import MARKS_IN_SMALL_FILES, WriteMode
 from tests.postgres.servers import Database
 
 ALL = TableSettings(deletes="soft", history=True, append=True)

@@ -27,9 +27,9 @@ from logicalrep.pipeline.index.runs import IndexDamagedError
 from logicalrep.pipeline.storage.data_files import DataFile, write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, MARKS_IN_SMALL_FILES, MODES, WriteMode, new_log, rows_at
 from tests.pipeline.histories import History, table
 from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables, small_indexes
+from tests.pipeline.stored import APP, MARKS_IN_SMALL_FILES, MODES, WriteMode, new_log, rows_at
 
 TABLE = table(("id",))
 LIMITS = index_small_tables(MARKS_IN_SMALL_FILES)

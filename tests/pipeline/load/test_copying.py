@@ -23,11 +23,9 @@ from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.values import ColumnValueError
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import TABLES, settings, shop
+from tests.pipeline.replicating import TABLES, settings
 from tests.pipeline.test_types import TYPES, described
 from tests.postgres.servers import Database
-
-__all__ = ["shop"]
 
 _ESCAPES = {ord(char): f"\\{letter}" for char, letter in zip("\\\b\f\n\r\t\v", "\\bfnrtv", strict=True)}
 

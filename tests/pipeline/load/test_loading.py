@@ -36,7 +36,7 @@ from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import delta_rows, find_differences
-from tests.pipeline.test_replicate import replicate_meanwhile, settings
+from tests.pipeline.replicating import replicate_meanwhile, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

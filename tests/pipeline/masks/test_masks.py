@@ -33,10 +33,10 @@ from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, WriteMode
 from tests.pipeline.changes import change_batch, plain, relation
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
+from tests.pipeline.stored import MARKS_IN_SMALL_FILES, WriteMode
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

@@ -34,11 +34,9 @@ from logicalrep.postgres.slots.advancing import drop_slot
 from logicalrep.postgres.slots.errors import SlotError
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import delta_rows, find_differences
-from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, settings, shop
+from tests.pipeline.replicating import TABLES, replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 ORDERS = TableName("public", "orders")
 

@@ -12,11 +12,9 @@ from logicalrep.cli.main import main
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from tests.documents import examples
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import TABLES, shop
+from tests.pipeline.replicating import TABLES
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 
 def test_the_commands_of_the_pages(

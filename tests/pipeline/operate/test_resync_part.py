@@ -44,7 +44,7 @@ from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences, l
 from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

@@ -16,8 +16,8 @@ from logicalrep.pipeline.schema.names import column_names, table_folder
 from logicalrep.pipeline.storage.storage import InvalidDestinationError, Storage
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, new_log
 from tests.pipeline.histories import History
+from tests.pipeline.stored import APP, new_log
 
 ODD = [
     'Odd.Table "q"',

@@ -31,7 +31,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import settings
+from tests.pipeline.replicating import settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

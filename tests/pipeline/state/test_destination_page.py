@@ -16,9 +16,9 @@ from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
-from tests.pipeline.apply.test_applying import new_log
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.state.test_stored_keys import FILES, REQUESTED_PART, STORED_TABLE, STORED_TABLE_STATE
+from tests.pipeline.stored import new_log
 
 PAGE = "".join((ROOT / f"docs/reference/{name}.md").read_text("utf-8") for name in ("destination", "stored-tables"))
 SECTIONS = dict(re.findall(r"(?ms)^##+ (.*?)$(.*?)(?=^##|\Z)", PAGE))

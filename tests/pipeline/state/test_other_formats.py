@@ -15,7 +15,7 @@ from logicalrep.pipeline.operate.dropping import drop
 from logicalrep.pipeline.state.state import Identity, State, StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.slots.errors import SlotError
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 
 COMMANDS = (

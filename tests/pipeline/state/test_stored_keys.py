@@ -59,8 +59,8 @@ from logicalrep.values import CatalogType, TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Lsn, Oid
-from tests.pipeline.apply.test_applying import new_log
 from tests.pipeline.changes import change_batch, relation
+from tests.pipeline.stored import new_log
 
 SKIPPED: SkippedCommit = {"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}
 TABLE_STATE = TableState(

@@ -22,11 +22,9 @@ from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import new_log
-from tests.pipeline.test_replicate import replicate_once, shop
+from tests.pipeline.replicating import replicate_once
+from tests.pipeline.stored import new_log
 from tests.postgres.servers import Database
-
-__all__ = ["shop"]
 
 _STATE = '{"format": 1, "lsn": "0/1", "commit_timestamp": null, "tables": {"a.b": {"folder": %s}}}'
 FILES: dict[str, tuple[str, Callable[[Storage], object], tuple[str, ...]]] = {

@@ -18,14 +18,12 @@ from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, new_log, rows_at
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History
-from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, shop
+from tests.pipeline.replicating import TABLES, replicate_meanwhile
+from tests.pipeline.stored import APP, new_log, rows_at
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-__all__ = ["shop"]
 
 
 def mount(*arguments: str) -> None:

@@ -30,16 +30,14 @@ from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, WriteMode, new_stored, rows_at
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History
 from tests.pipeline.reading import read_iceberg
+from tests.pipeline.replicating import TABLES, replicate_meanwhile, replicate_once
 from tests.pipeline.schema.test_names import ODD
 from tests.pipeline.storage.stores import Store, Trouble, start_object_store
-from tests.pipeline.test_replicate import TABLES, replicate_meanwhile, replicate_once, shop
+from tests.pipeline.stored import APP, WriteMode, new_stored, rows_at
 from tests.postgres.servers import Database
-
-__all__ = ["shop"]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import load_counts
 from logicalrep.postgres.server import Connection
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import replicate_meanwhile
+from tests.pipeline.replicating import replicate_meanwhile
 from tests.postgres.servers import Database
 
 pytestmark = [pytest.mark.postgres, pytest.mark.thorough]

@@ -28,7 +28,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, settings
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

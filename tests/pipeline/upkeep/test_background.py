@@ -13,7 +13,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep import background
 from logicalrep.pipeline.upkeep.merging import Merge, Merged, due_merge, merge_files
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

@@ -15,8 +15,8 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep.merging import due_merge, merge_files, put_merged
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, MODES, WriteMode, new_log, rows_at
 from tests.pipeline.histories import History
+from tests.pipeline.stored import APP, MODES, WriteMode, new_log, rows_at
 
 
 def change(log: DeltaLog, history: History, steps: int) -> None:

@@ -24,7 +24,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError, column_type
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.reading import read_table
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.pipeline.test_types import APP, described, made, rows
 from tests.postgres.servers import Database
 from tests.values.value_literals import LITERALS

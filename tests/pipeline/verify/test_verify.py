@@ -33,11 +33,9 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError, TypeCatalog, arrow_value
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.reading import open_stored
-from tests.pipeline.test_replicate import replicate_meanwhile, replicate_once, shop
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.spark.workload import every_type
-
-__all__ = ["shop"]
 
 pytestmark = pytest.mark.postgres
 

@@ -12,8 +12,8 @@ from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, new_log
 from tests.pipeline.histories import table
+from tests.pipeline.stored import APP, new_log
 
 
 @pytest.mark.parametrize("is_escaped", [False, True], ids=["as it is written now", "as another program escapes it"])

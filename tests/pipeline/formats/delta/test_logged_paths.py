@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.logged_paths import removed_path, stored_path
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
-from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.formats.delta.test_other_programs import Loads
-from tests.pipeline.test_replicate import replicate_meanwhile
+from tests.pipeline.replicating import replicate_meanwhile
+from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.postgres.servers import Database
 
 VALUES = ["New York", "ü", "a/b", "a:b", "%", "+", "#", " ", "?", "a%20b", "x=y", "null", "\n", "é&*'\\"]

@@ -21,10 +21,10 @@ from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.upkeep.merging import merge_next
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP, new_log, rows_at
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History, table
-from tests.pipeline.test_replicate import replicate_meanwhile
+from tests.pipeline.replicating import replicate_meanwhile
+from tests.pipeline.stored import APP, new_log, rows_at
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

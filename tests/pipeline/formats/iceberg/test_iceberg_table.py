@@ -26,18 +26,10 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import (
-    APP,
-    KEYS,
-    MARKS_IN_SMALL_FILES,
-    MODES,
-    PicklingTasks,
-    WriteMode,
-    texts_of,
-)
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.histories import NAMES, OID, History, Row, table
 from tests.pipeline.reading import newest_metadata, read_iceberg
+from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, PicklingTasks, WriteMode, texts_of
 
 
 def new_table(

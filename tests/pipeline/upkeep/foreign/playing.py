@@ -33,11 +33,11 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import load_counts
 from logicalrep_runtime.errors import LogicalRepError
 from tests.conftest import ROOT
-from tests.pipeline.apply.test_applying import MARKS_IN_SMALL_FILES
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.formats.delta.test_logged_paths import VALUES
 from tests.pipeline.formats.delta.test_other_programs import Loads
-from tests.pipeline.test_replicate import settings as settings_of
+from tests.pipeline.replicating import settings as settings_of
+from tests.pipeline.stored import MARKS_IN_SMALL_FILES
 from tests.pipeline.upkeep.foreign.engine import FOLDER, ForeignEngine
 from tests.postgres.servers import Database
 from tests.waiting import eventually

@@ -30,19 +30,11 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import (
-    APP,
-    KEYS,
-    MARKS_IN_SMALL_FILES,
-    MODES,
-    PicklingTasks,
-    WriteMode,
-    texts_of,
-)
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
 from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert
 from tests.pipeline.histories import History, Row, table
 from tests.pipeline.storage.stores import Store, Trouble
+from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, PicklingTasks, WriteMode, texts_of
 from tests.postgres.proxy import start_proxy_to
 from tests.postgres.servers import create_database
 

@@ -28,7 +28,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from tests.conftest import ROOT
 from tests.pipeline.formats.iceberg.catalogs.test_catalog_commits import new_table
 from tests.pipeline.formats.iceberg.test_iceberg_table import insert
-from tests.pipeline.test_replicate import replicate_once
+from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

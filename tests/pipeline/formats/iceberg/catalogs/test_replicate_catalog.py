@@ -23,8 +23,8 @@ from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from tests.documents import examples
 from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
+from tests.pipeline.replicating import replicate_once
 from tests.pipeline.storage.stores import Store
-from tests.pipeline.test_replicate import replicate_once
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")

@@ -1,0 +1,108 @@
+"""Runs of replicate in this process: once, or beside a test."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from logicalrep.observe.observer import Observer, Observers
+from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
+from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
+from logicalrep.pipeline.run.run import replicate_with
+from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.storage.storage import Storage
+from logicalrep_runtime.scalars import Lsn
+from tests.postgres.servers import Database
+from tests.waiting import eventually
+
+SHOP = """
+CREATE TABLE customer (id int PRIMARY KEY, name text NOT NULL, city text);
+CREATE TABLE orders (id bigint PRIMARY KEY, customer_id int, price numeric(10,2), placed timestamptz, note text);
+CREATE TABLE audit (at timestamp, what text);
+ALTER TABLE audit REPLICA IDENTITY FULL;
+CREATE TABLE bare (v int);
+INSERT INTO customer SELECT i, 'name ' || i, NULL FROM generate_series(1, 1000) AS i;
+INSERT INTO orders SELECT i, i % 1000, i / 7.0, now(), repeat('x', i % 50) FROM generate_series(1, 5000) AS i;
+INSERT INTO audit SELECT '2020-01-01', 'same' FROM generate_series(1, 10);
+"""
+
+TABLES = ["public.customer", "public.orders", "public.audit"]
+
+FORMAT = os.environ.get("FORMAT", "delta")
+"""The format of tables whose test names none."""
+
+CATALOG = os.environ.get("CATALOG", "")
+"""`sqlite` if Iceberg tables in a folder are in a catalog too, which then is a file beside it."""
+
+
+def settings(
+    db: Database, storage: Path | str, *, table_settings: TableSettings | None = None, **options: Any
+) -> ReplicateSettings:
+    shared = {} if table_settings is None else shared_options(table_settings)
+    options = {**shared, "format": FORMAT, **options}
+    if CATALOG and options["format"] == "iceberg" and "://" not in str(storage):
+        options = {"catalog": f"sqlite:///{Path(storage).absolute()}.catalog.db", **options}
+    return ReplicateSettings(db.dsn, str(storage), **options)
+
+
+def replicate_once(db: Database, storage: Path | str, limits: Limits | None = None, **options: Any) -> None:
+    replicate_with(settings(db, storage, once=True, **options), Observers(), engine=SequentialEngine(), limits=limits)
+
+
+@contextmanager
+def replicate_meanwhile(
+    db: Database,
+    storage: Path | str,
+    observer: Observer | None = None,
+    look_again: float = 0.5,
+    limits: Limits | None = None,
+    **options: Any,
+) -> Iterator[Callable[..., None]]:
+    """Replicate in a thread; the function waits until all that had committed before is in the tables.
+
+    The catalog is looked at every `look_again` seconds.
+    """
+    stop, errors = threading.Event(), []
+    # `caught_up` waits for a checkpoint, also if nothing but positions has changed.
+    limits_of_run = replace(limits or Limits(), checkpoint_seconds=0.1, catalog_seconds=min(look_again, 5.0))
+
+    def run() -> None:
+        try:
+            replicate_with(
+                settings(db, storage, every=0.0, **options),
+                observer or Observers(),
+                engine=SequentialEngine(),
+                stop=stop,
+                limits=limits_of_run,
+            )
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+
+    def caught_up(seconds: float = 300) -> None:
+        from logicalrep.pipeline.state.state import State
+
+        target = Lsn(str(db.value("SELECT pg_current_wal_insert_lsn()")))
+
+        def is_there() -> bool:
+            assert not errors, errors
+            state = State.read(Storage(str(storage), options.get("storage_options", {})))
+            return state.lsn >= target and all(table.state == "following" for table in state.tables.values())
+
+        eventually(is_there, seconds=seconds)
+
+    thread.start()
+    try:
+        yield caught_up
+    finally:
+        stop.set()
+        thread.join(300)
+        assert not errors, errors
+        assert not thread.is_alive()
