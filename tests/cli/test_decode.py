@@ -14,10 +14,10 @@ import pytest
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v2
 from logicalrep.cli.main import main
 from logicalrep_protocol.v4 import AnyMessage
+from tests.cli.capture_files import jsonl
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 MOMENT = TimestampTz(848_000_000_000_000)
-HEADER = {"format": "pgoutput-capture/1", "proto_version": 2, "options": {"streaming": "on"}, "client_encoding": "UTF8"}
 
 RELATION = v2.Relation(
     relation_id=Oid(16384),
@@ -105,12 +105,6 @@ LINES = [
         "commit_timestamp": "2026-11-14T19:33:20Z",
     },
 ]
-
-
-def jsonl(messages: list[bytes], **header: object) -> bytes:
-    lines: list[dict[str, object]] = [{**HEADER, **header}]
-    lines += [{"lsn": "0/FF0", "data": message.hex()} for message in messages]
-    return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 
 def frames(messages: list[bytes]) -> bytes:

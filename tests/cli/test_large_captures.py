@@ -15,7 +15,7 @@ import pytest
 from logicalrep.captures import capture
 from logicalrep.cli import main as commands
 from logicalrep.cli.main import main
-from tests.cli.test_decode import jsonl
+from tests.cli.capture_files import jsonl
 
 _MEMORY = 1 << 30
 _FRAME = bytes(8) + (200 << 20).to_bytes(4, "big")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,21 +16,8 @@ from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
 from logicalrep.cli.main import main
+from tests.cli.commands import COMMAND, run
 from tests.postgres.servers import Database
-
-COMMAND = [sys.executable, "-m", "logicalrep.cli.main", "replicate"]
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=os.environ | environment,
-    )
 
 
 @pytest.mark.parametrize(

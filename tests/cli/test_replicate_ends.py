@@ -4,65 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
 pytest.importorskip("pyspark")
-from tests.cli.test_replicate import COMMAND
+from tests.cli.commands import processes, send_signal, start_command
 from tests.pipeline.comparison import find_differences
 from tests.postgres.servers import Database
-
-
-@contextmanager
-def start_command(
-    db: Database, lake: Path, log: Path, *options: str, **environment: str
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield the command, in a session and a group of its own."""
-    with log.open("ab") as written:
-        process = subprocess.Popen(
-            [*COMMAND, "--dsn", db.dsn, "--to", str(lake), "--every", "0", *options],
-            stderr=written,
-            stdout=written,
-            cwd=ROOT,
-            start_new_session=True,
-            env=os.environ | environment,
-        )
-    try:
-        yield process
-    finally:
-        for pid in processes(process):
-            os.kill(pid, signal.SIGKILL)
-        process.wait()
-
-
-def processes(command: subprocess.Popen[bytes], program: str = "") -> list[int]:
-    """Return the processes of the command's session whose command line has a text."""
-    listing = subprocess.run(["ps", "-wweo", "pid,sid,stat,args"], capture_output=True, text=True, check=True).stdout
-    found = [line.split(None, 3) for line in listing.splitlines()[1:]]
-    return [
-        int(pid)
-        for pid, session, state, arguments in found
-        if int(session) == command.pid and program in arguments and not state.startswith("Z")
-    ]
-
-
-def send_signal(command: subprocess.Popen[bytes], number: signal.Signals) -> int:
-    """Send a signal to all processes of the command, as a service's manager does, and return the exit code."""
-    for pid in processes(command):
-        if pid != command.pid:
-            # One of Spark's workers may have ended meanwhile.
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-    os.kill(command.pid, number)
-    return command.wait(60)
 
 
 @pytest.mark.thorough

@@ -13,18 +13,12 @@ import pytest
 from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
-from tests.cli.test_replicate import run
-from tests.cli.test_replicate_ends import processes, send_signal, start_command
+from tests.cli.commands import LARGE, processes, run, send_signal, start_command
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.replicating import TABLES
 from tests.postgres.servers import Database
 
 WORKER = "engines.local import serve"
-LARGE = [
-    "CREATE TABLE large (id int PRIMARY KEY, v text)",
-    "INSERT INTO large SELECT i, repeat(md5(i::text), 20) FROM generate_series(1, 30000) AS i",
-]
-"""A table whose load, and whose update, is no little work."""
 _WITHOUT = """
 import sys
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.contracts.modules import MODULES
 
-SOURCES = {"src": ["logicalrep_runtime", "logicalrep"], "generated": ["logicalrep_protocol"], ".": ["codegen"]}
 MOST_MODULES = 16
 MOST_LINES = 400
 MOST_PARTS = 7
@@ -75,20 +75,6 @@ FOREIGN = {
     "error_codes": set(),
     "codegen": {"jinja2", "markupsafe", "ruff", "yaml"},
 }
-
-
-def _modules() -> dict[str, Path]:
-    """Every module of ours by its name."""
-    found = {}
-    for folder, packages in SOURCES.items():
-        for package in packages:
-            for path in sorted((ROOT / folder / package).rglob("*.py")):
-                name = ".".join(path.relative_to(ROOT / folder).with_suffix("").parts)
-                found[name.removesuffix(".__init__")] = path
-    return found
-
-
-MODULES = _modules()
 
 
 def _part(module: str) -> str:

@@ -8,21 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-
-PAGES = sorted(
-    path.relative_to(ROOT).as_posix()
-    for pattern in (
-        "*.md",
-        "docs/**/*.md",
-        "spec/*.md",
-        "native/*.md",
-        "codegen/*.md",
-        "examples/*.md",
-        "src/**/*.md",
-        "tests/**/*.md",
-    )
-    for path in ROOT.glob(pattern)
-)
+from tests.contracts.pages import PAGES
 
 
 def _prose(path: Path) -> str:

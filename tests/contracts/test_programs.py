@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tests.contracts.test_contracts import MODULES
+from tests.contracts.modules import MODULES
 
 _IMPORT = re.compile(r"^[ \t>.]*from (logicalrep\w*(?:\.\w+)*) import (?:\(([^)]*)\)|([\w, ]+))", re.MULTILINE)
 

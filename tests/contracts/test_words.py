@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contracts.test_pages import PAGES
+from tests.contracts.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "logicalrep"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from logicalrep.observe.events import RunEvent, WarningIssued
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings, shared_options
 from logicalrep.pipeline.engines.engine import SequentialEngine
@@ -106,3 +107,20 @@ def replicate_meanwhile(
         thread.join(300)
         assert not errors, errors
         assert not thread.is_alive()
+
+
+class Warnings(Observer):
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def on_event(self, event: RunEvent) -> None:
+        match event:
+            case WarningIssued(text):
+                self.texts.append(text)
+
+
+def replicated(db: Database, storage: Path, limits: Limits | None = None, **options: Any) -> list[str]:
+    """Replicate all that there is; return the warnings."""
+    observer = Warnings()
+    replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine(), limits=limits)
+    return observer.texts

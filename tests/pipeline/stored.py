@@ -17,6 +17,7 @@ from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredT
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
+from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import Row, table
@@ -54,6 +55,14 @@ def new_stored(
     spec = table(key, TableSettings(write_mode=mode, format=table_format))
     return tables.replace(
         folder, NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24), tables.open(folder)
+    )
+
+
+def new_stored_table(storage: Storage, spec: TableSpec) -> StoredTable:
+    """Return a new table of a spec, in Delta's format."""
+    position = Position(APP, Lsn(999))
+    return opening.table_format(storage).replace(
+        "public/t", NewTable(spec, [], position, load="x", keep_hours=24), None
     )
 
 

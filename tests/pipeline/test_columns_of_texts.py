@@ -29,11 +29,10 @@ from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.catalog.test_schema_changes_under_kills import Killed
+from tests.pipeline.kills import Killed
 from tests.pipeline.reading import read_table
-from tests.pipeline.replicating import replicate_once
-from tests.pipeline.test_types import APP, described, made, rows
-from tests.pipeline.test_write_modes import replicated
+from tests.pipeline.replicating import replicate_once, replicated
+from tests.pipeline.typed_changes import APP, described, made, rows
 from tests.postgres.servers import Database
 
 COLUMNS = {"id": (23, -1), "at": (1114, -1), "day": (1082, -1)}

@@ -7,7 +7,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import mmh3
 import polars
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,25 +17,21 @@ from pyiceberg.table import StaticTable
 import logicalrep
 from logicalrep.pipeline.config.nodes import ConfigError
 from logicalrep.pipeline.config.reading import read_config
-from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from tests.documents import examples
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.partitioned_files import EPOCH, files_of, stored_table
 from tests.pipeline.reading import newest_metadata
-from tests.pipeline.replicating import replicate_meanwhile, replicate_once
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, replicated
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
-from tests.pipeline.test_write_modes import replicated
 from tests.postgres.servers import Database
 
 BY = ["region", "day(created_at)", "bucket(2, id)"]
-EPOCH = date(1970, 1, 1)
 SETUP = """
 CREATE TABLE orders (id int PRIMARY KEY, region text, created_at timestamptz, born date, v text);
 INSERT INTO orders SELECT i, (ARRAY['EU', 'a/b', 'ü''" %2F', NULL, 'null'])[1 + i % 5],
@@ -60,46 +55,6 @@ SAME = "public.orders: its settings changed to partition_by area, day(at): 0 fil
 def execute(db: Database, statements: str) -> None:
     for statement in statements.strip().split(";\n"):
         db.execute(statement.rstrip(";\n"))
-
-
-def stored_table(storage: Path, folder: str) -> StoredTable:
-    name: FormatName = "iceberg" if (storage / folder / "metadata").is_dir() else "delta"
-    stored = table_format(Storage(str(storage)), name).open(folder)
-    assert stored is not None
-    return stored
-
-
-def files_of(storage: Path, folder: str = "public/orders") -> dict[tuple[Any, ...], int]:
-    """Return the numbers of a table's files by their partitions, and prove that all of their rows belong there."""
-    stored = stored_table(storage, folder)
-    found: dict[tuple[Any, ...], int] = {}
-    for file in stored.files.values():
-        rows = read_rows(stored.storage, stored.folder, file, stored.table.stored, stored.table.stored.names)
-        assert {belongs(row, stored.table.settings.partition_by) for row in rows.to_pylist()} <= {file.partition}
-        assert file.path.startswith("part-")
-        found[file.partition] = found.get(file.partition, 0) + 1
-    return found
-
-
-def belongs(row: dict[str, Any], by: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return a row's partition, computed in another way than the code does."""
-    found: list[Any] = []
-    for text in by:
-        transform, _, column = text.rstrip(")").rpartition("(")
-        value = row[column.rpartition(", ")[2]]
-        day = value.date() if isinstance(value, datetime) else value
-        if value is None:
-            found.append(None)
-        elif transform == "day" or (not transform and isinstance(value, date)):
-            found.append((day - EPOCH).days)
-        elif transform == "month":
-            found.append((day.year - 1970) * 12 + day.month - 1)
-        elif transform == "bucket":
-            data = value.encode() if isinstance(value, str) else int(value).to_bytes(8, "little", signed=True)
-            found.append((mmh3.hash(data) & 0x7FFFFFFF) % int(column.partition(",")[0]))
-        else:
-            found.append(value)
-    return tuple(found)
 
 
 def differences(

@@ -23,10 +23,10 @@ from logicalrep.cli.main import main
 from logicalrep.pipeline.state.state import State, StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.reader import ReadError
-from tests.cli.test_replicate_ends import processes
+from tests.cli.commands import processes
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.storage.stores import Store, start_object_store
-from tests.pipeline.test_requirements import ROLE, OfReader, paste
+from tests.pipeline.unprivileged import ROLE, OfReader, paste
 from tests.postgres.servers import Database, start_as_it_comes
 from tests.spark.cluster import OF_DRIVER, cluster, submission
 from tests.waiting import eventually

@@ -25,14 +25,14 @@ import pyarrow.compute as pc
 import pytest
 
 from logicalrep.pipeline.schema.table_formats import FormatName
-from tests.pipeline.catalog.test_random_schema_changes import SETUP, Application
-from tests.pipeline.catalog.test_random_schema_changes import TABLES as ALTERED
+from tests.pipeline.catalog.random_application import SETUP, Application
+from tests.pipeline.catalog.random_application import TABLES as ALTERED
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.partitioned_files import files_of
 from tests.pipeline.stored import WriteMode
-from tests.pipeline.test_file_partitions import files_of
 from tests.postgres.servers import Database, create_database
 from tests.spark import workload
-from tests.spark.test_kills import ROOT, Writer
+from tests.spark.writer import ROOT, Writer
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]

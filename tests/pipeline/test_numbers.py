@@ -20,8 +20,7 @@ from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.reading import read_table
-from tests.pipeline.replicating import replicate_meanwhile, replicate_once
-from tests.pipeline.test_write_modes import replicated
+from tests.pipeline.replicating import replicate_meanwhile, replicate_once, replicated
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

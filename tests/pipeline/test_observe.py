@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 from urllib.error import HTTPError
 
 import pytest
@@ -36,7 +35,7 @@ from logicalrep.observe.events import (
     WarningIssued,
     WarningSolved,
 )
-from logicalrep.observe.figures import LoadProgress, Phase, Standing, TableFigures
+from logicalrep.observe.figures import LoadProgress, Phase
 from logicalrep.observe.metrics import METRICS
 from logicalrep.observe.metrics import page as metrics_page
 from logicalrep.observe.observer import Observer, Observers
@@ -47,25 +46,14 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.state.state import StateError
-from logicalrep.postgres.slots.slot import Slot
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.observe.scraping import figures, got
+from tests.pipeline.figures import SCRIPT, SLOT, asked, standing
 from tests.pipeline.replicating import replicate_meanwhile, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-SCRIPT = TableName("public", "<script>alert(1)</script>")
-SLOT = Slot(
-    name="s", plugin="pgoutput", database="d", active_pid=1, restart_lsn=Lsn(1000), confirmed_flush_lsn=Lsn(2000),
-    two_phase=False, failover=False, lost=None, head=Lsn(5000), sent_up_to=Lsn(5000), useless_standbys=(), timeline=None,
-    wal_status="reserved", safe_wal_size=6000, time=datetime.now(UTC),
-)  # fmt: skip
-
-
-def standing(state: str, version: int | None = None, **others: Any) -> TableFigures:
-    return TableFigures(state=Standing(state), version=version, **others)
 
 
 class Heard(Observer):
@@ -91,14 +79,6 @@ class Texts(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
-
-
-def asked(url: str) -> tuple[int, str]:
-    """Return the status and the text of an answer."""
-    try:
-        return 200, got(url)
-    except HTTPError as error:
-        return error.code, error.read().decode()
 
 
 def test_health_and_readiness(shop: Database, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
 from logicalrep_runtime.scalars import Lsn
 from tests.browsers import NEEDS_BROWSER, OVERFLOWS, running, show
-from tests.pipeline.test_observe import SCRIPT, SLOT, standing
+from tests.pipeline.figures import SCRIPT, SLOT, standing
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
 pytestmark = NEEDS_BROWSER

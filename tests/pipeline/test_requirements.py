@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,12 +16,12 @@ from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_once, settings
+from tests.pipeline.unprivileged import ROLE, OfReader, paste
 from tests.postgres.servers import Database, start_as_it_comes
 
 pytestmark = pytest.mark.postgres
 
 SCHEMAS = ("public", "sales", '"Odd Schema"')
-ROLE = '"the reader"'
 TABLES = [
     *(f"CREATE TABLE {schema}.t{number} (id int PRIMARY KEY, v text)" for schema in SCHEMAS for number in range(10)),
     'CREATE TABLE sales."T 1" (id int PRIMARY KEY, "Some Column" int)',
@@ -62,32 +61,9 @@ def shop() -> Iterator[Database]:
         db.connection.close()
 
 
-class OfReader(Database):
-    """The same database, as the role that owns nothing sees it."""
-
-    @property
-    def dsn(self) -> str:
-        return self.server.dsn_as("'the reader'")
-
-
 @pytest.fixture
 def reader(shop: Database) -> Database:
     return OfReader(shop.server, "postgres", 18, shop.connection)
-
-
-def paste(db: Database, script: str) -> None:
-    """Run a script as a person does: in psql, as a superuser, and with the restart that it asks for."""
-    psql = db.server.installation.bin / "psql"
-    done = subprocess.run(
-        [psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", db.dsn], input=script, text=True, capture_output=True, check=False,
-        env={"LD_LIBRARY_PATH": str(db.server.installation.folder / "lib")},
-    )  # fmt: skip
-    # CREATE PUBLICATION warns of a wal_level that is to be another one.
-    assert (done.returncode, "ERROR" in done.stderr) == (0, False), done.stderr
-    if "-- Restart the server now.\n" in script:
-        db.server.stop()
-        db.server.start()
-        db.reconnect()
 
 
 def test_one_start_after_one_script(

@@ -27,7 +27,7 @@ from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.postgres.table_rows.reading import NotReadableError, copy_rows
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.verify.test_verify import raised, results, rewrite, verdicts
+from tests.pipeline.verify.verdicts import raised, results, rewrite, verdicts
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.postgres

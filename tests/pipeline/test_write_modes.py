@@ -8,35 +8,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.observe.events import RunEvent, WarningIssued
-from logicalrep.observe.observer import Observer
-from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.tables import loads as table_loads
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import open_stored, read_properties, read_table
-from tests.pipeline.replicating import settings
+from tests.pipeline.replicating import replicated
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES
 from tests.postgres.servers import Database
-
-
-class Warnings(Observer):
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def on_event(self, event: RunEvent) -> None:
-        match event:
-            case WarningIssued(text):
-                self.texts.append(text)
-
-
-def replicated(db: Database, storage: Path, limits: Limits | None = None, **options: Any) -> list[str]:
-    """Replicate all that there is; return the warnings."""
-    observer = Warnings()
-    replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine(), limits=limits)
-    return observer.texts
 
 
 def marked_files(storage: Path, folder: str) -> tuple[int, bool]:

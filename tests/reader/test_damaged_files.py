@@ -16,9 +16,9 @@ import logicalrep
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
-from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert
+from tests.pipeline.formats.iceberg.tables import delete, insert
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, new_stored
-from tests.reader.test_hostile_destination import write_identity, write_states
+from tests.reader.destinations import write_identity, write_states
 
 _VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 1 << 62, 1 << 70, 10**400, 1.5, float("nan"), float("-inf"), "", "x", "..", "/etc", "\0", "\ud800", [], [[]],

@@ -8,7 +8,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,19 +25,16 @@ from logicalrep.pipeline.formats.iceberg.catalogs.connecting import CatalogError
 from logicalrep.pipeline.formats.iceberg.catalogs.users_options import users_options
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import ForeignTableError
-from logicalrep.pipeline.schema.table_formats import FormatName
-from logicalrep.pipeline.state.past_states import keep_past
-from logicalrep.pipeline.state.state import State, StateError, States
-from logicalrep.pipeline.state.table_state import TableState
+from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.spark import table as spark_table
 from logicalrep_runtime.errors import LogicalRepError
-from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
 from tests.pipeline.formats.iceberg.catalogs.rest_server import RestServer
-from tests.pipeline.formats.iceberg.catalogs.test_catalog_commits import new_table
-from tests.pipeline.formats.iceberg.test_iceberg_table import insert
+from tests.pipeline.formats.iceberg.catalogs.tables import new_table
+from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.stored import new_stored
+from tests.reader.destinations import write_identity, write_states
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
 
@@ -47,22 +44,6 @@ READERS: dict[str, Callable[..., object]] = {
     "at": lambda to, **named: logicalrep.at(to, datetime.now(UTC), **named)["public.t"].arrow(),
     "schema": lambda to, **named: logicalrep.read(to, "public.t", **named).schema,
 }
-
-
-def write_identity(storage: Storage, table_format: FormatName = "delta", catalog: str | None = None) -> None:
-    content = {"format": 1, "slot": "x", "publication": "x", "system_identifier": 1, "database": "d"}
-    of_tables = {"table_format": table_format if catalog is None else "iceberg", "catalog": catalog}
-    storage.write("_logicalrep/destination.json", json.dumps(content | of_tables).encode())
-
-
-def write_states(storage: Storage, version: int) -> None:
-    """Write the state of a table, now and of an hour ago."""
-    table = TableState("public/t", version, Lsn(1), "x", 1)
-    states, now = States(storage), datetime.now(UTC)
-    for at in (now - timedelta(hours=1), now - timedelta(minutes=30)):
-        state = State(Lsn(1), None, None, {"public.t": table}, at.isoformat())
-        keep_past(storage, states, state, 24.0)
-        states.write(state)
 
 
 @pytest.fixture

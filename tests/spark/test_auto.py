@@ -27,7 +27,7 @@ from logicalrep.spark.walsender import receiver as receiving
 from logicalrep.spark.walsender import stored_rows
 from logicalrep.spark.walsender.stored_rows import CarriedRows, RowsInMemory
 from tests.postgres.servers import Database, connect_writer, installation, start_standby_of
-from tests.spark.test_reader import Query, new_values
+from tests.spark.queries import Query, new_values
 from tests.spark.workload import prepare as prepare_tables
 from tests.spark.workload import run
 from tests.waiting import eventually

@@ -32,7 +32,7 @@ from tests.arrow.oracle.feed_builder import batches, signed
 from tests.arrow.oracle.reading import builder_for
 from tests.protocol.captured import collected, each_selected, selected
 from tests.transactions.captured import find
-from tests.transactions.test_resume import CapturedServer
+from tests.transactions.captured_server import CapturedServer
 from tests.transactions.wire import (
     STOP,
     begin,

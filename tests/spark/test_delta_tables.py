@@ -25,7 +25,7 @@ from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredT
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_reshaping import evolved
+from tests.pipeline.apply.evolutions import evolved
 from tests.pipeline.changes import change_batch, relation
 from tests.pipeline.histories import NAMES, OID, table
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode

@@ -13,48 +13,23 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database
 from tests.spark.streams import EACH_MODE
 from tests.spark.workload import feed_rows, prepare, run, truth
+from tests.spark.writer import ROOT, Writer
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.thorough]
 
 KILLS = 20 if os.environ.get("LOGICALREP_SOAK") else 3
 LIMIT = "max_changes_per_batch"
-ROOT = Path(__file__).parents[2]
-
-
-class Writer:
-    """A writer on its own connection, which it reopens after the server was down."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.seeds = 0
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.2):
-            with contextlib.suppress(psycopg.Error), self._db.writer() as connection:
-                while not self._stop.is_set():
-                    self.seeds += 1
-                    run(connection, self.seeds, 6)
-                    self._stop.wait(1)
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join(60)
 
 
 class Program:

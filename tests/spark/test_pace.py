@@ -14,8 +14,8 @@ from logicalrep.spark.peek import pace as pacing
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.peek.pace import Pace
 from tests.postgres.servers import Database
-from tests.spark.test_planning import write
-from tests.spark.test_reader import Query, new_values
+from tests.spark.queries import Query, new_values
+from tests.spark.transactions import write
 
 MIB = 1 << 20
 LARGEST = 256 * MIB

@@ -18,13 +18,10 @@ from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, ReadLimits, l
 from logicalrep.spark.peek.pace import Pace
 from logicalrep.spark.peek.planning import Planner
 from tests.postgres.servers import Database
-from tests.spark.test_reader import Query, new_values
+from tests.spark.queries import Query, new_values
+from tests.spark.transactions import write
 
 OPTIONS = PluginOptions(publication_names=("p",), proto_version=1)
-IN_TRANSACTIONS = (
-    "DO $$BEGIN FOR i IN 0..{count} - 1 LOOP INSERT INTO t SELECT i * {rows} + j, repeat('x', {width}) FROM "
-    "generate_series(0, {rows} - 1) AS j; COMMIT; END LOOP; END$$"
-)
 
 
 @pytest.fixture
@@ -32,10 +29,6 @@ def db(db18: Database) -> Database:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db18.connection, "s")
     return db18
-
-
-def write(db: Database, count: int, rows: int, width: int = 0) -> None:
-    db.execute(IN_TRANSACTIONS.format(count=count, rows=rows, width=width))
 
 
 def end(db: Database, limits: ReadLimits, start: Lsn | None = None, planner: Planner | None = None) -> Lsn | None:

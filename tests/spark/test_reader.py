@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.types import StructType
 
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.postgres.publications import PublicationError
@@ -17,67 +15,17 @@ from logicalrep.postgres.slots.advancing import advance_slot
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.errors import LostPositionError
 from logicalrep.postgres.slots.slot import query_slot
-from logicalrep.spark import feed_schema
 from logicalrep.spark.offsets import position_of
-from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
-from logicalrep.spark.source import LogicalRepDataSource
 from logicalrep.spark.walsender import stream as walsender_stream
 from logicalrep.transactions import logs
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
+from tests.spark.queries import MODES, Query, create_table_and_slot, new_values
 from tests.spark.streams import table_schema
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")
-
-MODES = ("auto", "peek", "walsender")
-
-
-class Query:
-    """A query's state in Spark, whose readers are replaced."""
-
-    def __init__(self, db: Database, folder: Path, schema: StructType | None = None, **options: str) -> None:
-        given = {"mode": "walsender", "dsn": db.dsn, "slot": "s", "publication": "p"} | options
-        if given["mode"] == "walsender":
-            given.setdefault("spool", str(folder))
-        self.options, self._schema = read_options(given), schema or feed_schema()
-        self.reader = self._new()
-        self.start: Any = self.reader.initialOffset()
-        self.end = self.start
-
-    def _new(self) -> Any:
-        source = LogicalRepDataSource({})
-        vars(source)["read_source_options"] = lambda: self.options
-        return source.streamReader(self._schema)
-
-    def plan(self, seconds: float = 60) -> list[dict[str, Any]]:
-        """Return the rows of the next batch, which is not committed."""
-        deadline = time.monotonic() + seconds
-        while self.end["lsn"] == self.start["lsn"]:
-            assert time.monotonic() < deadline
-            self.end = self.reader.latestOffset(self.start, None)
-        return self.rows()
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows of the planned batch."""
-        parts = self.reader.partitions(self.start, self.end)
-        return [row for part in parts for batch in self.reader.read(part) for row in batch.to_pylist()]
-
-    def commit(self) -> None:
-        self.start = self.end
-        self.reader.commit(self.end)
-
-    def restart(self, *, again: bool = True, **options: Any) -> None:
-        """End the reader as a kill does, and start another one if `again`, with changed options."""
-        receiver = getattr(getattr(self.reader, "walsender", self.reader), "receiver", None)
-        if receiver is not None:
-            # A killed reader acknowledges nothing.
-            receiver.replication.acknowledge = lambda lsn: None
-        self.reader.stop()
-        self.options = replace(self.options, **options)
-        if again:
-            self.reader = self._new()
 
 
 def insert_in_transactions_of(rows: int, db: Database) -> None:
@@ -86,14 +34,9 @@ def insert_in_transactions_of(rows: int, db: Database) -> None:
         db.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series({number}, {number + rows - 1}) AS i")
 
 
-def new_values(rows: list[dict[str, Any]]) -> list[str]:
-    return [dict(row["after"])["id"] for row in rows]
-
-
 @pytest.fixture
 def db(db18: Database) -> Database:
-    db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
-    db18.rows("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
+    create_table_and_slot(db18)
     return db18
 
 

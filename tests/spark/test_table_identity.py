@@ -14,8 +14,8 @@ from logicalrep.transactions.table_identity import TableChangedError
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.spark.failures import fails
+from tests.spark.queries import Query
 from tests.spark.streams import table_schema
-from tests.spark.test_reader import Query
 
 pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")
 

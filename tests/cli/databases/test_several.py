@@ -6,9 +6,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,44 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from logicalrep.cli.databases import answers
 from logicalrep.cli.main import main
+from tests.cli.databases.several import COMMAND, NAMES, are_equal, following, write_file
 from tests.conftest import ROOT
 from tests.observe.scraping import got
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.figures import asked
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.test_observe import asked
-from tests.postgres.servers import Database, create_database
+from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-COMMAND = [sys.executable, "-m", "logicalrep.cli.main"]
-NAMES = ("shop", "crm")
-
-
-@pytest.fixture
-def databases() -> Iterator[Mapping[str, Database]]:
-    """Yield two databases of one server, each with a table."""
-    with create_database(18) as one, create_database(18) as other:
-        found = dict(zip(NAMES, (one, other), strict=True))
-        for db in found.values():
-            db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'one'), (2, 'two')")
-        yield found
-
-
-def write_file(folder: Path, databases: Mapping[str, Database], **others: Mapping[str, object]) -> Path:
-    """Write a file with databases, whose destinations are in the same folder; `others` has more of each."""
-    path = folder / "databases.yaml"
-    sections = {
-        name: {"dsn": db.dsn, "to": str(folder / name), **others.get(name, {})} for name, db in databases.items()
-    }
-    path.write_text(yaml.safe_dump({"databases": sections}, sort_keys=False))
-    return path
-
-
-def are_equal(folder: Path, databases: Mapping[str, Database], *names: str) -> bool:
-    return all(
-        any(folder.glob(f"{name}/public/t/_delta_log/*.json"))
-        and find_differences(databases[name].dsn, str(folder / name), ["public.t"]) == {}
-        for name in names or databases
-    )
 
 
 def of_database(parent: subprocess.Popen[str], name: str) -> int | None:
@@ -65,21 +33,6 @@ def of_database(parent: subprocess.Popen[str], name: str) -> int | None:
         if int(ppid) == parent.pid and f"--database {name} " in arguments and not state.startswith("Z"):
             return int(pid)
     return None
-
-
-@contextmanager
-def following(path: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """Yield the command that follows the databases of a file; its lines are in a file beside that."""
-    with path.with_suffix(".log").open("a") as log:
-        parent = subprocess.Popen(
-            [*COMMAND, "replicate", "--config", str(path), "--every", "0", *options],
-            cwd=ROOT, stdout=log, stderr=log, text=True, start_new_session=True,
-        )  # fmt: skip
-    try:
-        yield parent
-    finally:
-        parent.kill()
-        parent.wait()
 
 
 def by_label(address: str, metric: str) -> dict[str, float]:

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.databases.test_several import are_equal, databases, following, write_file
-from tests.cli.test_replicate_local import LARGE
+from tests.cli.commands import LARGE
+from tests.cli.databases.several import are_equal, following, write_file
 from tests.postgres.servers import Database
 from tests.waiting import eventually
-
-__all__ = ["databases"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 

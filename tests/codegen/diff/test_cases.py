@@ -14,15 +14,10 @@ from codegen.diff.change import Change
 from codegen.diff.rules import rules_of
 from codegen.spec import model
 from codegen.spec.reader import load
+from tests.codegen.diff.lines import line
 from tests.codegen.diff.specs import DATA, SPEC, write_small
 
 CASES: dict[str, dict[str, Any]] = {case["name"]: case for case in DATA["cases"]}
-
-
-def line(change: Change) -> str:
-    """A finding as the command prints it, without its place."""
-    versions = f" [{change.versions}]" if change.versions else ""
-    return f"{change.severity} {change.rule.id}: {change.spot.subject} {change.text}{versions}"
 
 
 def rules(lines: str) -> list[list[str]]:

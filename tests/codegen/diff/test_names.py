@@ -9,8 +9,8 @@ import pytest
 from codegen.diff import compare
 from codegen.shared import out_of_order
 from codegen.spec.reader import load
+from tests.codegen.diff.lines import line
 from tests.codegen.diff.specs import PROTOCOLS, Edits, write_edited
-from tests.codegen.diff.test_cases import line
 
 UPDATE = "logicalrep/update.yaml"
 RELATION = "logicalrep/relation.yaml"

@@ -15,7 +15,7 @@ from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
-from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
+from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -23,16 +23,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import NAMES, History, table
 from tests.pipeline.reading import read_delta
-from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
-
-APP = "logicalrep/1/1/x"
-KEYS = [("id",), ("b", "id"), None]
-
-
-def new_log(storage: Storage, description: TableSpec) -> StoredTable:
-    return table_format(storage).replace(
-        "public/t", NewTable(description, [], Position(APP, Lsn(999)), load="x", keep_hours=24), None
-    )
+from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, WriteMode, new_stored_table
 
 
 def moment(lsn: int) -> datetime:
@@ -98,7 +89,7 @@ def applied_randomly(
 ) -> list[dict[str, Any]]:
     """Apply a random history in batches that are cut anywhere; return all its changes."""
     storage, chance = Storage(str(tmp_path), limits=limits), random.Random(seed)
-    log = new_log(storage, description)
+    log = new_stored_table(storage, description)
     history = History(key, chance)
     changes: list[dict[str, Any]] = []
     batches: list[list[ChangeBatch]] = []

@@ -10,39 +10,19 @@ import pytest
 
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.apply.reshaping import reshape
-from logicalrep.pipeline.catalog.evolution import Evolution
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
 from logicalrep.pipeline.schema.forms import ReservedColumnError
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep_protocol import v1
-from logicalrep_runtime.scalars import Lsn, Oid
-from tests.pipeline.apply.test_ended_rows import APP, new_log
-from tests.pipeline.formats.iceberg.test_iceberg_table import insert
+from logicalrep_runtime.scalars import Lsn
+from tests.pipeline.apply.evolutions import evolved
+from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.histories import History, table
 from tests.pipeline.reading import read_delta, read_table
-
-NEW = 9
-
-
-def evolved(before: TableSpec, default: str | None, *, type_id: int = 23, name: str = "new") -> Evolution:
-    """Return the table with a new column, and with `big` renamed to `large`."""
-    relation = before.relation
-    columns = [replace(column, name="large") if column.name == "big" else column for column in relation.columns]
-    columns.append(v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=-1))
-    after = replace(
-        before,
-        relation=replace(relation, columns=tuple(columns), types=(*relation.types, None)),
-        attnums=(*before.attnums, NEW),
-    )
-    after = after.with_texts([NEW] if default == "infinity" else ())
-    sources = {column.name: before.by_number[number].name for number, column in after.by_number.items()
-               if number in before.by_number}  # fmt: skip
-    return Evolution(after, sources, {} if default is None else {NEW: default})
+from tests.pipeline.stored import APP, new_stored_table
 
 
 def changed(log: StoredTable) -> None:
@@ -67,7 +47,7 @@ def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:
 def log_of(
     tmp_path: Path, settings: TableSettings, companion: Literal["history", "changes"] | None = None
 ) -> StoredTable:
-    log = new_log(Storage(str(tmp_path)), replace(table(("id",)), settings=settings, companion=companion))
+    log = new_stored_table(Storage(str(tmp_path)), replace(table(("id",)), settings=settings, companion=companion))
     changed(log)
     return log
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -12,7 +11,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from logicalrep.observe.events import CopyStarted, LoadsNeeded, RowsCopied, RunEvent
 from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.buffer.pending_loads import PartitionsLoad
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
@@ -27,11 +25,11 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
-from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences, load_of
-from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
-from tests.pipeline.reading import read_table
+from tests.pipeline.companions import KEPT, kept_differences
+from tests.pipeline.kills import Killed, Kills
+from tests.pipeline.observed_loads import Copied
+from tests.pipeline.reading import load_of, read_table
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
-from tests.pipeline.tables.test_unproven_changes import Needed
 from tests.postgres.servers import Database
 
 COPIES = ["public.root"]
@@ -65,28 +63,6 @@ CHANGES = (
     "UPDATE root SET v = 'other{0}' WHERE day < 3 AND id % 50 = 0",
     "DELETE FROM root WHERE day < 3 AND id % 90 = {0}",
 )
-
-
-class Copied(Needed):
-    """A report of the loads and the rows that are copied; something may be done before and under a snapshot."""
-
-    def __init__(self, **actions: Callable[[], None]) -> None:
-        super().__init__()
-        self.rows = 0
-        self._actions = actions
-
-    def _act(self, name: str) -> None:
-        self._actions.pop(name, lambda: None)()
-
-    def on_event(self, event: RunEvent) -> None:
-        super().on_event(event)
-        match event:
-            case LoadsNeeded():
-                self._act("before")
-            case CopyStarted():
-                self._act("meanwhile")
-            case RowsCopied(_, rows):
-                self.rows += rows
 
 
 def prepare(db: Database, storage: Path, **options: Any) -> str:

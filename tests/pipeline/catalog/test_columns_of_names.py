@@ -14,9 +14,9 @@ from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.observed_loads import run
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.tables.test_unproven_changes import run
 from tests.postgres.servers import Database
 
 NAMES = {

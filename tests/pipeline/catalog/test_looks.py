@@ -17,10 +17,10 @@ from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.postgres.retries import LOCKED, Wait
-from tests.pipeline.catalog.test_schema_changes import kept_differences
+from tests.pipeline.companions import kept_differences
+from tests.pipeline.observed_loads import Loaded, create_two_tables, rows_of
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_meanwhile, settings
-from tests.pipeline.tables.test_unproven_changes import Loaded, create_two_tables, rows_of
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

@@ -11,7 +11,7 @@ from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from tests.pipeline.catalog.test_schema_changes import kept_differences
+from tests.pipeline.companions import kept_differences
 from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database, create_database
 

@@ -14,10 +14,10 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
-from tests.pipeline.catalog.test_schema_changes import kept_differences
+from tests.pipeline.companions import kept_differences
+from tests.pipeline.observed_loads import Needed, rows_of
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
-from tests.pipeline.tables.test_unproven_changes import Needed, rows_of
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

@@ -10,10 +10,10 @@ import pytest
 
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from tests.pipeline.catalog.test_schema_changes import kept_differences
+from tests.pipeline.companions import kept_differences
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.observed_loads import run
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.tables.test_unproven_changes import run
 from tests.postgres.servers import Database, connect_writer
 
 MADE = (

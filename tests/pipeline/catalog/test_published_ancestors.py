@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from tests.pipeline.catalog.test_schema_changes import kept_differences
+from tests.pipeline.companions import kept_differences
+from tests.pipeline.observed_loads import run
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.tables.test_unproven_changes import run
 from tests.postgres.servers import Database
 
 

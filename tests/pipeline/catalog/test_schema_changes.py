@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
 import pytest
 
 from logicalrep.observe.events import CopyStarted, RunEvent
@@ -15,56 +14,15 @@ from logicalrep.pipeline.catalog.publishing import Published, ensure_publication
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
+from tests.pipeline.catalog.schema_changes import FOLLOWED, SETTINGS, STATEMENTS, TABLES, TYPED, TYPES
+from tests.pipeline.companions import kept_differences
 from tests.pipeline.comparison import delta_rows, find_differences
-from tests.pipeline.reading import read_properties, read_table
+from tests.pipeline.reading import load_of
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
-TABLES = """
-CREATE TABLE plain (id int PRIMARY KEY, v bigint, w text);
-INSERT INTO plain SELECT i, i, 'w' || i FROM generate_series(1, 50) AS i;
-CREATE TABLE root (id int, day int, v text, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
-CREATE TABLE day1 PARTITION OF root FOR VALUES FROM (1) TO (2);
-CREATE TABLE day2 PARTITION OF root FOR VALUES FROM (2) TO (3);
-CREATE TABLE day3 (v text, day int NOT NULL, id int NOT NULL, PRIMARY KEY (id, day));
-INSERT INTO root SELECT i, 1 + i % 2, 'v' FROM generate_series(1, 40) AS i;
-INSERT INTO day3 SELECT 'three', 3, i FROM generate_series(1, 7) AS i;
-ALTER TABLE day3 REPLICA IDENTITY FULL;
-"""
 COPIES = ["public.plain", "public.root"]
-
-STATEMENTS = {
-    "a rewrite that changes every value": "ALTER TABLE plain ALTER COLUMN v TYPE bigint USING v * 10",
-    "a column with a volatile default": "ALTER TABLE plain ADD COLUMN chance float8 DEFAULT random()",
-    "another type": "ALTER TABLE plain ALTER COLUMN id TYPE bigint",
-    "a new table of the name": "DROP TABLE plain; CREATE TABLE plain (id int PRIMARY KEY); INSERT INTO plain VALUES (1)",
-    "a truncate": "TRUNCATE plain",
-    "a truncate and new rows": "TRUNCATE plain; INSERT INTO plain VALUES (1, 1, 'one')",
-    "a truncate, and values written anew": (
-        "TRUNCATE plain; INSERT INTO plain VALUES (1, 1, 'one'); ALTER TABLE plain ALTER COLUMN v TYPE bigint USING v * 10"
-    ),
-    "a vacuum that writes it anew": "VACUUM FULL plain",
-    "a truncated partition": "TRUNCATE day1",
-    "a dropped partition": "DROP TABLE day1",
-    "a detached partition": "ALTER TABLE root DETACH PARTITION day1",
-    "an attached partition with rows": "ALTER TABLE root ATTACH PARTITION day3 FOR VALUES FROM (3) TO (4)",
-    "a new partition": "CREATE TABLE day4 PARTITION OF root FOR VALUES FROM (4) TO (5); INSERT INTO root VALUES (1, 4, 'x')",
-    "a partition made, filled and attached at once": (
-        "BEGIN; CREATE TABLE day4 (LIKE root INCLUDING ALL); INSERT INTO day4 VALUES (1, 4, 'x'); "
-        "ALTER TABLE root ATTACH PARTITION day4 FOR VALUES FROM (4) TO (5); COMMIT"
-    ),
-    "a new partition that is filled and truncated": (
-        "CREATE TABLE day4 PARTITION OF root FOR VALUES FROM (4) TO (5); INSERT INTO root VALUES (1, 4, 'x'); "
-        "TRUNCATE day4; INSERT INTO root VALUES (2, 4, 'y')"
-    ),
-    "a new partition, and a truncate of all": (
-        "CREATE TABLE day4 PARTITION OF root FOR VALUES FROM (4) TO (5); INSERT INTO root VALUES (1, 4, 'x'); "
-        "TRUNCATE root; INSERT INTO root VALUES (2, 4, 'y')"
-    ),
-    "a row that moves between partitions": "UPDATE root SET day = 2 WHERE id = 2",
-    "a renamed table": "ALTER TABLE plain RENAME TO later; ALTER TABLE later RENAME TO plain",
-}
 
 
 OFTEN = {
@@ -101,42 +59,6 @@ def test_nothing_else_happens_afterwards(db18: Database, tmp_path: Path, stateme
         db18.execute("ALTER PUBLICATION p ADD TABLE plain")
     replicate_once(db18, tmp_path, publication="p")
     assert find_differences(db18.dsn, str(tmp_path), COPIES) == {}
-
-
-TYPED = """
-CREATE TYPE mood AS ENUM ('low', 'high');
-CREATE DOMAIN feeling AS mood;
-CREATE TYPE moods AS RANGE (subtype = mood);
-CREATE TYPE pair AS (a int, b text);
-CREATE TABLE typed (id int PRIMARY KEY, m mood, f feeling, r moods, p pair);
-INSERT INTO typed SELECT i, 'low', 'low', '[low,low]', (i, 'b')::pair FROM generate_series(1, 50) AS i
-"""
-TYPES = {
-    "a renamed label": ("ALTER TYPE mood RENAME VALUE 'low' TO 'lower'", 1),
-    "a renamed label of a new column": (
-        "ALTER TABLE typed ADD more mood2 DEFAULT 'one'; INSERT INTO typed (id) VALUES (99); "
-        "ALTER TYPE mood2 RENAME VALUE 'one' TO 'eins'",
-        1,
-    ),
-    "a new label": ("ALTER TYPE mood ADD VALUE 'middle' BEFORE 'high'", 0),
-    "a new label, and rows of it": (
-        "ALTER TYPE mood ADD VALUE 'middle' BEFORE 'high'; UPDATE typed SET m = 'middle' WHERE id % 2 = 0",
-        0,
-    ),
-    "a new column of the type": (
-        "ALTER TABLE typed ADD more mood2 DEFAULT 'one'; INSERT INTO typed (id) VALUES (99)",
-        0,
-    ),
-    "a new attribute": ("ALTER TYPE pair ADD ATTRIBUTE c text", 1),
-    "a dropped attribute": ("ALTER TYPE pair DROP ATTRIBUTE a", 1),
-    "a renamed attribute": ("ALTER TYPE pair RENAME ATTRIBUTE a TO first", 0),
-    "an attribute that comes, is written, and goes": (
-        "ALTER TYPE pair ADD ATTRIBUTE c text; UPDATE typed SET p.a = 7 WHERE id < 9; ALTER TYPE pair DROP ATTRIBUTE c",
-        1,
-    ),
-    "renamed types": ("ALTER TYPE mood RENAME TO spirit; ALTER TYPE pair RENAME TO couple", 0),
-    "a domain with a constraint": ("ALTER DOMAIN feeling ADD CONSTRAINT low CHECK (value < 'high')", 0),
-}
 
 
 @pytest.mark.parametrize(
@@ -187,38 +109,6 @@ def test_another_publication_of_a_table_loads_it_again(db18: Database, tmp_path:
     assert delta_rows(f"{tmp_path}/public/plain") == expected
 
 
-def load_of(storage: Path, table: str) -> str:
-    """Return the name of the load that a table's rows began with."""
-    return read_properties(str(storage / table))["logicalrep.load"]
-
-
-FOLLOWED = {
-    "a column": "ALTER TABLE plain ADD COLUMN more text",
-    "a column with a default": "ALTER TABLE plain ADD COLUMN more timestamp DEFAULT now()",
-    "an array with a default": "ALTER TABLE plain ADD COLUMN more int[] DEFAULT '{1,2}'",
-    "a column with a default without rows": "ALTER TABLE plain ADD COLUMN more numeric(10,2) DEFAULT 1.5 NOT NULL",
-    "a dropped column": "ALTER TABLE plain DROP COLUMN w",
-    "a dropped column and another of its name": (
-        "ALTER TABLE plain DROP COLUMN w; {rows}; ALTER TABLE plain ADD COLUMN w text"
-    ),
-    "a renamed column": "ALTER TABLE plain RENAME COLUMN w TO renamed",
-    "a renamed key": "ALTER TABLE plain RENAME COLUMN id TO number",
-    "several at once": (
-        "ALTER TABLE plain ADD COLUMN a int DEFAULT 7; {rows}; ALTER TABLE plain ADD COLUMN b text; {rows}; "
-        "ALTER TABLE plain DROP COLUMN w"
-    ),
-    "a longer number": "ALTER TABLE plain ALTER COLUMN n TYPE numeric(12,2)",
-    "a number without a bound": (
-        "UPDATE plain SET n = id / 8.0; ALTER TABLE plain ADD COLUMN small numeric(12,8) DEFAULT 0.00000001; {rows}; "
-        "ALTER TABLE plain ALTER COLUMN n TYPE numeric, ALTER COLUMN small TYPE numeric"
-    ),
-    "a text without a bound": "ALTER TABLE plain ALTER COLUMN c TYPE text",
-    "a column that may not be null": "ALTER TABLE plain ALTER COLUMN v SET NOT NULL",
-    "another key": "ALTER TABLE plain DROP CONSTRAINT plain_pkey, ADD PRIMARY KEY (w)",
-    "all columns as the replica identity": "ALTER TABLE plain REPLICA IDENTITY FULL",
-    "a column of a partitioned table": "ALTER TABLE root ADD COLUMN more text DEFAULT 'old'",
-    "a renamed column of a partitioned table": "ALTER TABLE root RENAME COLUMN v TO renamed",
-}
 FOLLOWED_OFTEN = {
     "a column with a default": "all is kept",
     "a dropped column and another of its name": "all is kept",
@@ -233,11 +123,6 @@ ROWS = (
     "INSERT INTO plain DEFAULT VALUES; UPDATE plain SET v = v + 1 WHERE v % 2 = 0; DELETE FROM plain WHERE v % 7 = 0; "
     "INSERT INTO root VALUES ((SELECT max(id) + 1 FROM root), 1); DELETE FROM root WHERE id % 7 = 0"
 )
-
-
-KEPT = TableSettings(deletes="soft", history=True, append=True)
-TEXTS = TableSettings(unrepresentable="text", history=True)
-SETTINGS = {"": TableSettings(), "all is kept": KEPT, "texts beside": TEXTS}
 
 
 @pytest.mark.parametrize(
@@ -274,30 +159,6 @@ def test_columns_and_keys_are_followed_without_a_load(
     replicate_once(db18, tmp_path, publication="p", table_settings=kept)
     assert kept_differences(db18, tmp_path, COPIES, kept) == {}
     assert {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES} == before
-
-
-def kept_differences(
-    db: Database, storage: Path, copies: list[str], kept: TableSettings, *, counts_versions: bool = True
-) -> dict[str, str]:
-    """Return how the rows that are there now differ, also the versions of now, and the number of versions.
-
-    The number is that of the changes as long as there is no other load.
-    """
-    are_all = pc.scalar(True)
-    there_now = pc.field("_deleted") == pc.scalar(False) if kept.deletes == "soft" else are_all
-    found = find_differences(db.dsn, str(storage), copies, there_now=there_now)
-    if kept.history:
-        found |= find_differences(db.dsn, str(storage), copies, companion="~history", there_now=pc.field("_is_current"))
-    for copy in copies if kept.append and counts_versions else ():
-        loaded = pc.field("_valid_from_ordinal") >= 0
-        uri = str(storage / copy.replace(".", "/"))
-        versions = read_table(f"{uri}~history")
-        changes = Counter(read_table(f"{uri}~changes")["_change_type"].to_pylist())
-        begun, ended = versions.filter(loaded).num_rows, versions.filter(~pc.field("_is_current")).num_rows
-        expected = changes["insert"] + changes["update_postimage"], changes["delete"] + changes["update_postimage"]
-        if (begun, ended) != expected:
-            found[copy] = f"{begun} versions have begun and {ended} ended, and not {expected}"
-    return found
 
 
 RENAMED = {

@@ -19,15 +19,9 @@ from logicalrep.pipeline.state.state import State, States
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
-from tests.pipeline.catalog.test_schema_changes import (
-    FOLLOWED,
-    SETTINGS,
-    STATEMENTS,
-    TABLES,
-    TYPED,
-    TYPES,
-    kept_differences,
-)
+from tests.pipeline.catalog.schema_changes import FOLLOWED, SETTINGS, STATEMENTS, TABLES, TYPED, TYPES
+from tests.pipeline.companions import kept_differences
+from tests.pipeline.kills import Killed, Kills
 from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database
 
@@ -59,40 +53,6 @@ OFTEN = {
     ("a renamed label", "applying", False),
 }
 """Those that `make test` has; `make test-all` has all."""
-
-
-class Killed(BaseException):
-    """The end of a process."""
-
-
-class Kills:
-    """Ends a run at one of its writes: no thread of it writes any more."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self._lock = threading.Lock()
-        self._left = 0
-        self.before_commit: Callable[[], None] = lambda: None
-        for name in ("write", "create", "copy", "delete"):
-            patch.setattr(Storage, name, self._counted(name, getattr(Storage, name)))
-
-    def at(self, write: int) -> None:
-        """Let the next run end at its write of this number, before it or, for an even number, after it."""
-        self._left, self._is_after = write, write % 2 == 0
-
-    def _counted(self, name: str, action: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*what: Any) -> Any:
-            if name == "create":
-                self.before_commit()
-            with self._lock:
-                self._left -= 1
-                left = self._left
-            if left > 0:
-                return action(*what)
-            if left == 0 and self._is_after:
-                action(*what)
-            raise Killed
-
-        return counted
 
 
 class Loading(Observer):

@@ -10,10 +10,10 @@ import pytest
 from logicalrep.observe.events import RunEvent, WarningIssued
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from tests.pipeline.catalog.test_schema_changes import kept_differences
+from tests.pipeline.companions import kept_differences
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.observed_loads import run, statements
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once
-from tests.pipeline.tables.test_unproven_changes import run, statements
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 

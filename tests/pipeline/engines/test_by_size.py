@@ -27,7 +27,7 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.postgres.retries import Ended
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.engines.test_engines import check_that_tables_follow
+from tests.pipeline.engines.following import check_that_tables_follow
 from tests.pipeline.replicating import TABLES
 from tests.postgres.servers import Database
 from tests.waiting import eventually

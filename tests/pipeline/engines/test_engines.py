@@ -22,7 +22,6 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.apply.applying import apply
 from logicalrep.pipeline.engines.engine import Engine, EngineError, SequentialEngine, Shared
 from logicalrep.pipeline.engines.local import LocalEngine
@@ -32,12 +31,10 @@ from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.comparison import find_differences
+from tests.pipeline.engines.following import check_that_tables_follow
 from tests.pipeline.histories import History
-from tests.pipeline.replicating import TABLES, settings
 from tests.pipeline.stored import APP, new_log, rows_at
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -137,18 +134,6 @@ def test_many_files_of_a_table_are_rewritten(engine: Engine, tmp_path: Path) -> 
         runner = SequentialEngine() if number == 0 else engine
         apply(log, history.take(), Position(APP, Lsn(history.lsn - 1)), runner)
         assert rows_at(storage) == history.truth()
-
-
-def check_that_tables_follow(engine: Engine, shop: Database, storage: Path) -> None:
-    """Load the shop's tables and follow some changes of each kind; the tables are equal after each run."""
-    for _ in range(3):
-        replicate_with(settings(shop, storage, once=True), Observers(), engine=engine)
-        assert find_differences(shop.dsn, str(storage), TABLES) == {}
-        shop.execute(
-            "UPDATE customer SET city = 'Erlangen' WHERE id % 3 = 0",
-            "DELETE FROM orders WHERE id % 7 = 0",
-            "INSERT INTO audit VALUES (NULL, NULL), ('2021-01-01', 'new')",
-        )
 
 
 def test_tables_are_loaded_and_followed(engine: Engine, shop: Database, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep.reader import ReadError
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.formats.delta.test_other_programs import Loads, load_of
+from tests.pipeline.observed_loads import Loads, load_of
 from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database
 

@@ -14,7 +14,7 @@ from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.formats.iceberg.test_iceberg_table import insert
+from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.histories import table
 from tests.pipeline.reading import read_table
 from tests.pipeline.storage.stores import Store

@@ -12,8 +12,8 @@ from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.data_files import DataFile
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
+from tests.pipeline.replicating import replicated
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, WriteMode
-from tests.pipeline.test_write_modes import replicated
 from tests.postgres.servers import Database
 
 LIMITS = index_small_tables(MARKS_IN_SMALL_FILES)

@@ -24,7 +24,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.values import ColumnValueError
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.replicating import TABLES, settings
-from tests.pipeline.test_types import TYPES, described
+from tests.pipeline.typed_changes import TYPES, described
 from tests.postgres.servers import Database
 
 _ESCAPES = {ord(char): f"\\{letter}" for char, letter in zip("\\\b\f\n\r\t\v", "\\bfnrtv", strict=True)}

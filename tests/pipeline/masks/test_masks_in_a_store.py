@@ -25,7 +25,7 @@ from logicalrep.pipeline.verify.verifying import verify
 from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
 from tests.pipeline.replicating import replicate_once
 from tests.pipeline.storage.stores import Store, start_object_store
-from tests.pipeline.storage.test_object_store import Troubles
+from tests.pipeline.storage.troubles import Troubles
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.thorough

@@ -31,7 +31,7 @@ from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.state.test_hostile_files import SQL, VALUES, mutations
+from tests.pipeline.state.mutations import SQL, VALUES, mutations
 from tests.postgres.servers import Database
 
 T = TableName("public", "t")

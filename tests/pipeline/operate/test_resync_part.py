@@ -39,11 +39,11 @@ from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep.postgres.table_rows.conditions import ColumnComparison, ConditionError, parse_condition
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.catalog.test_attached_partitions import Copied
-from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences, load_of
-from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
+from tests.pipeline.companions import KEPT, kept_differences
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.reading import read_table
+from tests.pipeline.kills import Killed, Kills
+from tests.pipeline.observed_loads import Copied
+from tests.pipeline.reading import load_of, read_table
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually

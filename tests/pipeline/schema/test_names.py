@@ -17,32 +17,8 @@ from logicalrep.pipeline.storage.storage import InvalidDestinationError, Storage
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History
+from tests.pipeline.odd_names import ODD
 from tests.pipeline.stored import APP, new_log
-
-ODD = [
-    'Odd.Table "q"',
-    "a#b",
-    "a?b",
-    "50%",
-    "ä ö",
-    "a[1]*{}|^~<>`",
-    '"; DROP TABLE x; --',
-    "'",
-    "a&b+c=d",
-    "a:b@c",
-    "a/b",
-    "a%2Fb",
-    "a~2Fb",
-    "..",
-    ".",
-    "x\ny",
-    "C:\\x",
-    "\x7f\x01",
-    "_delta_log",
-    "%%41",
-    "x" * 63,
-    "ü" * 31,
-]
 
 
 def test_folders_stay_within_the_place_and_differ() -> None:

@@ -17,7 +17,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.pipeline.changes import change_batch, relation
-from tests.pipeline.state.test_stored_keys import FILES, REQUESTED_PART, STORED_TABLE, STORED_TABLE_STATE
+from tests.pipeline.state.stored_files import FILES, REQUESTED_PART, STORED_TABLE, STORED_TABLE_STATE
 from tests.pipeline.stored import new_log
 
 PAGE = "".join((ROOT / f"docs/reference/{name}.md").read_text("utf-8") for name in ("destination", "stored-tables"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -27,47 +27,8 @@ from logicalrep.pipeline.tables.load_counts import LoadedTooOftenError, ReloadLi
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation
-from tests.pipeline.state.test_stored_keys import FILES, REQUESTED_PART
-
-SQL = "'); SELECT public.trap(); --"
-VALUES: tuple[Any, ...] = (
-    None, True, -1, 1.5, 10**30, "", "x", SQL, "../../outside/secret", "/etc/passwd", "a\0b", "\ud800", "9" * 10_000,
-    [], [1], {}, {"a": 1}, [[]], "2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00", "0/0", "FFFFFFFF/FFFFFFFF", 0,
-)  # fmt: skip
-"""Values in the place of any value of a stored file."""
-
-
-def mutations(content: Any, values: tuple[Any, ...] = VALUES) -> Iterator[tuple[str, Any]]:
-    """Yield copies of a JSON value in which one value is another one, is absent or has another key, with its path."""
-    for path in _paths(content):
-        for value in values:
-            yield f"{path} = {value!r:.40}", _changed(content, path, value)
-        if path:
-            yield f"{path} is absent", _changed(content, path, None, how="absent")
-            yield f"{path} has another key", _changed(content, path, None, how="renamed")
-
-
-def _paths(content: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    yield path
-    keys = content.keys() if isinstance(content, dict) else range(len(content)) if isinstance(content, list) else ()
-    for key in keys:
-        yield from _paths(content[key], (*path, key))
-
-
-def _changed(content: Any, path: tuple[str | int, ...], value: Any, how: str = "value") -> Any:
-    if not path:
-        return value
-    copied = json.loads(json.dumps(content))
-    parent = copied
-    for key in path[:-1]:
-        parent = parent[key]
-    if how == "value":
-        parent[path[-1]] = value
-        return copied
-    found = parent.pop(path[-1])
-    if how == "renamed" and isinstance(parent, dict):
-        parent[f"{path[-1]}{SQL}"] = found
-    return copied
+from tests.pipeline.state.mutations import mutations
+from tests.pipeline.state.stored_files import FILES, REQUESTED_PART
 
 
 def _state(storage: Storage) -> object:

@@ -22,7 +22,7 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.names import table_folder
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError, below
 from logicalrep.transactions.table_names import TableName
-from tests.pipeline.schema.test_names import ODD
+from tests.pipeline.odd_names import ODD
 from tests.pipeline.storage.stores import Store, start_object_store
 
 NO_RETRIES = {"max_retries": 0}

@@ -32,10 +32,11 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History
+from tests.pipeline.odd_names import ODD
 from tests.pipeline.reading import read_iceberg
 from tests.pipeline.replicating import TABLES, replicate_meanwhile, replicate_once
-from tests.pipeline.schema.test_names import ODD
-from tests.pipeline.storage.stores import Store, Trouble, start_object_store
+from tests.pipeline.storage.stores import Store, start_object_store
+from tests.pipeline.storage.troubles import Troubles
 from tests.pipeline.stored import APP, WriteMode, new_stored, rows_at
 from tests.postgres.servers import Database
 
@@ -89,23 +90,6 @@ def test_odd_names_are_read_by_others(store: Store, name: str, table_format: For
         return
     uri = "s3://lake/shop/" + quote(folder)
     assert DeltaTable(uri, storage_options=store.options).to_pyarrow_table().num_rows == 1
-
-
-class Troubles:
-    """Trouble with a part of the requests."""
-
-    def __init__(self, seed: int, kinds: list[Trouble], part: float) -> None:
-        self._chance = random.Random(seed)
-        self._kinds = kinds
-        self._part = part
-        self.seen: list[Trouble] = []
-
-    def __call__(self, method: str, path: str) -> Trouble:
-        if self._chance.random() > self._part:
-            return None
-        kind = self._chance.choice(self._kinds)
-        self.seen.append(kind if method == "PUT" or kind != "lose" else "fail")
-        return self.seen[-1]
 
 
 @pytest.mark.parametrize(

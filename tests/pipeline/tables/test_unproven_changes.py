@@ -8,12 +8,9 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from logicalrep.observe.events import CopyStarted, LoadsNeeded, RunEvent
-from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.operate.status import query_status
@@ -26,8 +23,8 @@ from logicalrep.pipeline.tables.table import Table
 from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.catalog.test_schema_changes import KEPT, kept_differences
-from tests.pipeline.reading import read_table
+from tests.pipeline.companions import KEPT, kept_differences
+from tests.pipeline.observed_loads import Loaded, create_two_tables, rows_of, run, statements
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -285,23 +282,6 @@ CASES = {
 }  # fmt: skip
 
 
-class Loaded(Observer):
-    """A report of the tables that are loaded."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def on_event(self, event: RunEvent) -> None:
-        match event:
-            case CopyStarted(table):
-                self.names.append(table.name)
-
-
-def statements(text: str, table: str) -> list[str]:
-    parts = text.replace("\\;", "\0").split(";")
-    return [part.replace("\0", ";").replace("{t}", table).strip() for part in parts]
-
-
 @pytest.mark.parametrize("is_running", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("is_all_kept", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_what_is_not_proven_is_loaded_again(
@@ -335,26 +315,6 @@ def test_what_is_not_proven_is_loaded_again(
     if not is_running:
         loaded = {name for table, (name, _) in cases.items() if table in observer.names}
         assert loaded == {name for name, case in cases.values() if case.is_loaded}
-
-
-class Needed(Loaded):
-    """A report that also keeps the lines on loads that are needed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[tuple[str, list[str]]] = []
-
-    def on_event(self, event: RunEvent) -> None:
-        super().on_event(event)
-        match event:
-            case LoadsNeeded(tables, reason):
-                self.lines.append((reason, sorted(table.name for table in tables)))
-
-
-def run(db: Database, storage: Path, **options: Any) -> Needed:
-    observer = Needed()
-    replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine())
-    return observer
 
 
 OPTIONS = {
@@ -414,15 +374,6 @@ def test_the_third_load_for_one_reason_waits_and_leaves_nothing_wrong(
     db18.execute(rewrite)
     assert run(db18, tmp_path, publication="p").names == ["a"]
     assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
-
-
-def rows_of(storage: Path, table: str) -> list[int]:
-    return sorted(read_table(str(storage / "public" / table))["id"].to_pylist())
-
-
-def create_two_tables(db: Database) -> None:
-    db.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
-    db.execute("CREATE PUBLICATION p FOR TABLE a, b")
 
 
 def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_on(

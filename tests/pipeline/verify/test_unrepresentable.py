@@ -25,7 +25,7 @@ from logicalrep.values import ColumnValueError, column_type
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.test_types import APP, described, made, rows
+from tests.pipeline.typed_changes import APP, described, made, rows
 from tests.postgres.servers import Database
 from tests.values.value_literals import LITERALS
 

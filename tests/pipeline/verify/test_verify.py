@@ -18,49 +18,22 @@ from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
-from logicalrep.pipeline.formats.stored_table import Position
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_formats import FormatName
-from logicalrep.pipeline.state.state import State, StateError
-from logicalrep.pipeline.storage.data_files import read_rows, write_rows
+from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify import comparison
-from logicalrep.pipeline.verify.verdicts import Verdict
 from logicalrep.pipeline.verify.verifying import VerifyError, verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_relation
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError, TypeCatalog, arrow_value
-from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.reading import open_stored
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once
+from tests.pipeline.verify.verdicts import raised, results, rewrite, verdicts
 from tests.postgres.servers import Database
 from tests.spark.workload import every_type
 
 pytestmark = pytest.mark.postgres
-
-
-def results(found: dict[str, Verdict]) -> dict[str, str]:
-    """Return the results, and the reasons where there are some."""
-    return {name: f"{each.result} {each.reason}".strip() for name, each in found.items()}
-
-
-def verdicts(db: Database, storage: Path, *tables: str, **options: object) -> dict[str, Verdict]:
-    names = [TableName("public", table) for table in tables]
-    found = verify(db.settings, Storage(str(storage)), names, **options)  # type: ignore[arg-type]
-    return {verdict.table.name: verdict for verdict in found}
-
-
-def rewrite(storage: Path, table: str, change: object) -> None:
-    """Replace the rows of a Delta table by those that a function makes of them."""
-    log = open_stored(storage, f"public/{table}")
-    files = list(log.files.values())
-    rows = pa.concat_tables(
-        read_rows(log.storage, log.folder, file, log.table.schema, log.table.names) for file in files
-    )
-    state = State.read(log.storage).tables[str(TableName("public", table))]
-    changed = write_rows(log.storage, log.folder, log.table.stored, change(rows))  # type: ignore[operator]
-    log.commit(changed, files, Position("a test", Lsn(state.lsn)))
 
 
 def test_equal_tables(shop: Database, tmp_path: Path) -> None:
@@ -247,12 +220,6 @@ def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> Non
     (changed,) = (each for each in after["by_time"].examples if each.kind == "changed")
     condition = " AND ".join(f"{name} = '{value}'" for name, value in changed.key.items())
     assert db.value(f"SELECT count(*) FROM by_time WHERE {condition}") == 1
-
-
-def raised(rows: pa.Table, is_wanted: pa.Array) -> pa.Table:
-    at = rows.schema.get_field_index("v")
-    values = pc.if_else(is_wanted, pc.add(rows.column("v"), 1000), rows.column("v"))
-    return rows.set_column(at, rows.schema.field(at), values.cast(pa.int32()))
 
 
 def test_what_is_not_published_is_not_compared(db: Database, tmp_path: Path) -> None:

@@ -30,12 +30,10 @@ from logicalrep.spark.source import LogicalRepDataSource
 from tests.documents import example
 from tests.observe.scraping import figures, figures_of, got
 from tests.postgres.servers import Database
+from tests.spark.queries import MODES, Query, create_table_and_slot
 from tests.spark.streams import Stream
-from tests.spark.test_reader import MODES, Query, db
 from tests.spark.workload import prepare
 from tests.waiting import eventually
-
-__all__ = ["db"]
 
 OF_A_SERVER_WITHOUT_BOUND = {"logicalrep_retained_wal_limit_bytes"}
 
@@ -47,6 +45,12 @@ def free_port() -> str:
 
 def of(giver: str) -> set[str]:
     return {metric.name for metric in METRICS if giver in metric.given_by} - OF_A_SERVER_WITHOUT_BOUND
+
+
+@pytest.fixture
+def db(db18: Database) -> Database:
+    create_table_and_slot(db18)
+    return db18
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.peek.slot_locks import lock_key, lock_slot
 from tests.postgres.servers import Database, installation
-from tests.spark.test_reader import Query, new_values
+from tests.spark.queries import Query, new_values
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")

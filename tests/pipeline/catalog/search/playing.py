@@ -38,9 +38,9 @@ from tests.pipeline.catalog.search.generating import History
 from tests.pipeline.catalog.search.stored import Stored
 from tests.pipeline.catalog.search.subjects import Statement
 from tests.pipeline.catalog.search.subjects_masks import stops
-from tests.pipeline.catalog.test_schema_changes_under_kills import Killed, Kills
 from tests.pipeline.comparison import query_rows
 from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
+from tests.pipeline.kills import Killed, Kills
 from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database, create_database
 from tests.waiting import eventually

@@ -17,11 +17,12 @@ from itertools import count
 import pytest
 
 from logicalrep.pipeline.schema.table_settings import TableSettings
+from tests.pipeline.catalog.schema_changes import TEXTS
 from tests.pipeline.catalog.search.generating import History
 from tests.pipeline.catalog.search.mutations import MUTATIONS
 from tests.pipeline.catalog.search.playing import DOWN, Outcome, Schedule
 from tests.pipeline.catalog.search.searching import AT_ONCE, histories, outcome, shortened
-from tests.pipeline.catalog.test_schema_changes import KEPT, TEXTS
+from tests.pipeline.companions import KEPT
 from tests.postgres.minors import OLDEST_AND_MIDDLE
 
 pytestmark = pytest.mark.postgres

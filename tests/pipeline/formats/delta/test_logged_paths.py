@@ -13,13 +13,12 @@ from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.logged_paths import removed_path, stored_path
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.formats.delta.test_other_programs import Loads
+from tests.pipeline.observed_loads import Loads
+from tests.pipeline.odd_names import VALUES
 from tests.pipeline.replicating import replicate_meanwhile
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.postgres.servers import Database
 
-VALUES = ["New York", "ü", "a/b", "a:b", "%", "+", "#", " ", "?", "a%20b", "x=y", "null", "\n", "é&*'\\"]
-"""Values of a partition that paths escape."""
 CONFIG: dict[str, Any] = {"tables": {"t": {"partition_by": "city"}}}
 
 

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from logicalrep.observe.events import LoadsNeeded, RunEvent
-from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.stored_table import LogDamagedError
 from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
+from tests.pipeline.observed_loads import Loads, load_of
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -42,22 +40,6 @@ def prepare(db: Database) -> None:
         "INSERT INTO t SELECT i, repeat('x', i), now(), ARRAY['a', NULL] FROM generate_series(1, 100) AS i",
         "CREATE TABLE other (id int PRIMARY KEY)",
     )
-
-
-def load_of(storage: Path) -> str | None:
-    return State.read(Storage(str(storage))).tables["public.t"].load
-
-
-class Loads(Observer):
-    """Keeps why tables were loaded."""
-
-    def __init__(self) -> None:
-        self.reasons: list[str] = []
-
-    def on_event(self, event: RunEvent) -> None:
-        match event:
-            case LoadsNeeded(_, reason):
-                self.reasons.append(reason)
 
 
 def test_upkeep_of_another_program_is_followed_and_its_changes_are_loaded_away(db18: Database, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.kinds import catalog_of
-from tests.pipeline.formats.iceberg.test_iceberg_table import insert
+from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.histories import table
 from tests.pipeline.stored import APP
 from tests.pipeline.upkeep.foreign.folder_catalog import FolderCatalog

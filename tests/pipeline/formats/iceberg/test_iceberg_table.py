@@ -12,33 +12,21 @@ import polars
 import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
-from pyiceberg.table.snapshots import Snapshot
 
 from logicalrep.arrow.changes.change_batch import ChangeBatch
 from logicalrep.pipeline.apply.applying import apply
-from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats import removed_files
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.manifests import read_manifests
 from logicalrep.pipeline.formats.iceberg.memory_files import path_of
-from logicalrep.pipeline.formats.stored_table import NewTable, Position, StoredTable
+from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.changes import change_batch, relation
-from tests.pipeline.histories import NAMES, OID, History, Row, table
+from tests.pipeline.formats.iceberg.tables import delete, insert, new_table, snapshot_of
+from tests.pipeline.histories import History, Row
 from tests.pipeline.reading import newest_metadata, read_iceberg
 from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, PicklingTasks, WriteMode, texts_of
-
-
-def new_table(
-    storage: Storage, key: tuple[str, ...] | None = ("id",), mode: WriteMode = "copy-on-write", load: str = "x"
-) -> StoredTable:
-    spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
-    tables = IcebergTables.in_folders(storage)
-    made = NewTable(spec, [], Position(APP, Lsn(999)), load=load, keep_hours=24)
-    return tables.replace("public/t", made, tables.open("public/t"))
 
 
 def rows_at(storage: Storage) -> Counter[Row]:
@@ -77,18 +65,6 @@ def test_batches_are_applied_as_they_are_to_a_delta_table(
         has_vectors |= any(file.vector is not None for file in stored.files.values())
     assert has_vectors == (mode == "merge-on-read")
     assert texts_of(polars_rows(storage)) == history.truth()
-
-
-def insert(stored: StoredTable, lsn: int, ids: range, *, texts: str = "x") -> None:
-    """Insert rows in a commit of its own."""
-    rows = [(each, {"id": str(each), "b": texts, "v": None, "big": "big"}) for each in ids]
-    changes = [{"op": "insert", "after": row, "commit_lsn": lsn} for _, row in rows]
-    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Position(APP, Lsn(lsn)), SequentialEngine())
-
-
-def delete(stored: StoredTable, lsn: int, ids: range) -> None:
-    changes = [{"op": "delete", "before": {"id": str(each)}, "commit_lsn": lsn} for each in ids]
-    apply(stored, [change_batch(relation(NAMES, oid=OID), changes)], Position(APP, Lsn(lsn)), SequentialEngine())
 
 
 def ids_at(storage: Storage) -> list[int]:
@@ -162,12 +138,6 @@ def test_marked_rows_are_positions_in_one_small_file_of_a_commit(tmp_path: Path)
     assert entry.data_file.record_count == 15
     assert reopened(storage).files == stored.files
     assert len(ids_at(storage)) == 85
-
-
-def snapshot_of(path: Path) -> Snapshot:
-    found = StaticTable.from_metadata(newest_metadata(str(path / "public/t"))).current_snapshot()
-    assert found is not None
-    return found
 
 
 def test_old_snapshots_and_what_only_they_need_go(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
-from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert, new_table, snapshot_of
+from tests.pipeline.formats.iceberg.tables import delete, insert, new_table, snapshot_of
 from tests.pipeline.reading import read_iceberg
 from tests.pipeline.stored import APP, MARKS_IN_SMALL_FILES
-from tests.pipeline.test_types import TYPES, described, rows
+from tests.pipeline.typed_changes import TYPES, described, rows
 
 pytestmark = pytest.mark.thorough
 

@@ -34,8 +34,8 @@ from logicalrep.pipeline.tables import load_counts
 from logicalrep_runtime.errors import LogicalRepError
 from tests.conftest import ROOT
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.formats.delta.test_logged_paths import VALUES
-from tests.pipeline.formats.delta.test_other_programs import Loads
+from tests.pipeline.observed_loads import Loads
+from tests.pipeline.odd_names import VALUES
 from tests.pipeline.replicating import settings as settings_of
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES
 from tests.pipeline.upkeep.foreign.engine import FOLDER, ForeignEngine

@@ -15,7 +15,6 @@ from typing import Any
 import polars
 import pyarrow as pa
 import pytest
-from pyiceberg.table import Table
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 
@@ -25,14 +24,14 @@ from logicalrep.pipeline.formats.iceberg.catalogs import connecting
 from logicalrep.pipeline.formats.iceberg.catalogs.catalog_versions import CatalogVersions
 from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.iceberg.versions import MetadataVersion
-from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, Position, StoredTable, WriterError
+from logicalrep.pipeline.formats.stored_table import ForeignTableError, NewTable, Position, WriterError
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
-from tests.pipeline.formats.iceberg.test_iceberg_table import delete, insert
-from tests.pipeline.histories import History, Row, table
+from tests.pipeline.formats.iceberg.catalogs.tables import entry, new_table, stored_in
+from tests.pipeline.formats.iceberg.tables import delete, insert
+from tests.pipeline.histories import History, Row
 from tests.pipeline.storage.stores import Store, Trouble
 from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, PicklingTasks, WriteMode, texts_of
 from tests.postgres.proxy import start_proxy_to
@@ -49,24 +48,6 @@ class KilledError(BaseException):
 def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogOfTests]:
     with catalog_of("sqlite", tmp_path, monkeypatch) as made:
         yield made
-
-
-def new_table(
-    tables: IcebergTables, key: tuple[str, ...] | None = ("id",), mode: WriteMode = "copy-on-write"
-) -> StoredTable:
-    spec = table(key, TableSettings(write_mode=mode, format="iceberg"))
-    made = NewTable(spec, [], Position(APP, Lsn(999)), load="x", keep_hours=24)
-    return tables.replace("public/t", made, tables.open("public/t"))
-
-
-def stored_in(tables: IcebergTables) -> StoredTable:
-    found = tables.open("public/t")
-    assert found is not None
-    return found
-
-
-def entry(catalog: CatalogOfTests) -> Table:
-    return catalog.reader.load_table("public.t")
 
 
 def ids_at(catalog: CatalogOfTests) -> list[int]:

@@ -26,8 +26,8 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from tests.conftest import ROOT
-from tests.pipeline.formats.iceberg.catalogs.test_catalog_commits import new_table
-from tests.pipeline.formats.iceberg.test_iceberg_table import insert
+from tests.pipeline.formats.iceberg.catalogs.tables import new_table
+from tests.pipeline.formats.iceberg.tables import insert
 from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually

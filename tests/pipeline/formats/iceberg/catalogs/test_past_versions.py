@@ -17,8 +17,8 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests
-from tests.pipeline.formats.iceberg.catalogs.test_catalog_commits import entry, new_table, stored_in
-from tests.pipeline.formats.iceberg.test_iceberg_table import insert
+from tests.pipeline.formats.iceberg.catalogs.tables import entry, new_table, stored_in
+from tests.pipeline.formats.iceberg.tables import insert
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
 
