@@ -13,9 +13,9 @@ if any(importlib.util.find_spec(name) is None for name in ("deltalake", "psycopg
 @pytest.fixture
 def loads_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tables be loaded as often as a test changes them."""
-    from logicalrep.pipeline.tables import load_counts
+    from logicalrep.pipeline.tables import reload_limiter
 
-    monkeypatch.setattr(load_counts, "MOST_LOADS", 1_000_000)
+    monkeypatch.setattr(reload_limiter, "MOST_LOADS", 1_000_000)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ PostgreSQL's file              where it is tested here, or why it does not conce
 001_rep_changes                `changes`; reconnecting and restarts: `test_servers`, `tests/spark/test_kills`
 002_types                      `types`; values that Delta's types lack: `test_unrepresentable`
 003_constraints                `constraints`; a subscriber's own triggers and foreign keys: a Delta table has none
-004_sync                       `new_tables`; a copy that fails and is tried again: `test_loader`, `test_loading`
+004_sync                       `new_tables`; a copy that fails and is tried again: `test_load_queue`, `test_snapshot_copy`
 005_encoding                   `test_other_character_sets`
 006_rewrite                    `rewrites`
 007_ddl                        commands for subscriptions; publications that are not there: `test_publishing`

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.pipeline.schema.table_formats import FormatName
-from logicalrep.pipeline.tables import loads as table_loads
+from logicalrep.pipeline.tables import load_coordinator
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import open_stored, read_properties, read_table
 from tests.pipeline.replicating import replicated
@@ -86,7 +86,7 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
 def test_a_large_table_is_offered_marking_at_its_first_load(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_loads, "LARGE", 100)
+    monkeypatch.setattr(load_coordinator, "LARGE", 100)
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY)",
         "INSERT INTO t VALUES (1), (2)",

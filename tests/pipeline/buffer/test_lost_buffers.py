@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.load.loading import CopiedTable
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.operate.resync import resync
 from logicalrep.pipeline.run.receiving import ChangeReceiver, Changes
 from logicalrep.pipeline.state.state import State

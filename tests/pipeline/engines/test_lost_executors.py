@@ -32,9 +32,9 @@ PROGRAM = """
 import sys
 import logicalrep
 from logicalrep.pipeline.apply import applying
-from logicalrep.pipeline.load import loading
+from logicalrep.pipeline.load import snapshot_copy
 from tests.pipeline.engines import losing
-loading.copy, applying.rewrite = losing.copy, losing.rewrite
+snapshot_copy.copy, applying.rewrite = losing.copy, losing.rewrite
 logicalrep.replicate(sys.argv[1], sys.argv[2], once=True)
 """
 TABLES = ["public.one", "public.other"]

@@ -16,7 +16,7 @@ from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.formats.stored_table import NewTable, Position
 from logicalrep.pipeline.history import companion
 from logicalrep.pipeline.history.companion import replaced_companion
-from logicalrep.pipeline.load.loading import CopiedTable
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.transactions.table_names import TableName

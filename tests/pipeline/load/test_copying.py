@@ -17,7 +17,7 @@ from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.load import copying, loading
+from logicalrep.pipeline.load import copying, snapshot_copy
 from logicalrep.pipeline.load.copying import typed, typed_without_loops
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -102,7 +102,7 @@ def test_a_line_says_once_that_larger_tables_wait_for_loops(
 
     heard: list[str] = []
     for is_compiled in (False, True):
-        monkeypatch.setattr(loading, "are_loops_compiled", lambda value=is_compiled: value)
+        monkeypatch.setattr(snapshot_copy, "are_loops_compiled", lambda value=is_compiled: value)
         lake = tmp_path / str(is_compiled)
         replicate_with(
             settings(shop, lake, once=True), Heard(), engine=SequentialEngine(), limits=Limits(uncompiled_bytes=0)

@@ -23,7 +23,7 @@ from logicalrep.pipeline.state.requests import read_paused_since, take_requests
 from logicalrep.pipeline.state.state import Identity, State, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
-from logicalrep.pipeline.tables.load_counts import LoadedTooOftenError, ReloadLimiter
+from logicalrep.pipeline.tables.reload_limiter import LoadedTooOftenError, ReloadLimiter
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation

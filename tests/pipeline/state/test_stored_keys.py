@@ -47,7 +47,7 @@ from logicalrep.pipeline.state.state import Identity, State, StateError, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
 from logicalrep.pipeline.state.table_state import Buffered, SkippedCommit, TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
-from logicalrep.pipeline.tables.load_counts import ReloadLimiter
+from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter
 from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.postgres.sessions.commit_log import CommitId, History
 from logicalrep.postgres.table_rows.conditions import parse_condition

@@ -17,7 +17,7 @@ from logicalrep.observe.events import RunEvent, TableStopped
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.tables import load_counts
+from logicalrep.pipeline.tables import reload_limiter
 from logicalrep.postgres.server import Connection
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.replicating import replicate_meanwhile
@@ -131,8 +131,8 @@ def test_a_workload_that_needs_many_loads_ends_right(
     workload: Callable[[Connection, int], None],
 ) -> None:
     # Each load waits, also the first one for a reason.
-    monkeypatch.setattr(load_counts, "MOST_LOADS", 0)
-    monkeypatch.setattr(load_counts, "FIRST_PAUSE", 1.0)
+    monkeypatch.setattr(reload_limiter, "MOST_LOADS", 0)
+    monkeypatch.setattr(reload_limiter, "FIRST_PAUSE", 1.0)
     db18.execute(WORKLOADS[workload], "CREATE TABLE other (id int PRIMARY KEY)")
     if WORKLOADS[workload] is PLAIN:
         db18.execute("INSERT INTO t SELECT i, 'old' FROM generate_series(-500, -1) AS i")

@@ -20,7 +20,7 @@ from logicalrep.pipeline.formats.since_checkpoint import SinceCheckpoint, compar
 from logicalrep.pipeline.formats.stored_table import Head, NewTable, Position, StoredTable, TableFormat
 from logicalrep.pipeline.history.after_loads import write_change_files, write_marked_files, write_version_files
 from logicalrep.pipeline.index.key_indexes import TableIndex
-from logicalrep.pipeline.load.loading import CopiedTable
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.schema.forms import CompanionDamagedError
 from logicalrep.pipeline.schema.names import companion_folder
 from logicalrep.pipeline.schema.table_settings import TableSettings

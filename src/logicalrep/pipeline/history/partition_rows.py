@@ -22,7 +22,7 @@ from logicalrep.pipeline.formats.stored_table import Position, StoredTable
 from logicalrep.pipeline.history.after_loads import write_begun_files, write_closed_files
 from logicalrep.pipeline.history.companion import damaged, position_of
 from logicalrep.pipeline.history.matching import Matching, matched
-from logicalrep.pipeline.load.loading import CopiedTable
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile, read_rows
 from logicalrep.pipeline.storage.storage import DamagedError

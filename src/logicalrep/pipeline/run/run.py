@@ -38,9 +38,9 @@ from logicalrep.pipeline.engines.timed import TimedEngine
 from logicalrep.pipeline.formats.opening import refuse_missing_format, table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.load.loader import LoadQueue
-from logicalrep.pipeline.load.loading import SnapshotCopy
+from logicalrep.pipeline.load.load_queue import LoadQueue
 from logicalrep.pipeline.load.renewal import Renewal
+from logicalrep.pipeline.load.snapshot_copy import SnapshotCopy
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run.loop import Loop
 from logicalrep.pipeline.run.receiving import ChangeReceiver, gathering_for

@@ -15,12 +15,12 @@ from logicalrep.pipeline.catalog.catalog import Catalog
 from logicalrep.pipeline.catalog.definitions import CatalogTable
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.formats.stored_table import Position
-from logicalrep.pipeline.load.loading import CopiedTable
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.state.requests import RequestedPart
-from logicalrep.pipeline.tables.load_counts import ReloadLimiter
 from logicalrep.pipeline.tables.phases import CatchUp, Copy
+from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
@@ -46,7 +46,7 @@ class TableBuffers:
         self._writer = writer
         self._storage = context.storage
         self._buffer = ChangeBuffer(context.storage, check)
-        self._load_counts = ReloadLimiter(context.storage)
+        self._reload_limiter = ReloadLimiter(context.storage)
         # The folders of the tables that follow, of which the last checkpoint does not know it yet.
         self._finished: set[str] = set()
 
@@ -73,11 +73,11 @@ class TableBuffers:
 
     def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> float | None:
         """Count a load; return the time at which it may begin, as `ReloadLimiter.add`."""
-        return self._patience.run(lambda: self._load_counts.add(table.folder, reason, partitions))
+        return self._patience.run(lambda: self._reload_limiter.add(table.folder, reason, partitions))
 
     def forget_loads(self, table: Table) -> None:
         """Count a table's loads anew."""
-        self._patience.run(lambda: self._load_counts.clear(table.folder))
+        self._patience.run(lambda: self._reload_limiter.clear(table.folder))
 
     # Buffers
 

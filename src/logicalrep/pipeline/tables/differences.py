@@ -14,7 +14,7 @@ from logicalrep.pipeline.schema.fitting import refuse_unfit
 from logicalrep.pipeline.schema.table_settings import WriteMode
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.tables.failures import TableFailures
-from logicalrep.pipeline.tables.loads import OTHER_SETTINGS, LoadCoordinator
+from logicalrep.pipeline.tables.load_coordinator import OTHER_SETTINGS, LoadCoordinator
 from logicalrep.pipeline.tables.phases import Copy, Following
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter

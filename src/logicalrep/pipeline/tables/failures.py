@@ -13,7 +13,7 @@ from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.storage.storage import DamagedError
 from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, reason_of
-from logicalrep.pipeline.tables.loads import LoadCoordinator
+from logicalrep.pipeline.tables.load_coordinator import LoadCoordinator
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
 

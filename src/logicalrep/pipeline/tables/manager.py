@@ -15,7 +15,7 @@ from logicalrep.pipeline.buffer.pending_loads import HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import StoredTable
-from logicalrep.pipeline.load.loader import LoadQueue
+from logicalrep.pipeline.load.load_queue import LoadQueue
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.masks.masked_rows import Masking, refuse_other_masks
 from logicalrep.pipeline.run_context import RunContext
@@ -26,7 +26,7 @@ from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.tables.buffers import TableBuffers
 from logicalrep.pipeline.tables.differences import Differences
 from logicalrep.pipeline.tables.failures import TableFailures
-from logicalrep.pipeline.tables.loads import LoadCoordinator
+from logicalrep.pipeline.tables.load_coordinator import LoadCoordinator
 from logicalrep.pipeline.tables.openings import Opened, Openings
 from logicalrep.pipeline.tables.phases import CatchingUp, Following, Held, Unproven, Unpublished
 from logicalrep.pipeline.tables.stops import TableStops

@@ -13,7 +13,7 @@ from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.tables.buffers import TableBuffers
-from logicalrep.pipeline.tables.loads import BEYOND_PROOF, NEW, OTHER_SETTINGS, LoadCoordinator
+from logicalrep.pipeline.tables.load_coordinator import BEYOND_PROOF, NEW, OTHER_SETTINGS, LoadCoordinator
 from logicalrep.pipeline.tables.phases import Copy, Following, Opening, Queued, Stopped
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter

@@ -13,7 +13,6 @@ from logicalrep.pipeline.formats.stored_table import Head
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.state.table_state import TABLE, Buffered, SkippedCommit, TableState
 from logicalrep.pipeline.tables.lifecycle import LifecycleError, check_transition
-from logicalrep.pipeline.tables.load_counts import LoadedTooOftenError, pause_until
 from logicalrep.pipeline.tables.phases import (
     CatchingUp,
     Copy,
@@ -26,6 +25,7 @@ from logicalrep.pipeline.tables.phases import (
     Unproven,
     Unpublished,
 )
+from logicalrep.pipeline.tables.reload_limiter import LoadedTooOftenError, pause_until
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

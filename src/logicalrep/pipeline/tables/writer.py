@@ -53,7 +53,7 @@ from logicalrep.pipeline.history.companion import (
     wanted,
 )
 from logicalrep.pipeline.history.partition_rows import put_in
-from logicalrep.pipeline.load.loading import CopiedTable
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.changed_columns import changed_columns
 from logicalrep.pipeline.schema.forms import CompanionDamagedError

@@ -30,7 +30,7 @@ from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.tables import load_counts
+from logicalrep.pipeline.tables import reload_limiter
 from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.search.comparing import MASK_KEY, Expected, difference, in_clear, masked
@@ -139,7 +139,7 @@ def play(histories: Sequence[History], schedule: Schedule, folder: Path) -> Outc
     with ExitStack() as stack:
         database = stack.enter_context(create_database(schedule.version))
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(load_counts, "MOST_LOADS", 1_000_000)
+        patch.setattr(reload_limiter, "MOST_LOADS", 1_000_000)
         patch.setenv("LOGICALREP_MASK_KEY", MASK_KEY)
         patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
         cut_into_small_blocks(patch)

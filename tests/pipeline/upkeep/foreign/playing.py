@@ -30,7 +30,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.tables import load_counts
+from logicalrep.pipeline.tables import reload_limiter
 from logicalrep_runtime.errors import LogicalRepError
 from tests.conftest import ROOT
 from tests.pipeline.comparison import find_differences
@@ -72,7 +72,7 @@ EARLY_UPKEEP = replace(
 def many_loads() -> Iterator[pytest.MonkeyPatch]:
     """Let tables be loaded as often as steps need it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(load_counts, "MOST_LOADS", 1_000_000)
+        patch.setattr(reload_limiter, "MOST_LOADS", 1_000_000)
         yield patch
 
 

@@ -22,11 +22,11 @@ from logicalrep.pipeline.buffer.pending_loads import (
 )
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import Head
-from logicalrep.pipeline.load.loading import CopiedTable, CopyFailed, LoadRequest
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.tables.failures import TableFailures
 from logicalrep.pipeline.tables.lifecycle import LifecycleError
-from logicalrep.pipeline.tables.loads import LoadCoordinator
+from logicalrep.pipeline.tables.load_coordinator import LoadCoordinator
 from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Queued
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Self
 
 from logicalrep.observe.figures import LoadProgress
-from logicalrep.pipeline.load.loading import GROUP, CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
+from logicalrep.pipeline.load.snapshot_copy import GROUP, CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

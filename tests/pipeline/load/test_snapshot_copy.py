@@ -22,7 +22,7 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.load.copying import limit_rate
-from logicalrep.pipeline.load.loading import CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.state import Identity, State
@@ -436,7 +436,7 @@ def test_changes_during_a_load_are_there_once(
                 assert len(list(tmp_path.glob("_logicalrep/buffered/**/*.parquet"))) >= 2
             yield snapshot
 
-    monkeypatch.setattr("logicalrep.pipeline.load.loading.hold_temporary_snapshot", changed_around)
+    monkeypatch.setattr("logicalrep.pipeline.load.snapshot_copy.hold_temporary_snapshot", changed_around)
     with replicate_meanwhile(db18, tmp_path) as caught_up:
         assert are_made.wait(60)
         caught_up()
@@ -464,7 +464,7 @@ def test_many_batches_that_came_during_a_load_take_few_commits(
                 eventually(lambda: len(list(kept.rglob("*.parquet"))) >= number)  # noqa: B023
             yield snapshot
 
-    monkeypatch.setattr("logicalrep.pipeline.load.loading.hold_temporary_snapshot", with_many_batches)
+    monkeypatch.setattr("logicalrep.pipeline.load.snapshot_copy.hold_temporary_snapshot", with_many_batches)
     with replicate_meanwhile(db18, tmp_path) as caught_up:
         eventually(lambda: len(list(kept.rglob("*.parquet"))) >= 10)
         caught_up()

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from logicalrep.pipeline.load.loader import LoadQueue
-from logicalrep.pipeline.load.loading import GROUP, CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
+from logicalrep.pipeline.load.load_queue import LoadQueue
+from logicalrep.pipeline.load.snapshot_copy import GROUP, CopiedTable, CopyFailed, LoadRequest, SnapshotCopy
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 from tests.waiting import eventually

@@ -16,14 +16,14 @@ from logicalrep.pipeline.buffer.pending_loads import (
     TableLoad,
 )
 from logicalrep.pipeline.load.gone_keys import WantedPart
-from logicalrep.pipeline.load.loader import LoadQueue
-from logicalrep.pipeline.load.loading import CopiedTable, CopyFailed, LoadRequest
+from logicalrep.pipeline.load.load_queue import LoadQueue
+from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest
 from logicalrep.pipeline.masks.guard import Guard
 from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.tables.buffers import TableBuffers
-from logicalrep.pipeline.tables.load_counts import pause_until
 from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Copying, Following, Queued
+from logicalrep.pipeline.tables.reload_limiter import pause_until
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.tries import MOST_TRIES

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.tables import load_counts
-from logicalrep.pipeline.tables.load_counts import FIRST_PAUSE, ReloadLimiter, pause_until
+from logicalrep.pipeline.tables import reload_limiter
+from logicalrep.pipeline.tables.reload_limiter import FIRST_PAUSE, ReloadLimiter, pause_until
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     moment = [1_000_000.0]
-    monkeypatch.setattr(load_counts, "time", SimpleNamespace(time=lambda: moment[0]))
+    monkeypatch.setattr(reload_limiter, "time", SimpleNamespace(time=lambda: moment[0]))
     return moment
 
 
