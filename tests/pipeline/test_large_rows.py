@@ -75,12 +75,12 @@ def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path) ->
     sent = SentRelation.of(whole.relation, commit_lsn=1001, ordinal=1, xid=1)
     changes = TableChanges([sent], [whole.slice(0, 56), whole.slice(56)])
     folder = tmp_path / "_logicalrep/buffered/public/t"
-    kept.keep("public/t", changes, Lsn(5000))
+    kept.append("public/t", changes, Lsn(5000))
     assert len(list(folder.iterdir())) > 5
     # What a process that was killed had stored of a batch counts as little as nothing.
     (folder / "0000000000000200-0123456789abcdef.part").write_bytes(b"x")
-    kept.keep("public/t", TableChanges(batches=[inserts([7] * 3)]), Lsn(6000))
-    kept.keep("public/t", TableChanges(batches=[inserts([7] * 3, first=5500)]), Lsn(7000))
+    kept.append("public/t", TableChanges(batches=[inserts([7] * 3)]), Lsn(6000))
+    kept.append("public/t", TableChanges(batches=[inserts([7] * 3, first=5500)]), Lsn(7000))
     found = list(kept.changes("public/t"))
     assert [end for end, _ in found] == [Lsn(5000), Lsn(7000)]
     assert joined(found[0][1].batches) == whole
@@ -90,7 +90,7 @@ def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path) ->
     assert [path.name for path in folder.iterdir()] == [f"{7000:016X}-{0:016X}.parquet"]
     kept.forget_all("public/t")
     assert list(folder.iterdir()) == []
-    kept.keep("public/t", changes, Lsn(5000))
+    kept.append("public/t", changes, Lsn(5000))
     next(path for path in folder.iterdir() if path.suffix == ".part").unlink()
     with pytest.raises(MalformedFileError, match="part is not there"):
         list(kept.changes("public/t"))

@@ -88,7 +88,7 @@ def test_rows_through_updates_and_schema_changes(spark: Any, tmp_path: Path, mod
         stored.table,
         relation=replace(relation_, columns=relation_.columns[:3], types=relation_.types[:3]),
         attnums=stored.table.attnums[:3],
-        left=("big", "new"),
+        dropped_columns=("big", "new"),
     )
     reshape(stored, Evolution(without, {name: name for name in NAMES[:3]}, {}), SequentialEngine())
     assert rows_of(spark, folder) == [row[:3] for row in expected]

@@ -31,7 +31,7 @@ class Phase(StrEnum):
     FOLLOWING = "following"
     HELD = "held"
     STOPPED = "stopped"
-    LEFT = "left"
+    UNPUBLISHED = "unpublished"
 
     @property
     def standing(self) -> Standing:

@@ -59,8 +59,8 @@ def test_properties_have_their_keys_and_all_is_read_again() -> None:
 def test_relation_messages_alone_are_stored(tmp_path: Path) -> None:
     buffer = ChangeBuffer(Storage(str(tmp_path)))
     sent = SentRelation.of(relation(("id",)), commit_lsn=2, ordinal=0, xid=3)
-    buffer.keep("public/t", TableChanges([sent]), Lsn(5))
-    buffer.keep("public/t", TableChanges(), Lsn(6))
+    buffer.append("public/t", TableChanges([sent]), Lsn(5))
+    buffer.append("public/t", TableChanges(), Lsn(6))
     ((end, changes),) = buffer.changes("public/t")
     assert (end, [*changes.relations], changes.num_rows) == (Lsn(5), [sent], 0)
 

@@ -272,18 +272,18 @@ def test_buffered_changes_are_masked_as_the_operator_says(
     Storage(str(tmp_path)).write("_logicalrep/pending/public/t.json", json.dumps(load).encode())
     db18.execute("UPDATE t SET v = 'later secret' WHERE id < 5")
     kept, was_kept = list[str](), threading.Event()
-    keep, apply = TableBuffers.keep, TableBuffers.apply
+    append, apply = TableBuffers.append, TableBuffers.apply
 
-    def keep_and_note(self: TableBuffers, table: Table, changes: TableChanges, end: Lsn) -> None:
+    def append_and_note(self: TableBuffers, table: Table, changes: TableChanges, end: Lsn) -> None:
         kept.extend(str(batch.texts(side)) for batch in changes.batches for side in (OLD, NEW))
         was_kept.set()
-        keep(self, table, changes, end)
+        append(self, table, changes, end)
 
     def apply_later(self: TableBuffers, *arguments: Any) -> Copy:
         was_kept.wait(2)
         return apply(self, *arguments)
 
-    monkeypatch.setattr(TableBuffers, "keep", keep_and_note)
+    monkeypatch.setattr(TableBuffers, "append", append_and_note)
     monkeypatch.setattr(TableBuffers, "apply", apply_later)
     replicate_once(db18, tmp_path, config=config)
     assert not [text for text in kept if "secret" in text]

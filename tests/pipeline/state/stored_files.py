@@ -28,7 +28,7 @@ STORED_TABLE = """{
     "element": {"namespace": "public", "name": "mood", "is_base": true, "delimiter": ",", "element": null}
   }},
   "key": ["id"], "files": [[7, 8]], "published": "digest", "settings": SETTINGS, "protected": [[2, "b"]],
-  "left": ["gone"], "companion": "history", "type_parts": [[9, 10, "happy", 11]],
+  "dropped_columns": ["gone"], "companion": "history", "type_parts": [[9, 10, "happy", 11]],
   "evidence": {
     "columns": [[1, "id", 9, -1]], "columns_written": [[1, 12]], "numbers": 3, "published": ["p"],
     "written": [[7, "w"]], "links": [[13, 7, 14]], "labelled": [[1, 9, 0]],

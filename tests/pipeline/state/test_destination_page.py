@@ -97,7 +97,7 @@ def test_a_delta_table_has_the_properties_of_the_page(tmp_path: Path) -> None:
 def test_a_large_transaction_is_buffered_in_the_files_of_the_page(tmp_path: Path) -> None:
     inserts = [{"op": "insert", "after": {"v": "x" * (40 << 20)}}] * 2
     changes = TableChanges(batches=[change_batch(relation(("v",)), inserts)])
-    ChangeBuffer(Storage(str(tmp_path))).keep("public/t", changes, Lsn(16))
+    ChangeBuffer(Storage(str(tmp_path))).append("public/t", changes, Lsn(16))
     (part,), (last,) = (list(tmp_path.rglob(pattern)) for pattern in ("*.part", "*.parquet"))
     paths = [path.relative_to(tmp_path).as_posix() for path in (part, last)]
     names = ["_logicalrep/buffered/<folder>/<LSN>-<random>.part", "_logicalrep/buffered/<folder>/<LSN>-<LSN>.parquet"]

@@ -95,7 +95,7 @@ def test_a_changed_request_is_one_or_is_deleted(tmp_path: Path, content: Any) ->
 def test_a_changed_file_of_buffered_changes_is_read_or_is_an_error(tmp_path: Path) -> None:
     buffer = ChangeBuffer(Storage(str(tmp_path)))
     row = {"op": "insert", "new": {"id": "1"}}
-    buffer.keep("public/t", TableChanges(batches=[change_batch(relation(("id",)), [row])]), Lsn(16))
+    buffer.append("public/t", TableChanges(batches=[change_batch(relation(("id",)), [row])]), Lsn(16))
     (path,) = (tmp_path / "_logicalrep/buffered/public/t").glob("*.parquet")
     assert [changes.num_rows for _, changes in buffer.changes("public/t")] == [1]
     table = pq.read_table(path)

@@ -90,7 +90,7 @@ TABLE = TableSpec(
     files=((7, 8),),
     published="digest",
     settings=SETTINGS,
-    left=("gone",),
+    dropped_columns=("gone",),
     companion="history",
     type_parts=(TypePart(9, 10, "happy", 11),),
     protected=((2, "b"),),
@@ -144,7 +144,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     kept = ChangeBuffer(storage)
     for mark in marks.values():
         kept.save_pending_load(mark)
-    kept.keep("public/t", TableChanges(batches=[change_batch(relation(("id",)), [{"op": "truncate"}])]), Lsn(16))
+    kept.append("public/t", TableChanges(batches=[change_batch(relation(("id",)), [{"op": "truncate"}])]), Lsn(16))
     ReloadLimiter(storage).add("public/t", "new table")
     pause(storage)
     request_skip(storage, name, Lsn(6))

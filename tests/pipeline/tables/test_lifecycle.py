@@ -66,7 +66,7 @@ def data(phase: Phase, reason: str) -> TablePhase:
         Phase.FOLLOWING: Following(reason, copy),
         Phase.HELD: Held(reason, copy, HeldCommit("public/t", "0/9", 1.0)),
         Phase.STOPPED: Stopped(reason, None, None),
-        Phase.LEFT: Unpublished(reason),
+        Phase.UNPUBLISHED: Unpublished(reason),
     }
     return phases[phase]
 
@@ -100,7 +100,7 @@ def test_a_mistake_stops_its_table_alone() -> None:
         Table(TableName("public", "t"), "public/t", 1).move(data(Phase.HELD, ""))
     assert is_of_one_table(raised.value)
     # Whatever phase it is in, it can be stopped, and loaded again.
-    for phase in set(Phase) - {Phase.LEFT}:
+    for phase in set(Phase) - {Phase.UNPUBLISHED}:
         assert (phase, Phase.STOPPED) in TRANSITIONS
         assert (phase, Phase.QUEUED) in TRANSITIONS
 
@@ -116,9 +116,9 @@ def test_random_lives_end_only_where_a_table_is_left() -> None:
                 seen.append(after)
             assert table.phase.name is seen[-1]
             assert (table.stopped is not None) == (seen[-1].standing is Standing.STOPPED)
-            assert table.takes_changes == (seen[-1] not in (Phase.OPENING, Phase.STOPPED, Phase.LEFT))
+            assert table.takes_changes == (seen[-1] not in (Phase.OPENING, Phase.STOPPED, Phase.UNPUBLISHED))
             assert table.is_up_to_date == (seen[-1] is Phase.FOLLOWING)
-        assert Phase.LEFT not in seen[:-1]
+        assert Phase.UNPUBLISHED not in seen[:-1]
         assert Phase.OPENING not in seen[1:]
 
 
@@ -159,7 +159,7 @@ def test_the_page_shows_the_transitions_of_now() -> None:
     page = (ROOT / "docs/explanation/lifecycle.md").read_text("utf-8")
     assert page == lifecycle.page(), "run python -m logicalrep.pipeline.tables.lifecycle docs/explanation/lifecycle.md"
     drawn = set(re.findall(r"(?m)^    ([A-Z_]+) --> ([A-Z_]+): \w", page))
-    assert drawn == {(a.name, b.name) for a, b in TRANSITIONS if b is not Phase.LEFT}
+    assert drawn == {(a.name, b.name) for a, b in TRANSITIONS if b is not Phase.UNPUBLISHED}
 
 
 def moves(path: Path) -> list[tuple[str, str]]:

@@ -100,7 +100,7 @@ def go_on(
     has_buffer: bool = True,
     has_companions: bool = True,
     has_other_masks: bool = False,
-    was_left: bool = False,
+    was_unpublished: bool = False,
 ) -> tuple[Phase, list[str], list[str]]:
     """Return the phase of a table after it was opened, the reasons of loads, and what was removed."""
     loads, writer = Loads(), Writer(has_companions, has_buffer)
@@ -118,7 +118,7 @@ def go_on(
         spec = SimpleNamespace(settings=settings, relation=SimpleNamespace(relation_id=relation), skipped=())
         log = SimpleNamespace(table=spec, applied=lambda application: Lsn(5), load="load 1")
         opened = Opened(cast(Any, log), SinceCheckpoint(restored, changed_by_others))
-    openings.go_on(table, opened, was_left=was_left)
+    openings.go_on(table, opened, was_unpublished=was_unpublished)
     return table.phase.name, loads.reasons, writer.cleared
 
 
@@ -141,7 +141,7 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
         ({"stored": False, "before": None}, Phase.QUEUED, ["new table"]),
         ({"stored": False, "pending": ASKED}, Phase.QUEUED, ["asked for"]),
         ({"before": None}, Phase.QUEUED, ["published again"]),
-        ({"was_left": True}, Phase.QUEUED, ["published again"]),
+        ({"was_unpublished": True}, Phase.QUEUED, ["published again"]),
         ({"relation": 2}, Phase.QUEUED, ["another table of this name"]),
         ({"relation": 2, "before": replace(state(Phase.STOPPED), oid=2)}, Phase.QUEUED, ["another table of this name"]),
         ({"changed_by_others": "rows"}, Phase.QUEUED, ["rows"]),
@@ -171,19 +171,19 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
         ({"before": state(Phase.QUEUED), "pending": NOT_WHOLE, "relation": 2}, Phase.QUEUED, []),
         ({"before": state(Phase.QUEUED), "pending": WHOLE}, Phase.CATCHING_UP, []),
         ({"before": state(Phase.CATCHING_UP), "pending": BUFFERED}, Phase.CATCHING_UP, []),
-        ({"was_left": True, "pending": BUFFERED}, Phase.QUEUED, ["published again"]),
+        ({"was_unpublished": True, "pending": BUFFERED}, Phase.QUEUED, ["published again"]),
         ({"before": None, "pending": WHOLE}, Phase.QUEUED, ["published again"]),
-        ({"was_left": True, "pending": WHOLE}, Phase.QUEUED, ["published again"]),
+        ({"was_unpublished": True, "pending": WHOLE}, Phase.QUEUED, ["published again"]),
         ({"before": state(Phase.STOPPED), "pending": REFUSED}, Phase.CATCHING_UP, []),
         ({"before": None, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
-        ({"was_left": True, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
+        ({"was_unpublished": True, "pending": REFUSED}, Phase.QUEUED, ["published again"]),
         ({"relation": 2, "pending": REFUSED}, Phase.QUEUED, ["another table of this name"]),
         ({"changed_by_others": "rows", "pending": REFUSED}, Phase.QUEUED, ["rows"]),
         ({"settings": OTHER, "pending": REFUSED}, Phase.QUEUED, ["its settings changed"]),
         ({"before": state(Phase.QUEUED), "pending": PARTITION}, Phase.QUEUED, []),
         ({"before": state(Phase.STOPPED), "pending": PARTITION}, Phase.STOPPED, []),
         ({"settings": OTHER, "pending": PARTITION}, Phase.QUEUED, ["its settings changed"]),
-        ({"was_left": True, "pending": PARTITION}, Phase.QUEUED, ["published again"]),
+        ({"was_unpublished": True, "pending": PARTITION}, Phase.QUEUED, ["published again"]),
         ({"relation": 2, "pending": PARTITION}, Phase.QUEUED, ["another table of this name"]),
         ({"changed_by_others": "rows", "pending": PARTITION}, Phase.QUEUED, ["rows"]),
         ({"has_companions": False, "pending": PARTITION}, Phase.QUEUED, ["its history or its changes are not there"]),

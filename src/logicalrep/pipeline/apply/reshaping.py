@@ -36,11 +36,11 @@ def reshape(stored: StoredTable, evolution: Evolution, engine: Engine) -> None:
         DamagedError: a data file of the table is gone.
         StorageError: the destination cannot be read or written.
     """
-    if stored.table in (evolution.table, replace(evolution.table, left=())):
+    if stored.table in (evolution.table, replace(evolution.table, dropped_columns=())):
         return  # The earlier try had succeeded, though its answer was lost.
     defaults = {} if evolution.table.form == "changes" else _defaults(evolution)
     if _needs_files(stored.table, evolution, defaults):
-        reshape_file, table = _reshape_file, replace(evolution.table, left=())
+        reshape_file, table = _reshape_file, replace(evolution.table, dropped_columns=())
     elif stored.table.settings.abilities.has_field_ids and _renamed_changes(stored.table, evolution.table):
         reshape_file, table = _rename_in_file, evolution.table
     else:
@@ -64,7 +64,7 @@ def _needs_files(before: TableSpec, evolution: Evolution, defaults: Mapping[str,
         return bool(defaults) or has_other_types
     return (
         bool(defaults)
-        or not new.isdisjoint({*before.left, *before.names})
+        or not new.isdisjoint({*before.dropped_columns, *before.names})
         or any(
             name != source or evolution.table.schema.field(name).type != before.schema.field(source).type
             for name, source in evolution.sources.items()

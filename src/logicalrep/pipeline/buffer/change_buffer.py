@@ -66,7 +66,7 @@ class ChangeBuffer:
         """Delete the pending load of a table that follows."""
         self._storage.delete(_pending(folder))
 
-    def keep(self, folder: str, changes: TableChanges, end: Lsn, previous: Lsn = _NONE) -> Lsn:
+    def append(self, folder: str, changes: TableChanges, end: Lsn, previous: Lsn = _NONE) -> Lsn:
         """Store a table's changes, all those of the commits before `end` that are not stored yet.
 
         `previous` is the end of the file before, 0 for the first file. Returns the end of the last file.

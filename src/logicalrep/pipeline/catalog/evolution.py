@@ -75,8 +75,8 @@ def evolution(before: TableSpec, after: TableSpec, now: CatalogTable) -> Evoluti
     table = table.with_texts(
         number for number, value in defaults.items() if fitted(table, number, value)[1] is not None
     )
-    left = {*before.left, *before.names} - set(table.names)
-    return Evolution(replace(table, left=tuple(sorted(left))), sources, defaults)
+    dropped = {*before.dropped_columns, *before.names} - set(table.names)
+    return Evolution(replace(table, dropped_columns=tuple(sorted(dropped))), sources, defaults)
 
 
 def evolution_of_texts(before: TableSpec, names: Iterable[str]) -> Evolution:

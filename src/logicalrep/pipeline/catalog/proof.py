@@ -139,7 +139,7 @@ def latest(before: TableSpec, now: CatalogTable) -> TableSpec:
         now.table,
         settings=before.settings,
         companion=before.companion,
-        left=before.left,
+        dropped_columns=before.dropped_columns,
         skipped=before.skipped,
         partitions=before.partitions,
     )

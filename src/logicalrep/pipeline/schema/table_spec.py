@@ -64,7 +64,7 @@ class TableSpec:
     """A digest of how the publications list it, which changes with a row filter, or if it leaves and joins again."""
     settings: TableSettings = field(default_factory=TableSettings)
     """The settings with which its rows were loaded."""
-    left: tuple[str, ...] = ()
+    dropped_columns: tuple[str, ...] = ()
     """The names of dropped columns that older data files may have."""
     companion: Literal["history", "changes"] | None = None
     """The content of a companion table of it: every version of its rows, or its changes; None for the table itself."""

@@ -85,9 +85,9 @@ class TableBuffers:
         """Return whether buffered changes of a table are of commits after an LSN."""
         return self._patience.run(lambda: self._buffer.has_after(table.folder, lsn))
 
-    def keep(self, table: Table, changes: TableChanges, end: Lsn) -> None:
-        """Keep the changes of a table that loads, all those of commits before `end`."""
-        table.buffered = self._patience.run(lambda: self._buffer.keep(table.folder, changes, end, table.buffered))
+    def append(self, table: Table, changes: TableChanges, end: Lsn) -> None:
+        """Append the changes of a table that loads to its change buffer, all changes of commits before `end`."""
+        table.buffered = self._patience.run(lambda: self._buffer.append(table.folder, changes, end, table.buffered))
 
     def open(self, table: Table) -> None:
         """Learn how far the change buffer of a table goes."""

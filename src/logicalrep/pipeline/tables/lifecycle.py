@@ -47,7 +47,10 @@ MEANINGS: dict[Phase, tuple[str, str]] = {
         "It has an error of its own, and its changes are dropped: `logicalrep resync`.",
         "Openings, TableStops",
     ),
-    Phase.LEFT: ("It is not published any more, or not by this name. Its rows stay as they are.", "TableManager"),
+    Phase.UNPUBLISHED: (
+        "It is not published any more, or not by this name. Its rows stay as they are.",
+        "TableManager",
+    ),
 }
 """The meaning of each phase, and the classes that set it."""
 
@@ -76,7 +79,7 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (Phase.HELD, Phase.STOPPED): "its changes were buffered for too long, or another error",
     (Phase.STOPPED, Phase.QUEUED): _LOAD,
     (Phase.STOPPED, Phase.STOPPED): "another error",
-    **{(phase, Phase.LEFT): "it is not published any more" for phase in Phase if phase is not Phase.LEFT},
+    **{(phase, Phase.UNPUBLISHED): "it is not published any more" for phase in Phase if phase is not Phase.UNPUBLISHED},
 }
 """The transitions that may happen, each with its cause."""
 
@@ -87,7 +90,7 @@ def check_transition(before: Phase, after: Phase, text: str) -> None:
         raise LifecycleError(text)
 
 
-_UNSTORED = (Phase.OPENING, Phase.LEFT)
+_UNSTORED = (Phase.OPENING, Phase.UNPUBLISHED)
 """The phases of tables that no checkpoint has."""
 
 
@@ -97,9 +100,9 @@ def diagram() -> str:
     lines += [
         f"    {before.name} --> {after.name}: {cause}"
         for (before, after), cause in TRANSITIONS.items()
-        if after is not Phase.LEFT
+        if after is not Phase.UNPUBLISHED
     ]
-    return "\n".join([*lines, f"    {Phase.LEFT.name} --> [*]"])
+    return "\n".join([*lines, f"    {Phase.UNPUBLISHED.name} --> [*]"])
 
 
 def page() -> str:
@@ -109,7 +112,9 @@ def page() -> str:
         for phase, (meaning, setters) in MEANINGS.items()
     ]
     transitions = [
-        f"| {before} | {after} | {cause} |" for (before, after), cause in TRANSITIONS.items() if after is not Phase.LEFT
+        f"| {before} | {after} | {cause} |"
+        for (before, after), cause in TRANSITIONS.items()
+        if after is not Phase.UNPUBLISHED
     ]
     return _PAGE.format(diagram=diagram(), phases="\n".join(phases), transitions="\n".join(transitions))
 
@@ -125,7 +130,7 @@ whose table of transitions is the only one: each other transition is refused.
 {diagram}
 ```
 
-From each phase a table may also be left, once it is not published any more.
+Each phase also leads to `unpublished`, once the table is not published any more.
 
 | phase | `state` | meaning | set by |
 | --- | --- | --- | --- |

@@ -74,7 +74,7 @@ class TableManager:
         self._tables: dict[TableName, Table] = {}
         self._by_oid: dict[int, Table] = {}
         # The tables that have left the publication since the start, whose changes were not sent.
-        self._left: set[TableName] = set()
+        self._unpublished: set[TableName] = set()
 
     # The tables that there are
 
@@ -112,7 +112,7 @@ class TableManager:
         for text, state in self._before.tables.items():
             # A table that left the publication before the start may come back later.
             for name in table_names(text) - found.keys():
-                self._left.add(name)
+                self._unpublished.add(name)
                 self._openings.forget_pending(state.folder)
         for name in self._tables.keys() - found.keys():
             self._leave(self._tables.pop(name))
@@ -135,7 +135,7 @@ class TableManager:
         table.end_work()
         pending = table.pending
         table.move(Unpublished("it is not published any more"))
-        self._left.add(table.name)
+        self._unpublished.add(table.name)
         if pending is not None:
             self.buffers.remove(table.folder)
 
@@ -166,7 +166,7 @@ class TableManager:
         # Two tables may have exchanged their names: everything is read before anything is written.
         for table, _, _ in moved:
             del self._tables[table.name]
-            self._left.add(table.name)
+            self._unpublished.add(table.name)
         for table, phase, copied in moved:
             name = names[table.oid]
             there = before.get(name)
@@ -197,7 +197,7 @@ class TableManager:
             self._failures.run(table, partial(self._go_on, table, future))
 
     def _go_on(self, table: Table, opened: Future[Opened | None]) -> None:
-        self._openings.go_on(table, opened.result(), was_left=table.name in self._left)
+        self._openings.go_on(table, opened.result(), was_unpublished=table.name in self._unpublished)
 
     # Changes
 
@@ -254,9 +254,9 @@ class TableManager:
                 return self._writer.apply(table, table.phase.copy, changes, end, ready.now, has_all=ready.has_all)
             except (RefusedCommit, MissingRows):
                 # They are buffered before the slot moves on.
-                self.buffers.keep(table, changes, end)
+                self.buffers.append(table, changes, end)
                 raise
-        self.buffers.keep(table, changes, end)
+        self.buffers.append(table, changes, end)
         return True
 
     def _masking(self, table: Table) -> Masking:

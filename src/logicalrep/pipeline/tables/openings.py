@@ -55,13 +55,13 @@ class Openings:
         if self.pending_loads.pop(folder, None) is not None:
             self.buffers.remove(folder)
 
-    def go_on(self, table: Table, opened: Opened | None, *, was_left: bool) -> None:
+    def go_on(self, table: Table, opened: Opened | None, *, was_unpublished: bool) -> None:
         """Go on with a table as it was, once it is opened, or load it.
 
         Args:
             table: the table.
             opened: its stored table.
-            was_left: whether it was not published for a while, in which its changes were not sent.
+            was_unpublished: whether it was not published for a while, in which its changes were not sent.
         """
         before = self.before.tables.get(str(table.name))
         # A table that comes back later has none: what is pending now was before this process began.
@@ -96,7 +96,7 @@ class Openings:
                 copy,
                 since,
                 was_stopped=was_stopped,
-                was_left=was_left or before is None,
+                was_unpublished=was_unpublished or before is None,
                 has_companions=has_companions,
             )
         if reason is not None:
@@ -133,7 +133,7 @@ class Openings:
         since: SinceCheckpoint,
         *,
         was_stopped: bool,
-        was_left: bool,
+        was_unpublished: bool,
         has_companions: bool,
     ) -> str | None:
         """Return why a table with a whole copy is loaded again; None if it goes on as it was."""
@@ -153,10 +153,10 @@ class Openings:
         if table.pending is not None and not has_own_reason:
             # What came after its buffered changes was not taken if it was left out. Else they are applied first; then
             # it follows, and is compared with the server.
-            return "published again" if was_left else None
+            return "published again" if was_unpublished else None
         if copy.stored.table.relation.relation_id != table.oid:
             return "another table of this name"
-        if was_left:
+        if was_unpublished:
             return "published again"
         if has_other_settings and has_own_reason:
             return OTHER_SETTINGS

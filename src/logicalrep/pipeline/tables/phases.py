@@ -200,7 +200,7 @@ class Stopped(_PhaseData):
 class Unpublished(_PhaseData):
     """Nothing: the table is not replicated."""
 
-    name: ClassVar[Phase] = Phase.LEFT
+    name: ClassVar[Phase] = Phase.UNPUBLISHED
     copy: ClassVar[None] = None
     pending: ClassVar[None] = None
 
