@@ -11,14 +11,6 @@ if any(importlib.util.find_spec(name) is None for name in ("deltalake", "psycopg
 
 
 @pytest.fixture
-def loads_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let tables be loaded as often as a test changes them."""
-    from logicalrep.pipeline.tables import reload_limiter
-
-    monkeypatch.setattr(reload_limiter, "MOST_LOADS", 1_000_000)
-
-
-@pytest.fixture
 def unseen(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Return a set of transaction ids that refreshes of the catalog do not see, although they have committed."""
     from logicalrep.postgres.server import Connection

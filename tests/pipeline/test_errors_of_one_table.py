@@ -20,7 +20,7 @@ from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.storage.storage import Storage, StorageError
 from logicalrep.pipeline.table_errors import is_of_one_table
-from logicalrep.pipeline.tables.tries import MOST_TRIES, Tries
+from logicalrep.pipeline.tables.tries import Tries
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
@@ -216,13 +216,12 @@ def test_which_errors_stop_a_table(error: Exception, is_own: bool) -> None:
 
 
 def test_equal_failures_of_a_load_have_an_end_and_others_have_none(clock: list[float]) -> None:
+    tries, most = Tries(), Limits().load_tries
+    results = [tries.count_failure(f"process {number} locks it", True, most) for number in range(most)]
+    assert results == [True] * (most - 1) + [False]
     tries = Tries()
-    assert [tries.count_failure(f"process {number} locks it", True) for number in range(MOST_TRIES)] == [True] * (
-        MOST_TRIES - 1
-    ) + [False]
-    tries = Tries()
-    assert all(tries.count_failure("the server is away", False) for _ in range(3 * MOST_TRIES))
-    assert all(tries.count_failure(reason, True) for reason in ("altered", "truncated") * MOST_TRIES)
+    assert all(tries.count_failure("the server is away", False, most) for _ in range(3 * most))
+    assert all(tries.count_failure(reason, True, most) for reason in ("altered", "truncated") * most)
     assert not tries.take_due()
     clock[0] += 60
     assert [tries.take_due(), tries.take_due()] == [True, False]

@@ -229,7 +229,6 @@ def load_of_orders(storage: Path) -> str:
     return stored_table(storage, "public/orders").load
 
 
-@pytest.mark.usefixtures("loads_without_bound")
 @pytest.mark.parametrize("format_", FORMATS)
 def test_schema_changes_leave_the_partitions_and_a_dropped_column_stops_the_table(
     db18: Database, tmp_path: Path, format_: FormatName
@@ -242,7 +241,8 @@ def test_schema_changes_leave_the_partitions_and_a_dropped_column_stops_the_tabl
 
     assert replicated(db18, tmp_path, **options("region", "day(created_at)")) == []
     load = load_of_orders(tmp_path)
-    with replicate_meanwhile(db18, tmp_path, **options("region", "day(created_at)")) as caught_up:
+    limits = Limits(loads_at_once=1_000_000)
+    with replicate_meanwhile(db18, tmp_path, limits=limits, **options("region", "day(created_at)")) as caught_up:
         for statements in STEPS:
             execute(db18, statements)
             caught_up(60)

@@ -54,11 +54,9 @@ _COMMAND = """
 import sys
 from logicalrep.cli.main import main
 from logicalrep.pipeline.limits import Limits
-from logicalrep.pipeline.tables import reload_limiter
 
-reload_limiter.MOST_LOADS = 1_000_000
 # Rows are marked in small files too. So do small tables have indexes, of many files.
-limits = Limits(small_file_bytes=1, marked_share=1, indexed_rows=0, recent_entries=500)
+limits = Limits(small_file_bytes=1, marked_share=1, indexed_rows=0, recent_entries=500, loads_at_once=1_000_000)
 sys.exit(main(limits=limits))
 """
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FormatName
-from logicalrep.pipeline.tables import load_coordinator
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import open_stored, read_properties, read_table
 from tests.pipeline.replicating import replicated
@@ -83,16 +83,15 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
     assert load_of(tmp_path) == load
 
 
-def test_a_large_table_is_offered_marking_at_its_first_load(
-    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(load_coordinator, "LARGE", 100)
+def test_a_large_table_is_offered_marking_at_its_first_load(db18: Database, tmp_path: Path) -> None:
+    limits = Limits(large_table_bytes=100)
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY)",
         "INSERT INTO t VALUES (1), (2)",
         "CREATE TABLE small (id int PRIMARY KEY)",
     )
-    said = replicated(db18, tmp_path / "copied")
+    said = replicated(db18, tmp_path / "copied", limits=limits)
     assert ["write_mode = merge-on-read" in text for text in said if text.startswith("public.t has")] == [True]
     assert not [text for text in said if text.startswith("public.small has")]
-    assert not [text for text in replicated(db18, tmp_path / "marked", write_mode="merge-on-read") if " GB" in text]
+    said = replicated(db18, tmp_path / "marked", limits=limits, write_mode="merge-on-read")
+    assert not [text for text in said if " GB" in text]

@@ -55,6 +55,14 @@ class Limits:
     """About the bytes of files whose keys one task looks for on the server."""
     matched_bytes: int = 128 << 20
     """The bytes of files of old and new rows of which one task compares its share, once a table was reloaded."""
+    large_table_bytes: int = 1_000_000_000
+    """The bytes of a table's files above which its first load offers to mark rows."""
+    load_tries: int = 8
+    """The equal failures of a table's load, one after another, that stop the table."""
+    loads_at_once: int = 2
+    """The loads of a table for one reason that begin without a pause: a load costs the server too."""
+    load_pause_seconds: float = 56.25
+    """The seconds before the next load for that reason; each later pause is twice as long, up to an hour."""
 
     # Applying a batch
 
@@ -139,6 +147,10 @@ class Limits:
     """The most rows of files that get into an index after one batch, unless one file has more."""
     recent_entries: int = 1 << 16
     """The entries of an index in memory, of 16 bytes each, which become a file then."""
+    read_entries: int = 1 << 18
+    """About the entries that are in memory while files of an index are merged, and the most of a read of a lookup."""
+    block_entries: int = 128
+    """The entries of a block of an index's file; an index with other blocks is built anew."""
 
     # Upkeep
 
@@ -152,6 +164,13 @@ class Limits:
     """The most bytes of files that are merged in a second, in the mean."""
     merge_pause_seconds: float = 5.0
     """The seconds from a merge that was for nothing to the next one."""
+
+    # Comparisons by verify
+
+    compared_rows: int = 1_000_000
+    """The most rows of both sides that are held at once, unless a bucket has more."""
+    compared_keys: int = 20_000
+    """The most keys that are read again at once."""
 
     @property
     def held_bytes(self) -> int:

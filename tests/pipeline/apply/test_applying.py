@@ -23,18 +23,15 @@ from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History
-from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables, small_indexes
+from tests.pipeline.index.small_indexes import index_small_tables, small_indexes
 from tests.pipeline.stored import APP, KEYS, MARKS_IN_SMALL_FILES, MODES, PicklingTasks, WriteMode, new_log, rows_at
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(4))
-def test_random_histories(
-    tmp_path: Path, key: tuple[str, ...] | None, seed: int, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_random_histories(tmp_path: Path, key: tuple[str, ...] | None, seed: int, mode: WriteMode) -> None:
     limits = index_small_tables(MARKS_IN_SMALL_FILES)
-    cut_into_small_blocks(monkeypatch)
     indexes = small_indexes(tmp_path / "indexes")
     chance = random.Random(seed)
     storage = Storage(str(tmp_path), limits=limits)

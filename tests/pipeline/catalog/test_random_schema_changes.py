@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.random_application import SETUP, TABLES, Application
 from tests.pipeline.companions import KEPT, kept_differences
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
-
-pytestmark = pytest.mark.usefixtures("loads_without_bound")
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, 8))])
@@ -22,7 +22,8 @@ def test_tables_are_equal_afterwards(db18: Database, tmp_path: Path, seed: int) 
         db18.execute(each)
     db18.execute("CREATE PUBLICATION p FOR TABLE t, u, parts WITH (publish_via_partition_root = true)")
     copies, kept = [f"public.{table}" for table in TABLES], KEPT if seed % 2 == 0 else TableSettings()
-    options = {"publication": "p", "table_settings": kept}
+    limits = Limits(loads_at_once=1_000_000)
+    options: dict[str, Any] = {"publication": "p", "table_settings": kept, "limits": limits}
     with closing(db18.writer()) as connection:
         connection.autocommit = True
         application = Application(connection, seed)

@@ -13,6 +13,7 @@ import pytest
 from logicalrep.observe.events import CopyStarted, RunEvent
 from logicalrep.observe.observer import Observer, Observers
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State, States
@@ -25,7 +26,8 @@ from tests.pipeline.kills import Killed, Kills
 from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database
 
-pytestmark = pytest.mark.usefixtures("loads_without_bound")
+LIMITS = Limits(loads_at_once=1_000_000)
+"""Tables are loaded as often as a test changes them."""
 
 ROWS = """
 INSERT INTO {plain} DEFAULT VALUES; UPDATE {plain} SET v = v + 1 WHERE v % 2 = 0; DELETE FROM {plain} WHERE v % 7 = 0;
@@ -122,7 +124,7 @@ def test_it_is_followed(
 
     observer = Loading({"plain", "root", "typed"}, altered) if moment == "a load" else Observers()
     if moment == "applying":
-        replicate_once(db18, tmp_path, publication="p", table_settings=kept)
+        replicate_once(db18, tmp_path, limits=LIMITS, publication="p", table_settings=kept)
         changed()
     with monkeypatch.context() as patch:
         kills = Kills(patch)
@@ -131,7 +133,7 @@ def test_it_is_followed(
         for write in accumulate(count(1)):
             kills.at(write)
             try:
-                replicate_with(settings(db18, tmp_path, **options), observer, engine=SequentialEngine())
+                replicate_with(settings(db18, tmp_path, **options), observer, engine=SequentialEngine(), limits=LIMITS)
                 break
             except Killed:
                 continue
@@ -154,7 +156,7 @@ def test_rows_of_a_renamed_table_stay_its_own_where_a_new_one_has_its_name(
     for name in ("v", "w"):
         db18.execute(f"CREATE TABLE {name} (id int PRIMARY KEY)", f"INSERT INTO {name} VALUES (1)")
     db18.execute("CREATE PUBLICATION p FOR TABLE v, w")
-    replicate_once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, limits=LIMITS, publication="p")
     db18.execute(
         "DROP TABLE w", "ALTER TABLE v RENAME TO w", "CREATE TABLE v (id int PRIMARY KEY)",
         "ALTER PUBLICATION p ADD TABLE v", "INSERT INTO v VALUES (2)", "INSERT INTO w VALUES (3)",
@@ -169,9 +171,9 @@ def test_rows_of_a_renamed_table_stay_its_own_where_a_new_one_has_its_name(
     with monkeypatch.context() as patch:
         patch.setattr(States, "write", killed)
         with pytest.raises(Killed):
-            replicate_once(db18, tmp_path, publication="p")
+            replicate_once(db18, tmp_path, limits=LIMITS, publication="p")
     db18.execute("INSERT INTO v VALUES (4)", "INSERT INTO w VALUES (5)")
-    replicate_once(db18, tmp_path, publication="p")
+    replicate_once(db18, tmp_path, limits=LIMITS, publication="p")
     assert kept_differences(db18, tmp_path, ["public.v", "public.w"], TableSettings()) == {}
 
 

@@ -6,18 +6,21 @@ import json
 import shlex
 from pathlib import Path
 
+from logicalrep.pipeline.limits import Limits
 from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 
 
-def test_changed_columns_are_told(db18: Database, tmp_path: Path, loads_without_bound: None) -> None:
-    heard = tmp_path / "heard"
+def test_changed_columns_are_told(db18: Database, tmp_path: Path) -> None:
+    heard, limits = tmp_path / "heard", Limits(loads_at_once=1_000_000)
     command = f"cat >> {shlex.quote(str(heard))} && echo >> {shlex.quote(str(heard))}"
 
     def told(*statements: str) -> list[str]:
         db18.execute(*statements)
         heard.write_text("")
-        replicate_once(db18, tmp_path / "lake", history=True, unrepresentable="null", call_on_schema_change=command)
+        replicate_once(
+            db18, tmp_path / "lake", limits=limits, history=True, unrepresentable="null", call_on_schema_change=command
+        )
         found = [json.loads(line) for line in heard.read_text().splitlines()]
         assert {(each["event"], each["table"]) for each in found} <= {("schema_changed", "public.t")}
         return [each["text"] for each in found]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.pipeline.index import runs
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.limits import Limits
 
@@ -15,13 +14,8 @@ _DEFAULTS = Limits()
 
 
 def index_small_tables(limits: Limits = _DEFAULTS) -> Limits:
-    """Return limits with which small tables have indexes, of several files."""
-    return replace(limits, indexed_rows=0, recent_entries=10)
-
-
-def cut_into_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let files of indexes have several blocks."""
-    monkeypatch.setattr(runs, "BLOCK", 4)
+    """Return limits with which small tables have indexes, of several files, which have several blocks."""
+    return replace(limits, indexed_rows=0, recent_entries=10, block_entries=4)
 
 
 def small_indexes(folder: Path, most: int = 1 << 30) -> KeyIndexes:

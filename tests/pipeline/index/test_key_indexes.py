@@ -28,16 +28,11 @@ from logicalrep.pipeline.storage.data_files import DataFile, write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History, table
-from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables, small_indexes
+from tests.pipeline.index.small_indexes import index_small_tables, small_indexes
 from tests.pipeline.stored import APP, MARKS_IN_SMALL_FILES, MODES, WriteMode, new_log, rows_at
 
 TABLE = table(("id",))
 LIMITS = index_small_tables(MARKS_IN_SMALL_FILES)
-
-
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut_into_small_blocks(monkeypatch)
 
 
 def write_ids(storage: Storage, ids: list[int]) -> DataFile:
@@ -58,7 +53,7 @@ def test_an_index_finds_what_a_dict_does(
     monkeypatch.setattr(key_index, "hashes_of", few_hashes)
     chance, storage = random.Random(seed), Storage(str(tmp_path / "lake"), limits=LIMITS)
     taken: list[int] = []
-    index = KeyIndex.open(tmp_path / "index", taken.append, LIMITS.recent_entries)
+    index = KeyIndex.open(tmp_path / "index", taken.append, LIMITS)
     files: dict[str, tuple[DataFile, list[int]]] = {}
     for _ in range(60):
         ids = chance.sample(range(500), chance.choice([1, 5, 30, 80]))
@@ -85,7 +80,7 @@ def test_an_index_finds_what_a_dict_does(
         if chance.random() < 0.2:
             index.close()
             taken.clear()
-            index = KeyIndex.open(tmp_path / "index", taken.append, LIMITS.recent_entries)
+            index = KeyIndex.open(tmp_path / "index", taken.append, LIMITS)
             # It was of another table's key if it has another name or type.
             assert index.is_of(TABLE) or not index.rows
             assert not index.is_of(table(("b", "id")))
@@ -300,7 +295,7 @@ def test_a_file_that_somebody_made_up_is_no_index_and_removes_nothing(tmp_path: 
         content = {"format": 1, "hashes": 1, "key": [], "next": 0, "files": {}, "runs": []} | content
     text = json.dumps(content).replace("{victim}", str(victim))
     (folder / "index.json").write_bytes(named(text.encode()))
-    index = KeyIndex.open(folder, lambda nbytes: None, LIMITS.recent_entries)
+    index = KeyIndex.open(folder, lambda nbytes: None, LIMITS)
     assert index.rows == 0
     assert victim.exists()
     assert list(folder.iterdir()) == []
@@ -341,7 +336,7 @@ def test_tables_without_a_need_for_an_index_have_none(tmp_path: Path) -> None:
 def test_a_file_that_has_not_the_rows_that_its_table_says_is_not_in_an_index(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path / "lake"), limits=LIMITS)
     file = write_ids(storage, [1, 2, 3])
-    index = KeyIndex.open(tmp_path / "index", lambda _: None, LIMITS.recent_entries)
+    index = KeyIndex.open(tmp_path / "index", lambda _: None, LIMITS)
     index.keep(TABLE, [file])
     with pytest.raises(IndexDamagedError):
         index.add(storage, "public/t", TABLE, DataFile(file.path, file.size, 2, file.statistics))

@@ -11,7 +11,7 @@ from logicalrep.pipeline.index.key_index import KeyIndex, Rows
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.data_files import DataFile
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
+from tests.pipeline.index.small_indexes import index_small_tables
 from tests.pipeline.replicating import replicated
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, WriteMode
 from tests.postgres.servers import Database
@@ -22,7 +22,6 @@ LIMITS = index_small_tables(MARKS_IN_SMALL_FILES)
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     """Let small tables have indexes; return, for each lookup, how many files the index had."""
-    cut_into_small_blocks(monkeypatch)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     numbers: list[int] = []
     find = KeyIndex.find

@@ -9,9 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from logicalrep.pipeline.index import runs
 from logicalrep.pipeline.index.hashes import hashes_of
-from logicalrep.pipeline.index.runs import Entries, InMemory, Run, in_order, merged, size_of, write_run
+from logicalrep.pipeline.index.runs import (
+    Entries,
+    IndexDamagedError,
+    InMemory,
+    Run,
+    in_order,
+    merged,
+    size_of,
+    write_run,
+)
+from logicalrep.pipeline.limits import Limits
 
 
 def random_entries(chance: random.Random, count: int, hashes: int) -> Entries:
@@ -26,14 +35,14 @@ def plain(entries: Entries) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_lookup_finds_all_entries_of_the_hashes(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_finds_all_entries_of_the_hashes(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    monkeypatch.setattr(runs, "BLOCK", chance.choice([1, 3, 128]))
+    limits = Limits(block_entries=chance.choice([1, 3, 128]))
     hashes = chance.choice([1, 2, 40, 1 << 62])
     entries = random_entries(chance, chance.choice([0, 1, 5, 400]), hashes)
     cut = chance.randrange(len(entries) + 1)
-    run = write_run(tmp_path / "a.run", iter([entries[:cut], entries[cut:]]))
-    assert run.size == run.path.stat().st_size == size_of(len(entries))
+    run = write_run(tmp_path / "a.run", iter([entries[:cut], entries[cut:]]), limits)
+    assert run.size == run.path.stat().st_size == size_of(len(entries), limits.block_entries)
     others = random_entries(chance, 20, hashes)[:, 0]
     sought = np.unique(np.concatenate((chance.choices(entries[:, 0], k=5) if len(entries) else others, others)))
     expected = [(each, place) for each, place in plain(entries) if each in set(sought.tolist())]
@@ -43,14 +52,13 @@ def test_a_lookup_finds_all_entries_of_the_hashes(tmp_path: Path, seed: int, mon
     assert plain(run.between(least, most)) == [each for each in plain(entries) if least <= each[0] <= most]
 
 
-def test_merged_runs_have_the_wanted_entries_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MOST_AT_ONCE", 64)
-    monkeypatch.setattr(runs, "BLOCK", 16)
+def test_merged_runs_have_the_wanted_entries_of_all(tmp_path: Path) -> None:
+    limits = Limits(read_entries=64, block_entries=16)
     chance = random.Random(1)
     parts = [random_entries(chance, count, 1 << 62) for count in (300, 0, 1, 77)]
-    written = [write_run(tmp_path / f"{number}.run", iter([part])) for number, part in enumerate(parts[1:])]
+    written = [write_run(tmp_path / f"{number}.run", iter([part]), limits) for number, part in enumerate(parts[1:])]
     odd = np.uint64(1)
-    found = [*merged([*written, InMemory(parts[0])], lambda entries: entries[:, 1] & odd == odd)]
+    found = [*merged([*written, InMemory(parts[0])], lambda entries: entries[:, 1] & odd == odd, limits)]
     assert len(found) == 6
     together = np.concatenate(found)
     assert (np.diff(together[:, 0].astype(object)) >= 0).all()
@@ -58,21 +66,21 @@ def test_merged_runs_have_the_wanted_entries_of_all(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("damage", ["a bit", "an end", "nothing"])
-def test_a_damaged_run_is_noticed_wherever_it_is(tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "BLOCK", 4)
+def test_a_damaged_run_is_noticed_wherever_it_is(tmp_path: Path, damage: str) -> None:
+    limits = Limits(block_entries=4)
     chance = random.Random(3)
     entries = random_entries(chance, 30, 1 << 62)
-    run = write_run(tmp_path / "a.run", iter([entries]))
+    run = write_run(tmp_path / "a.run", iter([entries]), limits)
     whole = run.path.read_bytes()
     for at in range(len(whole)):
         data = bytearray(whole)
         data[at] ^= 1 << chance.randrange(8)
         run.path.write_bytes({"a bit": bytes(data), "an end": whole[:at], "nothing": whole}[damage])
         if damage == "nothing":
-            assert plain(Run(run.path, run.count, run.tail_sum).find(entries[:, 0])) == plain(entries)
+            assert plain(Run(run.path, run.count, run.tail_sum, limits).find(entries[:, 0])) == plain(entries)
             return
-        with pytest.raises(runs.IndexDamagedError):
-            Run(run.path, run.count, run.tail_sum).find(entries[:, 0])
+        with pytest.raises(IndexDamagedError):
+            Run(run.path, run.count, run.tail_sum, limits).find(entries[:, 0])
 
 
 def test_equal_keys_have_equal_hashes_and_others_differ() -> None:

@@ -22,7 +22,7 @@ from logicalrep.pipeline.formats.opening import table_format
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
-from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
+from tests.pipeline.index.small_indexes import index_small_tables
 from tests.pipeline.replicating import replicate_once
 from tests.pipeline.storage.stores import Store, start_object_store
 from tests.pipeline.storage.troubles import Troubles
@@ -78,7 +78,6 @@ def test_no_value_is_in_clear_and_all_others_are_right(
     monkeypatch.setenv("LOGICALREP_MASK_KEY", KEY)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     limits = index_small_tables(Limits(small_file_bytes=1, marked_share=1, row_read_bytes=1))
-    cut_into_small_blocks(monkeypatch)
     # Parts of small files are read too.
     masks = {"masked": {"email": "hashed", "phone": "nulled", "big": "hashed"}, "left_out": ["secret"]}
     options: dict[str, Any] = {

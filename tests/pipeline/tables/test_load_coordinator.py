@@ -22,6 +22,7 @@ from logicalrep.pipeline.buffer.pending_loads import (
 )
 from logicalrep.pipeline.errors import NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import Head
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.load.snapshot_copy import CopiedTable, CopyFailed, LoadRequest
 from logicalrep.pipeline.storage.storage import StorageError
 from logicalrep.pipeline.tables.failures import TableFailures
@@ -30,7 +31,6 @@ from logicalrep.pipeline.tables.load_coordinator import LoadCoordinator
 from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Queued
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
-from logicalrep.pipeline.tables.tries import MOST_TRIES
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 from tests.waiting import eventually
@@ -119,7 +119,7 @@ class Fixture:
 
     def __init__(self, pool: ThreadPoolExecutor, *, refused: str | None = None) -> None:
         self.warnings: list[str] = []
-        context = cast(Any, SimpleNamespace(observer=self, settings=SimpleNamespace(keep=1.0)))
+        context = cast(Any, SimpleNamespace(observer=self, limits=Limits(), settings=SimpleNamespace(keep=1.0)))
         self.writer, self.loader, self.table = Writer(), LoadQueue(), Table(T, "public/t", 1)
         guard = SimpleNamespace(reason=lambda oid, name: refused, numbers=lambda oid: {})
         self.stops = TableStops(context, cast(Any, self.writer), cast(Any, self.writer))
@@ -184,7 +184,7 @@ def test_a_table_is_queued_copied_catches_up_and_follows(pool: ThreadPoolExecuto
         ([copied(position=9)], Phase.QUEUED),
         ([CopyFailed(T, "no", again=True)], Phase.QUEUED),
         ([CopyFailed(T, "no", again=False)], Phase.STOPPED),
-        ([CopyFailed(T, f"no {number}", again=True) for number in range(MOST_TRIES)], Phase.STOPPED),
+        ([CopyFailed(T, f"no {number}", again=True) for number in range(Limits().load_tries)], Phase.STOPPED),
         ([CopyFailed(T, "away", again=True, is_own=False)] * 20, Phase.QUEUED),
         # One that was given up is no result any more.
         ([CopyFailed(T, "no", again=False), copied()], Phase.STOPPED),

@@ -7,9 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables import reload_limiter
-from logicalrep.pipeline.tables.reload_limiter import FIRST_PAUSE, ReloadLimiter, pause_until
+from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter, pause_until
+
+FIRST_PAUSE = Limits().load_pause_seconds
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import pytest
 
 from logicalrep.observe.events import RunEvent, TableStopped
 from logicalrep.observe.observer import Observer
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.tables import reload_limiter
 from logicalrep.postgres.server import Connection
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.replicating import replicate_meanwhile
@@ -127,12 +127,10 @@ WORKLOADS: dict[Callable[[Connection, int], None], str] = {
 def test_a_workload_that_needs_many_loads_ends_right(
     db18: Database,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     workload: Callable[[Connection, int], None],
 ) -> None:
     # Each load waits, also the first one for a reason.
-    monkeypatch.setattr(reload_limiter, "MOST_LOADS", 0)
-    monkeypatch.setattr(reload_limiter, "FIRST_PAUSE", 1.0)
+    limits = Limits(loads_at_once=0, load_pause_seconds=1.0)
     db18.execute(WORKLOADS[workload], "CREATE TABLE other (id int PRIMARY KEY)")
     if WORKLOADS[workload] is PLAIN:
         db18.execute("INSERT INTO t SELECT i, 'old' FROM generate_series(-500, -1) AS i")
@@ -151,7 +149,7 @@ def test_a_workload_that_needs_many_loads_ends_right(
         except BaseException as error:
             errors.append(error)
 
-    with replicate_meanwhile(db18, tmp_path, observer) as caught_up, closing(db18.writer()) as writer:
+    with replicate_meanwhile(db18, tmp_path, observer, limits=limits) as caught_up, closing(db18.writer()) as writer:
         beside = threading.Thread(target=write_others)
         beside.start()
         caught_up()

@@ -18,11 +18,11 @@ from logicalrep.cli.main import main
 from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import SequentialEngine
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.state.state import StateError
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.verify import comparison
 from logicalrep.pipeline.verify.verifying import VerifyError, verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import query_published_relation
@@ -81,14 +81,11 @@ def test_equal_rows_are_counted_in_a_table_without_a_key(shop: Database, tmp_pat
     assert (audit.result, audit.differing, audit.rows, audit.examples) == ("different", 2, 10, ())
 
 
-def test_many_differing_rows_are_counted_as_far_as_they_are_looked_at(
-    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(comparison, "MOST_HELD", 700)
-    monkeypatch.setattr(comparison, "MOST_READ_AGAIN", 50)
+def test_many_differing_rows_are_counted_as_far_as_they_are_looked_at(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
     rewrite(tmp_path, "orders", lambda rows: rows.slice(0, 10))
-    orders = verdicts(shop, tmp_path, "orders")["orders"]
+    storage = Storage(str(tmp_path), limits=Limits(compared_rows=700, compared_keys=50))
+    (orders,) = verify(shop.settings, storage, [TableName("public", "orders")])
     assert (orders.result, orders.differing, orders.is_least) == ("different", 50, True)
     assert len(orders.examples) == 10
 

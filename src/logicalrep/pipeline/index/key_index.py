@@ -36,6 +36,7 @@ from logicalrep.pipeline.index.runs import (
     size_of,
     write_run,
 )
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.field_ids import field_id
 from logicalrep.pipeline.schema.row_keys import row_keys
 from logicalrep.pipeline.schema.table_spec import TableSpec
@@ -60,18 +61,18 @@ class KeyIndex:
     """The index of one table's keys. One thread at a time uses it.
 
     Example:
-        >>> index = KeyIndex.open(folder, lambda nbytes: None, recent=65_536)
+        >>> index = KeyIndex.open(folder, lambda nbytes: None, Limits())
         >>> index.add(storage, "public/orders", table, file)
         >>> index.find([file], pa.array([17]))
         {'part-1.parquet': array([16])}
     """
 
-    def __init__(self, folder: Path, take_room: Callable[[int], None], recent: int) -> None:
+    def __init__(self, folder: Path, take_room: Callable[[int], None], limits: Limits) -> None:
         """Take the folder, and what is told of bytes that are written and, negative, removed.
 
-        It raises IndexTooLargeError where there is no room for them. `recent` entries in memory become a run.
+        It raises IndexTooLargeError where there is no room for them.
         """
-        self._folder, self._take_room, self._most_recent = folder, take_room, recent
+        self._folder, self._take_room, self._limits = folder, take_room, limits
         self._of: list[list[str | int]] = []
         self._files: dict[str, tuple[int, int, int]] = {}
         self._next = 0
@@ -79,12 +80,12 @@ class KeyIndex:
         self._recent = nothing()
 
     @classmethod
-    def open(cls, folder: Path, take_room: Callable[[int], None], recent: int) -> KeyIndex:
+    def open(cls, folder: Path, take_room: Callable[[int], None], limits: Limits) -> KeyIndex:
         """Open the index of a folder; an empty one if there is none, or if it is damaged.
 
         Raises OSError if the folder cannot be read or written.
         """
-        index = cls(folder, take_room, recent)
+        index = cls(folder, take_room, limits)
         folder.mkdir(parents=True, exist_ok=True)
         try:
             index._load()
@@ -141,7 +142,7 @@ class KeyIndex:
             self._of = _key(table)
         there = {file.path for file in files}
         self._files = {path: known for path, known in self._files.items() if path in there}
-        if self.rows > 2 * sum(rows for _, _, rows in self._files.values()) + self._most_recent:
+        if self.rows > 2 * sum(rows for _, _, rows in self._files.values()) + self._limits.recent_entries:
             self._write(self._runs)
 
     def has(self, file: DataFile) -> bool:
@@ -165,7 +166,7 @@ class KeyIndex:
         self._recent = in_order(np.concatenate((self._recent, np.column_stack((hashes_of(keys), locations)))))
         self._files[file.path] = (self._next, file.size, file.rows)
         self._next += 1
-        if len(self._recent) >= self._most_recent:
+        if len(self._recent) >= self._limits.recent_entries:
             count, later = 0, len(self._recent)
             while count < len(self._runs) and self._runs[-1 - count].count <= _MUCH_LARGER * later:
                 count += 1
@@ -201,11 +202,11 @@ class KeyIndex:
             return np.isin(entries[:, 1] >> _FILE, there)
 
         parts: list[Run | InMemory] = [*before, InMemory(self._recent)]
-        most = size_of(sum(part.count for part in parts))
+        most = size_of(sum(part.count for part in parts), self._limits.block_entries)
         self._take_room(most)
         path = self._folder / f"{uuid.uuid4().hex}.run"
         try:
-            written = write_run(path, merged(parts, is_wanted))
+            written = write_run(path, merged(parts, is_wanted, self._limits), self._limits)
         except BaseException:
             path.unlink(missing_ok=True)
             self._take_room(-most)
@@ -244,7 +245,7 @@ class KeyIndex:
             if (content["format"], content["hashes"]) != (_FORM, hashes.FORM):
                 raise IndexDamagedError(f"{self._folder}/index.json has another form")
             for name, count, tail_sum in content["runs"]:
-                self._runs.append(Run(self._folder / below(name), count, tail_sum))
+                self._runs.append(Run(self._folder / below(name), count, tail_sum, self._limits))
                 self._take_room(self._runs[-1].size)
             self._of, self._next = content["key"], int(content["next"])
             self._files = {path: (number, size, rows) for path, (number, size, rows) in content["files"].items()}

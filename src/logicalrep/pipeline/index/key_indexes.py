@@ -170,7 +170,8 @@ class TableIndex:
             index.keep(stored.table, files)
             # What it has may have to be written once more.
             lacking = sorted((file for file in files if not index.has(file)), key=lambda file: file.rows)
-            if not self._indexes.has_room(2 * size_of(sum(file.rows for file in files)) - index.size):
+            most = size_of(sum(file.rows for file in files), self._limits.block_entries)
+            if not self._indexes.has_room(2 * most - index.size):
                 raise IndexTooLargeError
             rows_to_add = most_rows = self._limits.indexed_rows_a_batch
             while lacking and (rows_to_add == most_rows or lacking[0].rows <= rows_to_add):
@@ -187,7 +188,7 @@ class TableIndex:
             return
         try:
             if self._index is None:
-                self._index = KeyIndex.open(self._path, self._indexes.take_room, self._limits.recent_entries)
+                self._index = KeyIndex.open(self._path, self._indexes.take_room, self._limits)
             action(self._index)
         except IndexDamagedError as error:
             self._say(f"the index of the keys of {self._name} is made anew: {error}")

@@ -16,15 +16,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from logicalrep.pipeline.limits import Limits
+
 Entries = NDArray[np.uint64]
 """Entries, one a row: the hash of a row's key, and the place of the row."""
 
-BLOCK = 128
-"""The entries of a block."""
 ENTRY = 16
 """The bytes of an entry."""
-MOST_AT_ONCE = 1 << 18
-"""About the entries that are in memory at once when runs are merged, and the most blocks' entries of a lookup."""
 
 
 class IndexDamagedError(Exception):
@@ -54,7 +52,7 @@ def found_in(entries: Entries, hashes: NDArray[np.uint64]) -> Entries:
 class Run:
     """A run that is open for reading."""
 
-    def __init__(self, path: Path, count: int, tail_sum: int) -> None:
+    def __init__(self, path: Path, count: int, tail_sum: int, limits: Limits) -> None:
         """Open the file of so many entries, whose part behind them has a checksum.
 
         Raises:
@@ -62,11 +60,12 @@ class Run:
             OSError: it cannot be read.
         """
         self.path, self.count, self.tail_sum = path, count, tail_sum
-        self._blocks = -(-count // BLOCK)
+        self._block, self._most = limits.block_entries, limits.read_entries
+        self._blocks = -(-count // self._block)
         self._file = os.open(path, os.O_RDONLY)
         try:
             size = self._blocks * (8 + 4)
-            if os.fstat(self._file).st_size != size_of(count):
+            if os.fstat(self._file).st_size != self.size:
                 raise IndexDamagedError(f"{path} is damaged")
             tail = os.pread(self._file, size + 1, count * ENTRY)
             if len(tail) != size or zlib.crc32(tail) != tail_sum:
@@ -80,7 +79,7 @@ class Run:
     @property
     def size(self) -> int:
         """The bytes of the file."""
-        return size_of(self.count)
+        return size_of(self.count, self._block)
 
     def close(self) -> None:
         """Close the file."""
@@ -109,7 +108,7 @@ class Run:
         for entries in self._read(blocks):
             read.append(entries)
             count += len(entries)
-            if count >= MOST_AT_ONCE:
+            if count >= self._most:
                 found.append(found_in(np.concatenate(read), hashes))
                 read, count = [nothing()], 0
         return np.concatenate([*found, found_in(np.concatenate(read), hashes)])
@@ -131,15 +130,16 @@ class Run:
         for end in ends:
             first, last = int(blocks[begin]), int(blocks[end]) + 1
             begin = end + 1
-            for start in range(first, last, MOST_AT_ONCE // BLOCK):
-                yield self._read_neighbours(start, min(start + MOST_AT_ONCE // BLOCK, last))
+            most = self._most // self._block
+            for start in range(first, last, most):
+                yield self._read_neighbours(start, min(start + most, last))
 
     def _read_neighbours(self, first: int, last: int) -> Entries:
-        end = min(last * BLOCK, self.count)
-        size = (end - first * BLOCK) * ENTRY
-        data = os.pread(self._file, size, first * BLOCK * ENTRY)
+        block, end = self._block * ENTRY, min(last * self._block, self.count)
+        size = end * ENTRY - first * block
+        data = os.pread(self._file, size, first * block)
         view = memoryview(data)
-        sums = [zlib.crc32(view[start : start + BLOCK * ENTRY]) for start in range(0, size, BLOCK * ENTRY)]
+        sums = [zlib.crc32(view[start : start + block]) for start in range(0, size, block)]
         if len(data) != size or sums != self._sums[first:last].tolist():
             raise IndexDamagedError(f"{self.path} is damaged")
         return np.frombuffer(data, np.uint64).reshape(-1, 2)
@@ -151,24 +151,24 @@ def _between(entries: Entries, least: int, most: int) -> Entries:
     return entries[first:end]
 
 
-def size_of(count: int) -> int:
-    """Return the bytes of a run of so many entries."""
-    return count * ENTRY + -(-count // BLOCK) * (8 + 4)
+def size_of(count: int, block: int) -> int:
+    """Return the bytes of a run of so many entries, in blocks of so many."""
+    return count * ENTRY + -(-count // block) * (8 + 4)
 
 
-def write_run(path: Path, parts: Iterator[Entries]) -> Run:
+def write_run(path: Path, parts: Iterator[Entries], limits: Limits) -> Run:
     """Write a run of entries that are in order, part by part, and open it. Raises OSError.
 
     Nothing waits for the disk: what a machine that fails loses of it is noticed by the checksums.
     """
-    count, firsts, sums = 0, [], []
+    size, count, firsts, sums = limits.block_entries, 0, [], []
     left = nothing()
     with path.open("xb") as file:
 
         def write(entries: Entries) -> None:
             nonlocal count
-            for start in range(0, len(entries), BLOCK):
-                block = entries[start : start + BLOCK]
+            for start in range(0, len(entries), size):
+                block = entries[start : start + size]
                 firsts.append(int(block[0, 0]))
                 sums.append(zlib.crc32(block.tobytes()))
             file.write(entries.tobytes())
@@ -176,13 +176,13 @@ def write_run(path: Path, parts: Iterator[Entries]) -> Run:
 
         for part in parts:
             entries = np.concatenate((left, part)) if len(left) else part
-            whole = len(entries) - len(entries) % BLOCK
+            whole = len(entries) - len(entries) % size
             write(entries[:whole])
             left = entries[whole:]
         write(left)
         tail = np.array(firsts, np.uint64).tobytes() + np.array(sums, np.uint32).tobytes()
         file.write(tail)
-    return Run(path, count, zlib.crc32(tail))
+    return Run(path, count, zlib.crc32(tail), limits)
 
 
 class InMemory:
@@ -197,10 +197,12 @@ class InMemory:
         return _between(self._entries, least, most)
 
 
-def merged(runs: Sequence[Run | InMemory], is_wanted: Callable[[Entries], NDArray[np.bool_]]) -> Iterator[Entries]:
+def merged(
+    runs: Sequence[Run | InMemory], is_wanted: Callable[[Entries], NDArray[np.bool_]], limits: Limits
+) -> Iterator[Entries]:
     """Yield the wanted entries of several runs in order, so that few are in memory. Raises what `Run.find` does."""
     total = sum(run.count for run in runs)
-    slices = max(-(-total // MOST_AT_ONCE), 1)
+    slices = max(-(-total // limits.read_entries), 1)
     bounds = [(number << 64) // slices for number in range(slices + 1)]
     for least, end in pairwise(bounds):
         entries = np.concatenate([run.between(least, end - 1) for run in runs])

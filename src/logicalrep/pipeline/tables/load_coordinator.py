@@ -26,12 +26,9 @@ from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Copying
 from logicalrep.pipeline.tables.reload_limiter import pause_until
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
-from logicalrep.pipeline.tables.tries import MOST_TRIES
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
-LARGE = 1_000_000_000
-"""The bytes of files above which a table is offered to have rows marked."""
 NEW, OTHER_SETTINGS = "new table", "its settings changed"
 BEYOND_PROOF = "the server was restarted, and may not have the table's last commits, which no checkpoint covers"
 """With these, the reasons of loads that are not counted, besides `ASKED_FOR`: no load brings another of them."""
@@ -211,7 +208,7 @@ class LoadCoordinator:
     def _offer_marking(self, table: Table, result: CopiedTable) -> None:
         """Say at a large table's first load that its rows could be marked."""
         size = sum(file.size for file in result.files)
-        if size > LARGE and not result.table.marks_rows:
+        if size > self.context.limits.large_table_bytes and not result.table.marks_rows:
             self.context.observer.on_event(
                 WarningIssued(
                     f"{table.name} has {size / 1e9:.1f} GB, and a batch writes each file anew in which a row changes. "
@@ -222,14 +219,15 @@ class LoadCoordinator:
 
     def _take_failed(self, table: Table, phase: Queued | Copying, result: CopyFailed) -> None:
         copy, pending, part = phase.copy, phase.pending, phase.part
+        most = self.context.limits.load_tries
         if copy is not None and part is not None and result.is_behind:
             self.catch_up(table, result.reason, copy, pending, partial(self.buffers.apply, table, copy))
             return
         self.context.observer.on_event(ErrorCounted("load"))
-        if result.again and phase.tries.count_failure(result.reason, result.is_own):
+        if result.again and phase.tries.count_failure(result.reason, result.is_own, most):
             table.move(Queued(result.reason, copy, pending, part, phase.tries))
             return
-        tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
+        tried = f", in {most} tries one after another" if result.again else ""
         if copy is None or part is None:
             self.stops.stop(table, result.reason + tried)
             return

@@ -12,20 +12,14 @@ from logicalrep.pipeline.state.state import FOLDER
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
 
-MOST_LOADS = 2
-"""The loads of a table for one reason that begin at once: a load costs the server too."""
-FIRST_PAUSE = 56.25
-"""The seconds before the next load for that reason; each later pause is twice as long, up to an hour (64 times)."""
-_LONGEST = 64
+_LONGEST_PAUSE = 3600.0
+"""The most seconds before a load; a stored time that is further away is of a clock that was ahead."""
 
 
 def pause_until(begin: float | None) -> float:
-    """Return the seconds until a load may begin, given that time in seconds since 1970; 0 if it may now.
-
-    A time that is further away than the longest pause was stored under a clock that was ahead.
-    """
+    """Return the seconds until a load may begin, given that time in seconds since 1970; 0 if it may now."""
     pause = 0.0 if begin is None else begin - time.time()
-    return pause if 0 < pause <= _LONGEST * FIRST_PAUSE else 0.0
+    return pause if 0 < pause <= _LONGEST_PAUSE else 0.0
 
 
 class LoadedTooOftenError(LogicalRepError, RuntimeError):
@@ -47,17 +41,17 @@ class ReloadLimiter:
         Returns the time at which the load may begin, in seconds since 1970; None if it may begin at once. Reasons that
         differ in their numbers alone are the same. A reason is forgotten two longest pauses after its last load.
         """
-        now, kind = time.time(), re.sub(r"\d[\d,]*", "…", reason)
+        now, limits = time.time(), self._storage.limits
+        kind = re.sub(r"\d[\d,]*", "…", reason)
         if partitions:
             kind += f": {', '.join(map(str, sorted(partitions)))}"
-        longest = _LONGEST * FIRST_PAUSE
         stored = self._storage.parse(self._path(folder), _loads) or {}
-        # A time that is further away was stored under a clock that was ahead.
-        loads = {other: load for other, load in stored.items() if now - 2 * longest < load[0] <= now + longest}
+        earliest, latest = now - 2 * _LONGEST_PAUSE, now + _LONGEST_PAUSE
+        loads = {other: load for other, load in stored.items() if earliest < load[0] <= latest}
         _, count = loads.get(kind, (now, 0))
         begin = None
-        if count >= MOST_LOADS:
-            begin = now + FIRST_PAUSE * min(2 ** min(count - MOST_LOADS, 16), _LONGEST)
+        if count >= limits.loads_at_once:
+            begin = now + min(limits.load_pause_seconds * 2 ** min(count - limits.loads_at_once, 16), _LONGEST_PAUSE)
         loads[kind] = begin or now, count + 1
         content = [(moment, other, number) for other, (moment, number) in loads.items()]
         self._storage.write(self._path(folder), json.dumps({"loads": content}).encode())

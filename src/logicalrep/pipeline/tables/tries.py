@@ -6,8 +6,6 @@ import math
 import re
 import time
 
-MOST_TRIES = 8
-"""The number of equal failures after which a table is stopped."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 """The seconds before the second try, and before later ones."""
 
@@ -22,18 +20,19 @@ class Tries:
         self._pause = _FIRST_PAUSE
         self._due = math.inf
 
-    def count_failure(self, reason: str, is_own: bool) -> bool:
+    def count_failure(self, reason: str, is_own: bool, most: int) -> bool:
         """Note a failure; return whether there is to be another try, which is due after a pause.
 
         Args:
             reason: the reason in words. Numbers in it, as of a process, do not make it another one.
             is_own: whether the table itself is the reason; what lies elsewhere never ends the tries.
+            most: the number of equal failures that ends the tries.
         """
         reason = re.sub(r"\d+", "", reason)
         if not is_own or reason != self._reason:
             self._reason, self._equal = reason, 0
         self._equal += 1
-        if is_own and self._equal >= MOST_TRIES:
+        if is_own and self._equal >= most:
             return False
         self._due = time.monotonic() + self._pause
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)

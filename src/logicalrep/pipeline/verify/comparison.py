@@ -43,10 +43,6 @@ from logicalrep.pipeline.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
-MOST_HELD = 1_000_000
-"""The most rows of both sides that are held at once, unless a bucket has more."""
-MOST_READ_AGAIN = 20_000
-"""The most keys that are read again at once."""
 _ENOUGH_READINGS = 5
 """The number of pairs of readings after which a difference counts as proven."""
 _FEW = 200
@@ -71,7 +67,7 @@ class Comparison:
         self._name = name
         self._server = server
         self._destination = destination
-        self._table = destination.table
+        self._table, self._limits = destination.table, destination.storage.limits
         self._passing = passing
         self._patience = patience
         self._with_values = with_values
@@ -89,7 +85,7 @@ class Comparison:
         differing = servers.differing(destinations)
         self._deadline = time.monotonic() + self._patience
         proven = unsettled = 0
-        groups = list(_groups(differing, servers.counts + destinations.counts))
+        groups = list(_groups(differing, servers.counts + destinations.counts, self._limits.compared_rows))
         for number, buckets in enumerate(groups):
             of_group = self._settle(buckets)
             proven += of_group[0]
@@ -129,10 +125,10 @@ class Comparison:
     def _settle(self, buckets: NDArray[np.int64]) -> tuple[int, int, bool]:
         """Return the numbers of proven and of unsettled rows in some buckets, and whether more may differ."""
         hashes, keys = self._differing(buckets)
-        proven = unsettled = 0
-        for start in range(0, len(hashes), MOST_READ_AGAIN):
-            end = start + MOST_READ_AGAIN
-            of_slice = self._read_again(hashes[start:end], None if keys is None else keys.slice(start, MOST_READ_AGAIN))
+        proven, unsettled, most = 0, 0, self._limits.compared_keys
+        for start in range(0, len(hashes), most):
+            end = start + most
+            of_slice = self._read_again(hashes[start:end], None if keys is None else keys.slice(start, most))
             proven += of_slice[0]
             unsettled += of_slice[1]
             if proven:
@@ -283,10 +279,10 @@ class _HeldRows:
         return pa.concat_tables([schema.empty_table(), *self._keys])
 
 
-def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Yield buckets in groups of rows that can be held."""
+def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
+    """Yield buckets in groups of at most so many rows, unless one bucket has more."""
     ends = np.cumsum(counts[buckets])
-    of_bucket = ends // MOST_HELD
+    of_bucket = ends // most
     for group in np.unique(of_bucket):
         yield buckets[of_bucket == group]
 

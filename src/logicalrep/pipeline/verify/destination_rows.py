@@ -29,7 +29,7 @@ class DestinationRows:
 
     def __init__(self, tables: TableFormat, folder: str) -> None:
         """Take the destination's tables, and the folder of one."""
-        self._storage, self._tables = tables.storage, tables
+        self.storage, self._tables = tables.storage, tables
         self._folder = folder
         self.table: TableSpec = with_all_texts(self._open_table().table)
         """The description of the table, with all columns of texts that it may get."""
@@ -61,7 +61,7 @@ class DestinationRows:
         form, columns = self.table.form, columns or self.table.names
         ends = [END[form]] if form in END else []
         names = [name for name in columns if name in there.names]
-        rows = read_rows(self._storage, self._folder, file, there.stored, [*names, *ends])
+        rows = read_rows(self.storage, self._folder, file, there.stored, [*names, *ends])
         rows = rows.filter(pa.array(are_there(rows, form))) if ends else rows
         return pa.table(
             {name: rows[name] if name in names else pa.nulls(rows.num_rows, pa.string()) for name in columns}

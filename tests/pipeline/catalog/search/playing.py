@@ -30,7 +30,6 @@ from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.tables import reload_limiter
 from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.catalog.search.comparing import MASK_KEY, Expected, difference, in_clear, masked
@@ -39,7 +38,7 @@ from tests.pipeline.catalog.search.stored import Stored
 from tests.pipeline.catalog.search.subjects import Statement
 from tests.pipeline.catalog.search.subjects_masks import stops
 from tests.pipeline.comparison import query_rows
-from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
+from tests.pipeline.index.small_indexes import index_small_tables
 from tests.pipeline.kills import Killed, Kills
 from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database, create_database
@@ -67,7 +66,7 @@ _OF_MAJOR = {
     18: {"filter": "rowfilter", "is_sent": "attname = ANY (attnames)"},
 }
 _SETTINGS = ("publish = 'insert'", "publish_via_partition_root = false", "publish_generated_columns = stored")
-LIMITS = index_small_tables(Limits(metadata_versions=1_000_000))
+LIMITS = index_small_tables(Limits(metadata_versions=1_000_000, loads_at_once=1_000_000))
 """All versions of Iceberg tables are compared."""
 _MOST_KILLS, _LAST_KILL = 3, 400
 """The kills of a phase, and the write up to which one comes: a run of fifty histories has some hundreds."""
@@ -139,10 +138,8 @@ def play(histories: Sequence[History], schedule: Schedule, folder: Path) -> Outc
     with ExitStack() as stack:
         database = stack.enter_context(create_database(schedule.version))
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(reload_limiter, "MOST_LOADS", 1_000_000)
         patch.setenv("LOGICALREP_MASK_KEY", MASK_KEY)
         patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
-        cut_into_small_blocks(patch)
         players = [
             stack.enter_context(psycopg.connect(database.dsn, autocommit=True, options=_OPTIONS)) for _ in range(2)
         ]
@@ -180,7 +177,7 @@ class _Play:
 
     def run(self) -> Outcome:
         self._set_up()
-        replicate_once(self._database, self._folder, **self._options)
+        replicate_once(self._database, self._folder, limits=LIMITS, **self._options)
         moments = self._schedule.moments()
         for number, moment in enumerate(moments):
             statements = self._interleaved(number)

@@ -30,7 +30,6 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
-from logicalrep.pipeline.tables import reload_limiter
 from logicalrep_runtime.errors import LogicalRepError
 from tests.conftest import ROOT
 from tests.pipeline.comparison import find_differences
@@ -63,17 +62,14 @@ class Played:
 
 
 EARLY_UPKEEP = replace(
-    MARKS_IN_SMALL_FILES, metadata_versions=2, upkeep_versions=3, snapshots=8, log_checkpoint_commits=3
+    MARKS_IN_SMALL_FILES,
+    metadata_versions=2,
+    upkeep_versions=3,
+    snapshots=8,
+    log_checkpoint_commits=3,
+    loads_at_once=1_000_000,
 )
-"""Upkeep deletes old names and files after a few commits."""
-
-
-@contextmanager
-def many_loads() -> Iterator[pytest.MonkeyPatch]:
-    """Let tables be loaded as often as steps need it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reload_limiter, "MOST_LOADS", 1_000_000)
-        yield patch
+"""Upkeep deletes old names and files after a few commits, and tables are loaded as often as steps need it."""
 
 
 def hook_writes(patch: pytest.MonkeyPatch, number: int, action: Callable[[], None], folder: str = "") -> None:
@@ -126,7 +122,7 @@ class Sleeper:
     def run(self) -> None:
         """Replicate in this process."""
         settings = ReplicateSettings(self.dsn, self.lake, once=True, keep=0.0, **self.options)
-        with many_loads() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             hook_writes(patch, self.number, lambda: os.kill(os.getpid(), signal.SIGSTOP), FOLDER)
             replicate_with(settings, Observers(), engine=SequentialEngine(), limits=EARLY_UPKEEP)
 
@@ -160,14 +156,13 @@ class Play:
             self._sleep_within: 2,
             self._pass_time: 2,
         }
-        with many_loads():
+        self._replicate()
+        for kind in self._chance.choices(list(kinds), list(kinds.values()), k=count):
+            kind()
+            if self._played.wrong:
+                break
+        else:
             self._replicate()
-            for kind in self._chance.choices(list(kinds), list(kinds.values()), k=count):
-                kind()
-                if self._played.wrong:
-                    break
-            else:
-                self._replicate()
         return self._played
 
     # Steps

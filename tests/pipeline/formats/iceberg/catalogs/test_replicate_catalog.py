@@ -22,7 +22,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from tests.documents import examples
-from tests.pipeline.index.small_indexes import cut_into_small_blocks, index_small_tables
+from tests.pipeline.index.small_indexes import index_small_tables
 from tests.pipeline.replicating import replicate_once
 from tests.pipeline.storage.stores import Store
 from tests.postgres.servers import Database
@@ -107,7 +107,6 @@ def test_tables_follow_in_a_catalog_through_schema_changes_and_commands(db18: Da
 def test_marked_rows_of_divided_tables_in_a_store_are_found_by_an_index_and_the_catalog(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cut_into_small_blocks(monkeypatch)
     limits = index_small_tables(Limits(small_file_bytes=1, marked_share=1, merged_share=1))
     # Files with marked rows are left as they are.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
