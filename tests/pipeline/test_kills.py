@@ -51,13 +51,17 @@ DIVIDED = {
 
 # The labels of an enum change all the time too, each time with a load, which is no failure here.
 _COMMAND = """
-import sys
-from logicalrep.cli.main import main
+from logicalrep.cli.main import argument_parser
+from logicalrep.cli.replicate_settings import ending_by_signals, settings_of
+from logicalrep.observe.terminal import show_progress
 from logicalrep.pipeline.limits import Limits
+from logicalrep.pipeline.run.run import replicate_with
 
 # Rows are marked in small files too. So do small tables have indexes, of many files.
 limits = Limits(small_file_bytes=1, marked_share=1, indexed_rows=0, recent_entries=500, loads_at_once=1_000_000)
-sys.exit(main(limits=limits))
+with show_progress(quiet=False) as observer:
+    settings = settings_of(argument_parser().parse_args())
+    replicate_with(settings, observer, stop=ending_by_signals(), limits=limits)
 """
 
 

@@ -25,7 +25,6 @@ from logicalrep.cli.slot import add_slot
 from logicalrep.cli.summary import Summary
 from logicalrep.cli.terminal import ProgressBar, TerminalStyle
 from logicalrep.cli.verify import add_verify
-from logicalrep.pipeline.limits import Limits
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.table_names import TableNameError, name_parts
@@ -41,14 +40,10 @@ LONGEST_TEXT = 4 * LONGEST_MESSAGE
 """The most characters of a message in hex, with what tools write between its bytes."""
 
 
-def main(arguments: list[str] | None = None, limits: Limits | None = None) -> int:
-    """Run a command; `limits` are those of `replicate` in a test.
-
-    Returns the exit code: 0 for success, 1 for invalid input, 2 for invalid arguments.
-    """
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command. Returns the exit code: 0 for success, 1 for invalid input, 2 for invalid arguments."""
     parser = argument_parser()
     options, unknown = parser.parse_known_args(arguments)
-    options.limits = limits
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2

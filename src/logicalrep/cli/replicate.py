@@ -84,7 +84,7 @@ def _replicate(options: argparse.Namespace) -> int:
         log = options.log or ("text" if options.verbose else None)
         with _log_to_stderr(as_json=log == "json") if log else show_progress(quiet=options.quiet) as observer:
             observers = observer if parent is None else Observers(observer, parent)
-            replicate_with(settings, observers, stop=stop, shared=parent, limits=options.limits)
+            replicate_with(settings, observers, stop=stop, shared=parent)
     except UnmetError as error:
         # The script is for a person who has only this line's output.
         print(error, *filter(None, [error.script]), sep="\n\n", file=sys.stderr)

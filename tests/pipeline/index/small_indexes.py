@@ -10,10 +10,8 @@ import pytest
 from logicalrep.pipeline.index.key_indexes import KeyIndexes
 from logicalrep.pipeline.limits import Limits
 
-_DEFAULTS = Limits()
 
-
-def index_small_tables(limits: Limits = _DEFAULTS) -> Limits:
+def index_small_tables(limits: Limits = Limits()) -> Limits:
     """Return limits with which small tables have indexes, of several files, which have several blocks."""
     return replace(limits, indexed_rows=0, recent_entries=10, block_entries=4)
 

@@ -45,9 +45,9 @@ class LocalEngine:
         [1, 2]
     """
 
-    def __init__(self, processes: int | None = None, limits: Limits | None = None) -> None:
-        """Start nothing yet; `limits` are the defaults if None."""
-        self._limits = limits or Limits()
+    def __init__(self, processes: int | None = None, limits: Limits = Limits()) -> None:
+        """Take the limits of the run; start nothing yet."""
+        self._limits = limits
         self._processes = processes or _usable_cores()
         self._idle: list[_Worker] = []
         self._workers: set[_Worker] = set()

@@ -31,9 +31,9 @@ class SparkEngine:
         [1, 2]
     """
 
-    def __init__(self, jobs: SparkJobs, limits: Limits | None = None) -> None:
-        """Take what runs the jobs; `limits` are the defaults if None."""
-        self._limits = limits or Limits()
+    def __init__(self, jobs: SparkJobs, limits: Limits = Limits()) -> None:
+        """Take what runs the jobs, and the limits of the run."""
+        self._limits = limits
         self._spark_jobs = jobs
         self._waiting: list[_WaitingItem] = []
         self._jobs = self._bytes = 0
