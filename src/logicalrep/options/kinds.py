@@ -154,8 +154,8 @@ def count(default: int | None, least: int, most: int | None = None) -> Reader:
     return read
 
 
-def amount(default: float | None, unit: str, *, below: float = math.inf) -> Reader:
-    """Return the reader of a number of some unit, from 0 on."""
+def amount(default: float | None, unit: str, *, least: float = 0.0, below: float = math.inf) -> Reader:
+    """Return the reader of a number of some unit, from `least` on."""
 
     def read(texts: OptionTexts, name: str) -> float | None:
         if name not in texts:
@@ -164,8 +164,9 @@ def amount(default: float | None, unit: str, *, below: float = math.inf) -> Read
             value = float(texts[name])
         except ValueError:
             value = -1
-        if not 0 <= value < below:
-            raise OptionError(f"option {name!r} is {texts[name]!r}; expected a number of {unit}")
+        if not least <= value < below:
+            bound = f", at least {least:g}" if least else ""
+            raise OptionError(f"option {name!r} is {texts[name]!r}; expected a number of {unit}{bound}")
         return value
 
     return read

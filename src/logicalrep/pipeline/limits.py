@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+LEAST_MEMORY = 80_000_000
+"""The least bytes of `Limits.within`: with less, work of less than a megabyte would go to other processes."""
+_SCALED = (
+    "received_bytes",
+    "waiting_bytes",
+    "buffer_bytes",
+    "in_process_bytes",
+    "batch_bytes",
+    "effect_bytes",
+    "sent_bytes",
+    "sent_at_once_bytes",
+)
+"""The limits that hold rows in the memory of a run's process, and the sizes of what it sends to others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +222,14 @@ class Limits:
     def memory(self) -> int:
         """All parts of the process of a run."""
         return self.receiver_memory + self.waiting_memory + self.batch_memory + self.calls_memory + self.buffer_memory
+
+    def within(self, nbytes: int) -> Limits:
+        """Return limits whose `memory` is at most so many bytes, from `LEAST_MEMORY` on; no limit gets larger.
+
+        Parts keep their proportions, so that an item that fitted in a part still does.
+        """
+        share = min(nbytes, self.memory)
+        return replace(self, **{name: getattr(self, name) * share // self.memory for name in _SCALED})
 
     @property
     def task_memory(self) -> int:

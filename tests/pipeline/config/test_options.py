@@ -72,6 +72,7 @@ WRONG: dict[str, list[Any]] = {
     "load_sessions": [0, 1.5, -1, "many"],
     "load_rate": [-0.1],
     "index_size": [-1.0, "much"],
+    "memory": [79.9, -1, "2GB"],
     "listen": ["host:port", 99999],
 }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from logicalrep.options import kinds
 from logicalrep.options.kinds import Option, OptionError, OptionTexts, option, read_value
+from logicalrep.pipeline.limits import LEAST_MEMORY, Limits
 from logicalrep.pipeline.schema.table_formats import FORMATS, FormatName
 from logicalrep.pipeline.storage.uris import is_folder
 from logicalrep.transactions.table_names import TableNameError, TableSelection
@@ -179,6 +180,13 @@ class ReplicateOptions:
         "The most megabytes of this machine's disk for indexes of keys. With one, a batch finds its rows without "
         "reading the keys of the whole table. A million rows need 33.",
         default="no indexes",
+        metavar="MB",
+    )
+    memory: float | None = option(
+        kinds.amount(None, "megabytes", least=LEAST_MEMORY / 1e6),
+        f"The most megabytes of rows in the memory of replicate's own process, from {LEAST_MEMORY / 1e6:g} on; a value "
+        "above the default changes nothing. docs/reference/sizing.md lists the memory that it does not bound.",
+        default=f"`{Limits().memory // 10**6}`",
         metavar="MB",
     )
     engine: Literal["spark", "local"] = option(

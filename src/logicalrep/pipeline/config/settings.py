@@ -11,6 +11,7 @@ from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.config.options import OPTIONS, ReplicateOptions
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.formats.catalog_settings import CatalogSettings
+from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
@@ -74,6 +75,11 @@ class ReplicateSettings(ReplicateOptions):
         if self.retry_timeout is not None:
             return self.retry_timeout
         return _PATIENCE_ONCE if self.once else math.inf
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a run."""
+        return Limits() if self.memory is None else Limits().within(int(self.memory * 1e6))
 
     @property
     def load_bytes(self) -> float | None:

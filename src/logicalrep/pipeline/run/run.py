@@ -121,7 +121,7 @@ def replicate_with(
         stop: ends the call after the batch that is being applied.
         engine: runs the work in place of the one that the settings name.
         shared: the Spark of another process, in place of one that is started for the settings.
-        limits: what the run may hold and how often it does things; None for the defaults.
+        limits: what the run may hold and how often it does things, in place of the limits of the settings.
     """
     stop, observed = stop or threading.Event(), Observed()
     with ExitStack() as stack:
@@ -134,7 +134,7 @@ def replicate_with(
         try:
             if engine is None:
                 refuse_missing(settings.engine, over_connect=shared is not None)
-            storage = Storage(settings.to, settings.storage_options or {}, limits or Limits())
+            storage = Storage(settings.to, settings.storage_options or {}, limits or settings.limits)
             start = partial(start_engine, settings, storage, stop, observer, shared)
             if engine is not None:
                 start = partial(nullcontext, engine)
