@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -16,12 +17,13 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import (
     BadRequestError,
     ForbiddenError,
+    NamespaceAlreadyExistsError,
     NoSuchPropertyException,
     OAuthError,
     UnauthorizedError,
 )
 from pyiceberg.io import FileIO, InputFile, OutputFile
-from pyiceberg.typedef import EMPTY_DICT, Properties
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.utils.config import merge_config
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
@@ -175,9 +177,12 @@ class _TimedRestCatalog(_CatalogOfFiles, RestCatalog):
 def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creates: bool) -> _CatalogOfFiles:
     _refuse_missing(settings, "sqlalchemy", "iceberg")
     # Its library is not there for the other kinds.
-    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
     from sqlalchemy import create_engine, make_url
+    from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
     from sqlalchemy.pool import NullPool
+
+    already_exists = (OperationalError,) if settings.kind == "sqlite" else (IntegrityError, ProgrammingError)
 
     class OwnSqlCatalog(_CatalogOfFiles, SqlCatalog):
         """An SQL catalog over connections of ours, which give up a server that is silent, and stay for one step."""
@@ -196,7 +201,19 @@ def _connect_sql(settings: CatalogSettings, properties: dict[str, str], *, creat
         def create_tables(self) -> None:
             if not creates:
                 raise CatalogError(f"the catalog {settings.shown} is empty: nothing was replicated with it")
+            # Another process may create each table after this one has looked for it.
+            for _ in SqlCatalogBaseTable.metadata.tables:
+                with suppress(*already_exists):
+                    super().create_tables()
+                    return
             super().create_tables()
+
+        def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+            try:
+                super().create_namespace(namespace, properties)
+            except IntegrityError:
+                # Another thread or process has created the namespace after this one has looked for it.
+                raise NamespaceAlreadyExistsError(f"the namespace {namespace} exists") from None
 
         @staticmethod
         def _open() -> WatchedConnection:
