@@ -22,7 +22,7 @@ from logicalrep.pipeline.state.past_states import first_time, read_state
 from logicalrep.pipeline.state.requests import read_paused_since, take_requests
 from logicalrep.pipeline.state.state import Identity, State, States
 from logicalrep.pipeline.state.stored_settings import StoredSettings
-from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
+from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage
 from logicalrep.pipeline.tables.reload_limiter import LoadedTooOftenError, ReloadLimiter
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -152,6 +152,8 @@ def test_no_link_leads_out_of_a_destination(tmp_path: Path) -> None:
     file.write_text("{}")
     (lake / "_logicalrep/states").symlink_to(outside, target_is_directory=True)
     (lake / "file").symlink_to(file)
+    (lake / "absent").symlink_to(outside / "absent")
+    (lake / "own").write_bytes(b"own")
     storage = Storage(str(lake))
     uses: list[Callable[[], object]] = [
         lambda: storage.read("file"),
@@ -159,14 +161,26 @@ def test_no_link_leads_out_of_a_destination(tmp_path: Path) -> None:
         lambda: storage.write("_logicalrep/states/x", b""),
         lambda: storage.create("_logicalrep/states/x", b""),
         lambda: storage.delete(f"_logicalrep/states/{1:020}.json"),
+        lambda: storage.create("file", b""),
         lambda: storage.list("_logicalrep/states"),
+        lambda: storage.names("_logicalrep/states", ""),
         lambda: storage.copy("file", "copy"),
+        lambda: storage.copy("own", "file"),
+        lambda: storage.copy("own", "_logicalrep/states/x"),
         lambda: storage.remove_empty_folders("_logicalrep/states"),
         lambda: States(storage).write(State()),
     ]
     for use in uses:
         with pytest.raises(MalformedFileError, match="a link leads from it out of the destination"):
             use()
+    with pytest.raises(DamagedError, match="a link leads from it out of the destination"), storage.open("file", 2):
+        pass
+    os.utime(file, (1, 1))
+    listed = {"_logicalrep/states", "absent", "file", "own"}
+    assert {path for path, time in storage.times("").items() if time > 1} == listed
+    assert storage.names("", "") == ["absent", "file", "own"]
+    storage.write("absent", b"")
+    assert not (lake / "absent").is_symlink()
     storage.delete("file")
     assert [path.name for path in outside.iterdir()] == [file.name]
     # A destination that is a link itself, and links within it, lead nowhere else.
@@ -175,6 +189,12 @@ def test_no_link_leads_out_of_a_destination(tmp_path: Path) -> None:
     (lake / "there").symlink_to(lake / "here", target_is_directory=True)
     Storage(str(tmp_path / "link")).write("there/x", b"1")
     assert (lake / "here/x").read_bytes() == b"1"
+    (lake / "here/y").symlink_to("x")
+    storage.copy("here/y", "copies/y")
+    assert storage.read("copies/y") == b"1"
+    assert storage.names("there", "") == ["x", "y"]
+    (lake / "here/absent").symlink_to("z")
+    assert not storage.create("here/absent", b"")
 
 
 def test_the_default_name_is_of_one_location_alone(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ class LocalFiles:
     """Files in a folder of this machine: `Storage` says what each method must do. It raises OSError.
 
     A file is written beside its target, synced, and then renamed or linked to it; then the folder is synced.
+
+    Lists name links and follow none: whoever reads a listed link out of the destination gets the error.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,13 +54,13 @@ class LocalFiles:
         _sync(target.parent)
 
     def create(self, path: str, data: bytes) -> bool:
-        target = self._inside_folder(path)
+        target = self._inside(path)
         written = self._write_temporary(target, data)
         try:
             os.link(written, target)
         except FileExistsError:
             # NFS asks again after an answer that was lost, and then finds what it has made itself.
-            if not written.samefile(target):
+            if not os.path.samestat(written.stat(), target.lstat()):
                 return False
         except OSError as error:
             if error.errno in _WITHOUT_LINKS:
@@ -70,26 +72,29 @@ class LocalFiles:
         return True
 
     def copy(self, source: str, target: str) -> None:
-        copied = self._inside_folder(target)
+        copied = self._inside(target)
         self._make(copied.parent)
         with suppress(FileExistsError):
-            os.link(self._inside(source), copied)
+            # A hard link to a link would lead elsewhere.
+            os.link(os.path.realpath(self._inside(source)), copied)
         _sync(copied.parent)
 
     def names(self, folder: str, after: str) -> list[str]:
+        directory = self._inside(folder)
         try:
-            with os.scandir(self._folder / folder) as entries:
-                return sorted(entry.name for entry in entries if entry.name > after and entry.is_file())
+            with os.scandir(directory) as entries:
+                files = [entry for entry in entries if entry.is_symlink() or entry.is_file()]
+                return sorted(file.name for file in files if file.name > after)
         except FileNotFoundError:
             return []
 
     def times(self, folder: str) -> dict[str, float]:
-        found = {}
+        times = {}
         for path in self._inside(folder).rglob("*"):
             with suppress(FileNotFoundError):
-                if path.is_file():
-                    found[str(path.relative_to(self._folder))] = path.stat().st_mtime
-        return found
+                if path.is_symlink() or path.is_file():
+                    times[str(path.relative_to(self._folder))] = path.lstat().st_mtime
+        return times
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
