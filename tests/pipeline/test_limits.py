@@ -20,7 +20,7 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.test_replicate import settings
+from tests.pipeline.replicating import settings
 from tests.postgres.servers import Database
 
 ROOT = Path(__file__).parents[2]

@@ -18,9 +18,9 @@ from logicalrep.pipeline.formats.iceberg.iceberg_tables import IcebergTables
 from logicalrep.pipeline.formats.stored_table import NewTable, Position, WriterError
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.apply.test_applying import APP
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
 from tests.pipeline.histories import table
+from tests.pipeline.stored import APP
 
 TABLES = ["iceberg_tables", "iceberg_namespace_properties"]
 
