@@ -62,6 +62,7 @@ SECTIONS: dict[str, list[str]] = {
         "glossary.md",
     ],
     "Explanation": [
+        "explanation/concepts.md",
         "explanation/guarantees.md",
         "explanation/loads.md",
         "explanation/schema-changes.md",

@@ -69,26 +69,31 @@ def page_text(page: Page) -> str:
     for index, piece in enumerate(pieces):
         if piece.startswith("```mermaid\n"):
             diagrams += 1
-            picture = f"{_up(page)}{diagram_name(page.source)}.svg"
+            picture = f"{_up(page)}{diagram_name(page.source, diagrams)}.svg"
             pieces[index] = f"[![What this page describes, drawn]({picture}){{: .diagram }}]({picture})"
         elif not piece.startswith("```"):
             pieces[index] = _LINK.sub(lambda link: _led(page, link), piece)
-    assert diagrams <= 1, f"{page.source}: diagrams are named after their pages"
     return "".join(pieces)
 
 
 def diagrams() -> dict[str, str]:
-    """Return the text of each page's diagram by the picture's name."""
-    found = {}
+    """Return the texts of the pages' diagrams by the names of their pictures."""
+    texts = {}
     for page in PAGES:
-        for text in re.findall(r"^```mermaid\n(.*?)^```$", (ROOT / page.source).read_text("utf-8"), re.M | re.S):
-            found[diagram_name(page.source)] = text
-    return found
+        blocks = re.findall(r"^```mermaid\n(.*?)^```$", (ROOT / page.source).read_text("utf-8"), re.M | re.S)
+        for number, text in enumerate(blocks, start=1):
+            texts[diagram_name(page.source, number)] = text
+    return texts
 
 
-def diagram_name(source: str) -> str:
-    """Return the name of the picture of a page's diagram."""
-    return f"{Path(source).stem}-diagram"
+def diagram_name(source: str, number: int) -> str:
+    """Return the name of the picture of a page's diagram; the diagrams of a page are counted from 1.
+
+    Example:
+        >>> diagram_name("docs/explanation/concepts.md", 2)
+        'concepts-diagram-2'
+    """
+    return f"{Path(source).stem}-diagram" + (f"-{number}" if number > 1 else "")
 
 
 def _up(page: Page) -> str:

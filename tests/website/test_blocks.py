@@ -56,6 +56,7 @@ _RUN = {
 _NOT_RUN = {
     "CONTRIBUTING.md": {"make setup": "these are the commands that run the tests"},
     "docs/explanation/architecture.md": {"```mermaid": "a diagram: tests/website holds its picture against it"},
+    "docs/explanation/concepts.md": {"```mermaid": "diagrams: tests/website holds their pictures against them"},
     "docs/explanation/lifecycle.md": {"```mermaid": "a diagram, which is written from the phases"},
     "docs/explanation/schema-changes.md": {
         "CREATE PUBLICATION stay_logged": "an example; tests/pipeline/catalog/test_unlogged_tables.py has its effect"
