@@ -33,7 +33,7 @@ _STARTED_BY = {"spark": "spark", "connect": "spark", "db": "postgres", "db18": "
 """The mark of a test that takes a fixture."""
 
 
-_LONGEST = ("test_kills", "test_releases", "test_stopped_processes", "test_verify", "test_subscription_scenarios")
+_LONGEST = ("test_kills", "test_releases", "test_suspended_processes", "test_verify", "test_subscription_scenarios")
 """The files with the longest tests."""
 
 

@@ -29,7 +29,7 @@ PostgreSQL's file              where it is tested here, or why it does not conce
 027_nosuperuser                rights: `test_publishing`, `test_replicate`; row security: `tests/postgres/preflight/test_preflight`
 028_row_filter                 `filters`; another filter later: `test_schema_changes`
 029_on_error                   `test_skip`; `test_replicate`, for tables that stop
-030_origin                     `test_origins`; a Delta table itself sends nothing back
+030_origin                     `test_origin_filter`; a Delta table itself sends nothing back
 031_column_list                `column_lists`
 032_subscribe_use_index        `whole_rows`
 033_run_as_table_owner         the role that writes on the subscriber: a Delta table has no owner

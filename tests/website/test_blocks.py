@@ -13,7 +13,7 @@ _RUN = {
     "README.md": {"": "tests/pipeline/test_tutorial.py"},
     "docs/how-to/another-protocol.md": {"": "tests/codegen/test_another_protocol.py"},
     "docs/how-to/arrow.md": {
-        "import duckdb": "tests/postgres/test_readme.py",
+        "import duckdb": "tests/postgres/test_library_page.py",
         "import polars": "tests/arrow/test_documents.py",
     },
     "docs/how-to/changing-the-protocol.md": {"": "tests/codegen/test_changing_the_protocol.py"},
@@ -21,10 +21,10 @@ _RUN = {
     "docs/how-to/history.md": {"```python": "tests/pipeline/test_documents.py"},
     "docs/how-to/library.md": {
         "Capture.open(": "tests/protocol/test_documents.py",
-        "in changes:": "tests/postgres/test_readme.py",
-        "import duckdb": "tests/postgres/test_readme.py",
+        "in changes:": "tests/postgres/test_library_page.py",
+        "import duckdb": "tests/postgres/test_library_page.py",
         "logicalrep decode FILE": "tests/protocol/test_documents.py",
-        "psql -XAtq": "tests/postgres/test_readme.py",
+        "psql -XAtq": "tests/postgres/test_library_page.py",
         "$ logicalrep inspect": "tests/protocol/test_documents.py",
     },
     "docs/how-to/many-databases.md": {"```yaml": "tests/pipeline/config/test_config.py"},

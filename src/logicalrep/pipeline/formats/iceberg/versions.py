@@ -41,7 +41,7 @@ class LaterCommits:
 class MetadataVersions(Protocol):
     """The versions of one table's metadata, as one process sees them.
 
-    `IcebergTable` alone calls the methods. `tests/pipeline/formats/iceberg/test_every_versions.py` holds each
+    `IcebergTable` alone calls the methods. `tests/pipeline/formats/iceberg/test_metadata_versions.py` holds each
     implementation to what follows.
 
     **Threads.** One thread at a time calls the methods, as those of `StoredTable` that commit or maintain. `commit_of`
