@@ -22,7 +22,7 @@ def test_a_batch_is_what_parse_gives(path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_batches_go_on_where_the_one_before_ended(size: int) -> None:
+def test_each_batch_begins_where_the_previous_batch_ended(size: int) -> None:
     path = next(path for path in _SELECTED if "/v4" in str(path) and "stream" in str(path))
     capture = read(path)
     messages = capture.messages[:2000]

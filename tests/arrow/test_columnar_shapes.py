@@ -105,7 +105,7 @@ def test_rows_without_columns_and_rows_with_1600() -> None:
     assert values_of(batch) == [[cell.value for cell in row] for row in cells]
 
 
-def test_many_small_values_take_more_room_than_was_made_first() -> None:
+def test_many_small_values_outgrow_the_first_allocation() -> None:
     row = [NullValue(), UnchangedToast()] * 10_000
     messages = [
         v1.Update(relation_id=Oid(1), old_kind="O", old=TupleData.of(*row), new=TupleData.of(*row)).build()

@@ -61,7 +61,7 @@ def copy(tmp_path: Path) -> _Copy:
     return _Copy(tmp_path)
 
 
-def test_a_kernel_is_compiled_again_when_a_file_of_its_functions_changes(copy: _Copy) -> None:
+def test_a_kernel_is_recompiled_when_a_file_of_its_functions_changes(copy: _Copy) -> None:
     assert copy.run() == f"compiled {copy.beside}"
     # A file with no function of the kernel does not matter.
     copy.change("logicalrep_runtime/columnar/arrow.py")
@@ -129,7 +129,7 @@ print("compiled" if finding.find_rows.stats.cache_misses else "loaded")
 """
 
 
-def test_a_kernel_is_compiled_again_when_a_class_of_its_arrays_is_gone(copy: _Copy) -> None:
+def test_a_kernel_is_recompiled_when_a_class_of_its_arrays_is_gone(copy: _Copy) -> None:
     assert [copy.run(_OF_ROW_CELLS), copy.run(_OF_ROW_CELLS)] == ["compiled", "loaded"]
     path = copy.root / "logicalrep" / "arrow" / "kernels" / "finding.py"
     path.write_text(path.read_text("utf-8").replace("RowCells", "Renamed"), "utf-8")
@@ -195,7 +195,7 @@ def test_users_that_share_a_folder_have_one_each_in_it(tmp_path: Path) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o700
 
 
-def test_the_next_place_is_taken_and_without_any_each_process_compiles_anew(copy: _Copy) -> None:
+def test_the_next_place_is_taken_and_without_any_each_process_recompiles(copy: _Copy) -> None:
     copy.beside.parent.touch()
     assert copy.run() == f"compiled {copy.home / 'numba' / copy.beside.name}"
     shutil.rmtree(copy.home)

@@ -24,7 +24,7 @@ OIDS = st.one_of(
     st.lists(st.tuples(OIDS, st.integers(0, 1 << 20)), max_size=200),
     st.lists(st.tuples(st.sampled_from(b"BIUDTC"), st.one_of(OIDS, st.integers(0, (1 << 32) - 1))), min_size=1),
 )
-def test_numbers_are_those_of_a_dict(pairs: list[tuple[int, int]], messages: list[tuple[int, int]]) -> None:
+def test_numbers_equal_a_dicts_numbers(pairs: list[tuple[int, int]], messages: list[tuple[int, int]]) -> None:
     known, numbers = dict(pairs), TableNumbers()
     for oid, number in pairs:
         numbers[oid] = number

@@ -65,7 +65,7 @@ def capture(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_committed_changes_come_in_the_order_of_their_commits(capsys: pytest.CaptureFixture[str], capture: str) -> None:
+def test_committed_changes_are_delivered_in_commit_order(capsys: pytest.CaptureFixture[str], capture: str) -> None:
     assert main(["changes", capture]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(item["op"], item["commit_lsn"], item["ordinal"]) for item in rows] == [

@@ -199,7 +199,7 @@ def test_a_capture_in_an_unknown_encoding_is_refused(tmp_path: Path, capsys: pyt
     assert capsys.readouterr().err == f"error: [ENCODING_UNKNOWN] {path}:1: {text}\n"
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["decode", str(tmp_path / "nothing")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
 

@@ -86,7 +86,7 @@ def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: 
     assert [line[1] for line in lines if line and "public.bare is not replicated" in line[3]] == ["WARNING"]
 
 
-def test_a_table_that_stands_still_and_a_pause_have_exit_codes_of_their_own(db18: Database, tmp_path: Path) -> None:
+def test_a_table_that_is_stopped_and_a_pause_have_exit_codes_of_their_own(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE good (id int PRIMARY KEY)", "CREATE TABLE bad (id int PRIMARY KEY, at date)")
     db18.execute("INSERT INTO good VALUES (1)", "INSERT INTO bad VALUES (1, 'infinity')")
     there = ["--dsn", db18.dsn, "--to", str(tmp_path / "lake")]

@@ -40,7 +40,7 @@ def without_spark(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(folder), "JAVA_HOME": "/nonexistent"}
 
 
-def test_all_is_there_after_each_of_two_runs(shop: Database, tmp_path: Path, without_spark: dict[str, str]) -> None:
+def test_each_of_two_runs_stores_all_rows(shop: Database, tmp_path: Path, without_spark: dict[str, str]) -> None:
     there = ["--dsn", shop.dsn, "--to", str(tmp_path / "lake"), "--once"]
     refused = run(*there, **without_spark)
     assert refused.returncode == 1
@@ -61,7 +61,7 @@ def test_all_is_there_after_each_of_two_runs(shop: Database, tmp_path: Path, wit
         )
 
 
-def test_its_processes_are_killed_and_then_all_are_told_to_end(
+def test_killed_processes_and_then_a_signal_to_all_processes(
     shop: Database, tmp_path: Path, without_spark: dict[str, str]
 ) -> None:
     lake, log = tmp_path / "lake", tmp_path / "log"

@@ -20,7 +20,7 @@ from tests.postgres.servers import Database
 @pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough)])
-def test_its_java_is_killed_and_then_all_its_processes_are_told_to_end(
+def test_a_killed_java_and_then_a_signal_to_all_processes(
     db18: Database, tmp_path: Path, number: signal.Signals
 ) -> None:
     # More than little work, so that Java is there once the table is.

@@ -181,7 +181,7 @@ def test_the_reference_shows_it(protocols: tuple[Protocol, ...]) -> None:
     assert "Sequence" in pages["changes.html"]
 
 
-def test_there_are_vectors_of_it(protocols: tuple[Protocol, ...]) -> None:
+def test_the_new_message_has_vectors(protocols: tuple[Protocol, ...]) -> None:
     protocol = next(protocol for protocol in protocols if protocol.blocks)
     found = list(vectors(view(protocol, 5)))
     assert any(vector.get("message") == "Sequence" for vector in found)

@@ -39,7 +39,7 @@ def later(release: Path, spark: Any) -> Iterator[Database]:
         yield database
 
 
-def test_a_place_goes_on(release: Path, later: Database) -> None:
+def test_a_destination_of_a_release_resumes(release: Path, later: Database) -> None:
     lake = release / "lake"
     storage = Storage(str(lake))
     before = State.read(storage)
@@ -78,7 +78,7 @@ def test_a_place_goes_on(release: Path, later: Database) -> None:
 @pytest.mark.parametrize(
     "name", [name if name == "feed" else pytest.param(name, marks=pytest.mark.thorough) for name in QUERIES]
 )
-def test_a_query_goes_on(spark: Any, release: Path, later: Database, name: str) -> None:
+def test_a_query_continues(spark: Any, release: Path, later: Database, name: str) -> None:
     rows = query(spark, later, name, release / name)
     if name == "typed":
         assert Counter(row._change_type for row in rows) == Counter({"insert": 1, "update_postimage": 44})

@@ -20,7 +20,7 @@ IMPORTS = sorted(
 )
 
 
-def test_what_benchmarks_import_is_there() -> None:
+def test_imports_of_benchmarks_exist() -> None:
     pytest.importorskip("pyspark")
     assert len(IMPORTS) > 20
     for module, name in IMPORTS:

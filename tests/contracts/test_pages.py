@@ -30,7 +30,7 @@ def _anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_links_to_is_there(page: str) -> None:
+def test_links_of_pages_resolve(page: str) -> None:
     path = ROOT / page
     for file, anchor in _links(path):
         there = path.parent / file if file else path

@@ -58,7 +58,7 @@ def test_kubernetes_runs_one_process_with_probes() -> None:
 
 
 @pytest.mark.parametrize("name", ["airflow_dag.py", "dagster_assets.py"])
-def test_an_orchestrator_calls_commands_that_there_are(name: str) -> None:
+def test_an_orchestrator_calls_existing_commands(name: str) -> None:
     tree = ast.parse((DEPLOY / name).read_text("utf-8"))
     place = next(
         ast.literal_eval(node.value)

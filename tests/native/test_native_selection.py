@@ -73,6 +73,6 @@ def test_it_is_off_by_a_variable(tmp_path: Path) -> None:
     ],
     ids=["a table of another number", "one that cannot be loaded", "none"],
 )
-def test_one_that_does_not_fit_is_refused_with_a_line(module: str, line: str, tmp_path: Path) -> None:
+def test_an_incompatible_reader_is_refused_with_a_line(module: str, line: str, tmp_path: Path) -> None:
     (tmp_path / "logicalrep_native.py").write_text(module)
     assert _run(tmp_path, LOGICALREP_NATIVE="") == (f"{SHORT}Python\n", line)

@@ -152,7 +152,7 @@ def test_a_message_with_something_unknown_is_left_to_python(operation: Operation
     assert known == "".join(["B", *others])
 
 
-def test_messages_that_their_tags_do_not_tell_apart_are_left_to_python() -> None:
+def test_messages_with_ambiguous_tags_are_read_in_python() -> None:
     twice = dataclasses.replace(LOGICALREP, messages=(*LOGICALREP.messages, LOGICALREP.messages[0]))
     without = dataclasses.replace(LOGICALREP, messages=(dataclasses.replace(LOGICALREP.messages[0], tag=""),))
     for protocol, is_read in ((LOGICALREP, True), (twice, False), (without, False)):

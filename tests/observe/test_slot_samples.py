@@ -51,7 +51,7 @@ def test_the_lag_in_seconds_is_by_the_clock_of_the_server(monkeypatch: pytest.Mo
     assert samples.lag_seconds(Lsn(500), NOW - timedelta(seconds=7)) == 10
 
 
-def test_sampling_goes_on_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampling_continues_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slot_samples, "PAUSE", 0.0)
     errors: list[str] = []
     goes_on = threading.Event()

@@ -60,7 +60,7 @@ def test_lines_of_a_load_tell_each_tenth() -> None:
     ]
 
 
-def test_a_table_whose_size_is_unknown_and_one_that_is_loaded_again() -> None:
+def test_progress_of_a_table_of_unknown_size_and_of_a_reload() -> None:
     for stream in (io.StringIO(), Terminal()):
         with show_progress(stream) as observer:
             load(observer, 0, 50, 60)
@@ -171,7 +171,7 @@ def test_the_start_and_loads_are_never_silent_for_long(clock: list[float]) -> No
     ]
 
 
-def test_a_load_that_ended_before_it_was_told_as_needed_is_over(clock: list[float]) -> None:
+def test_a_load_that_ended_before_it_was_announced_is_over(clock: list[float]) -> None:
     for stream in (io.StringIO(), Terminal()):
         with show_progress(stream) as observer:
             load(observer, 10, 10)
@@ -235,7 +235,7 @@ def test_a_checkpoint_is_not_the_end_of_compiling(clock: list[float]) -> None:
     assert second == f"still {first}, 60 s"
 
 
-def test_lines_come_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_step_writes_lines_without_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("logicalrep.observe.terminal.SILENCE", 0.5)
     stream = io.StringIO()
     with show_progress(stream) as observer:

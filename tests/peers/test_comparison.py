@@ -30,7 +30,7 @@ def _tables(document: str, head: str) -> dict[str, list[str]]:
     return found
 
 
-def test_ours_is_right_in_every_case(db18: Database, tmp_path: Path) -> None:
+def test_logicalrep_is_right_in_every_case(db18: Database, tmp_path: Path) -> None:
     cases = read_cases()
     for case in cases:
         db18.execute(*case.before)
@@ -42,7 +42,7 @@ def test_ours_is_right_in_every_case(db18: Database, tmp_path: Path) -> None:
     assert found == {case.name: "right" for case in cases}
 
 
-def test_the_page_has_every_case_and_says_so_of_ours() -> None:
+def test_the_page_lists_every_case_with_logicalreps_result() -> None:
     names = [case.name for case in read_cases()]
     assert len(names) == FILE.read_text().count("-- case: ")
     rows = _tables("docs/comparison.md", "| case ")
@@ -64,7 +64,7 @@ def test_the_readme_says_what_the_page_says() -> None:
         assert spark == local
 
 
-def test_what_differs_is_told(db18: Database) -> None:
+def test_differences_are_reported(db18: Database) -> None:
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, n numeric, v text)", "INSERT INTO t VALUES (1, 0.10, ''), (2, 3, 'x')"
     )

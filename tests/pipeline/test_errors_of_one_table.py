@@ -163,7 +163,7 @@ def test_a_table_without_columns_keeps_nobody_waiting(db18: Database, tmp_path: 
     assert find_differences(db18.dsn, str(tmp_path), ["public.good", "public.empty"]) == {}
 
 
-def test_a_table_that_loads_can_be_asked_for_again(
+def test_a_loading_table_can_be_requested_a_second_time(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(db18)
@@ -215,7 +215,7 @@ def test_which_errors_stop_a_table(error: Exception, is_own: bool) -> None:
     assert is_of_one_table(error) is is_own
 
 
-def test_equal_failures_of_a_load_have_an_end_and_others_have_none(clock: list[float]) -> None:
+def test_a_load_stops_after_equal_failures_and_retries_after_different_ones(clock: list[float]) -> None:
     tries, most = Tries(), Limits().load_tries
     results = [tries.count_failure(f"process {number} locks it", True, most) for number in range(most)]
     assert results == [True] * (most - 1) + [False]

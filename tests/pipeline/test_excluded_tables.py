@@ -73,7 +73,7 @@ class Killed(BaseException):
     pass
 
 
-def test_changes_that_a_publication_of_others_sends_are_ignored_also_of_a_table_that_had_been_loading(
+def test_changes_of_unreplicated_tables_in_a_users_publication_are_ignored(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.execute("CREATE PUBLICATION theirs FOR TABLE customer, orders, audit")

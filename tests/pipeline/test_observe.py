@@ -259,7 +259,7 @@ def test_what_is_solved_goes_from_the_page(monkeypatch: pytest.MonkeyPatch) -> N
     assert [each.text for each in observed.all_messages()] == ["public.a is public.b now"]
 
 
-def test_a_table_that_can_be_replicated_at_last_is_told_no_more(shop: Database, tmp_path: Path) -> None:
+def test_a_table_that_became_replicable_is_no_longer_reported(shop: Database, tmp_path: Path) -> None:
     class Solved(Heard):
         solved: tuple[str, ...] = ()
 
@@ -312,7 +312,7 @@ def test_the_tables_of_the_page_are_searched_and_sorted() -> None:
         assert "COLUMN_VALUE: In a destination of replicate correct the row" in text
 
 
-def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
+def test_the_page_of_a_table_that_loads_and_one_that_is_stopped() -> None:
     with served() as (observed, address):
         assert "None yet." in got(address)
         stopped = "[COLUMN_VALUE] <i>infinity</i> does not fit; run logicalrep resync public.orders"
@@ -383,14 +383,14 @@ def _rules() -> dict[str, str]:
     return {rule["alert"]: rule["expr"] for rule in group["rules"]}
 
 
-def test_the_rules_name_metrics_that_there_are() -> None:
+def test_the_rules_name_metrics_that_exist() -> None:
     rules = _rules()
     assert set(rules) == {"LogicalrepLag", "LogicalrepRetainedWal", "LogicalrepNothingRead"}
     used = {name for text in rules.values() for name in re.findall(r"logicalrep_\w+", text)}
     assert used <= {metric.name for metric in METRICS}
 
 
-def test_the_dashboard_names_metrics_that_there_are() -> None:
+def test_the_dashboard_names_existing_metrics() -> None:
     dashboard = json.loads((ROOT / "examples" / "grafana.json").read_text("utf-8"))
     used = {
         name

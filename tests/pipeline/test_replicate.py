@@ -30,7 +30,7 @@ from tests.spark import workload
 from tests.waiting import eventually
 
 
-def test_once_loads_what_is_there_and_a_second_run_has_what_came_after(shop: Database, tmp_path: Path) -> None:
+def test_once_loads_all_tables_and_a_second_run_applies_later_changes(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
     assert not (tmp_path / "public" / "bare").exists()
@@ -92,7 +92,7 @@ def test_a_workload_of_every_kind_of_change_is_followed(db: Database, tmp_path: 
     assert find_differences(db.dsn, str(tmp_path), tables) == {}
 
 
-def test_a_second_process_says_so_and_harms_nothing(
+def test_a_second_process_exits_with_slot_in_use_and_harms_nothing(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It waits for half a minute otherwise, as the first one may be ending.
@@ -110,7 +110,7 @@ def test_a_second_process_says_so_and_harms_nothing(
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
-def test_a_new_table_and_one_that_is_altered_are_loaded_by_themselves(shop: Database, tmp_path: Path) -> None:
+def test_new_and_altered_tables_are_loaded_without_a_request(shop: Database, tmp_path: Path) -> None:
     with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         shop.execute(
@@ -125,7 +125,7 @@ def test_a_new_table_and_one_that_is_altered_are_loaded_by_themselves(shop: Data
     assert find_differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
 
 
-def test_a_table_that_stands_still_says_so_in_its_properties(db18: Database, tmp_path: Path) -> None:
+def test_a_stopped_table_has_the_reason_in_its_properties(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, at date)", "INSERT INTO t VALUES (1, now())")
     replicate_once(db18, tmp_path)
     db18.execute("INSERT INTO t VALUES (2, 'infinity')")
@@ -143,7 +143,7 @@ def test_a_table_that_stands_still_says_so_in_its_properties(db18: Database, tmp
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
-def test_a_table_that_was_out_of_the_publication_at_the_start_is_loaded_again(db18: Database, tmp_path: Path) -> None:
+def test_a_table_that_was_out_of_the_publication_at_the_start_is_reloaded(db18: Database, tmp_path: Path) -> None:
     db18.execute(
         "CREATE SCHEMA s", "CREATE TABLE s.t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLES IN SCHEMA s"
     )
@@ -155,7 +155,7 @@ def test_a_table_that_was_out_of_the_publication_at_the_start_is_loaded_again(db
         eventually(lambda: find_differences(db18.dsn, str(tmp_path), ["s.t"]) == {})
 
 
-def test_a_table_that_leaves_the_publication_and_joins_again_is_loaded_again(db18: Database, tmp_path: Path) -> None:
+def test_a_table_that_leaves_and_rejoins_the_publication_is_reloaded(db18: Database, tmp_path: Path) -> None:
     """The entry of FOR ALL TABLES is the same; a table is none of them while it is unlogged."""
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE PUBLICATION p FOR ALL TABLES"

@@ -111,7 +111,7 @@ def test_one_start_after_one_script(
     shop.execute("UPDATE public.root SET v = 'three'", "DELETE FROM sales.bare", "UPDATE public.generated SET a = 2")
 
 
-def test_mistakes_of_the_settings_are_told_before_anything_is_made(
+def test_mistakes_of_the_settings_are_reported_before_anything_is_created(
     db18: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     db18.execute(

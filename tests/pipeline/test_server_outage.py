@@ -63,7 +63,7 @@ def test_a_server_that_is_away_at_first_and_later_is_waited_for(tmp_path: Path) 
         assert all("did not wait for this to pass" in text for text in lines.warnings), lines.warnings
 
 
-def test_once_waits_for_as_long_as_it_is_told(tmp_path: Path) -> None:
+def test_once_waits_for_the_given_time(tmp_path: Path) -> None:
     nobody = ConnectionSettings(f"host={tmp_path} dbname=d user=u")
     settings = ReplicateSettings(dsn=nobody, to=str(tmp_path / "lake"), once=True, retry_timeout=0.2)
     with pytest.raises(ConnectError, match=r"\[SERVER_AWAY\].*; tried for 0\."):

@@ -148,9 +148,7 @@ def test_the_copy_of_the_state_is_believed_by_nobody(tmp_path: Path) -> None:
     assert State.read(storage).lsn == Lsn(7)
 
 
-def test_a_check_of_another_thread_does_not_take_a_state_of_its_own_for_one_of_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_in_another_thread_recognises_its_own_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     states, create, errors = States(Storage(str(tmp_path))), Storage.create, []
 
     def check() -> None:

@@ -63,7 +63,7 @@ def load_of(destination: Path, folder: str, format: FormatName = "delta") -> str
 
 
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
-def test_a_column_comes_with_the_first_value_and_follows_its_own(
+def test_the_text_column_appears_with_the_first_unrepresentable_value(
     db18: Database, tmp_path: Path, format: FormatName
 ) -> None:
     db18.execute(

@@ -13,7 +13,7 @@ NOWHERE = Installation(18, Path("/nowhere"))
 
 
 @pytest.mark.parametrize("is_link", [False, True])
-def test_a_folder_that_is_there_is_not_taken(tmp_path: Path, is_link: bool) -> None:
+def test_an_existing_folder_is_not_used(tmp_path: Path, is_link: bool) -> None:
     """A server started by root would give it to another user, and remove it at the end."""
     folder = tmp_path / "of somebody"
     folder.mkdir(0o755)

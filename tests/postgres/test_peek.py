@@ -82,7 +82,7 @@ def test_nothing_to_peek(db: Database, options: PluginOptions) -> None:
     assert list(peek(db.connection, "s", options)) == []
 
 
-def test_a_peek_ends_where_it_is_told(db: Database, options: PluginOptions) -> None:
+def test_a_peek_ends_at_the_given_position(db: Database, options: PluginOptions) -> None:
     db.execute("INSERT INTO t VALUES (1)")
     middle = query_wal_head(db.connection)
     db.execute("INSERT INTO t VALUES (2)")

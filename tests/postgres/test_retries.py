@@ -59,7 +59,7 @@ def test_a_wrong_password_is_sent_once(server: StandIn) -> None:
     assert server.passwords == ["geheim"]
 
 
-def test_a_password_that_is_missing_is_told_in_one_sentence(server: StandIn) -> None:
+def test_a_password_that_is_missing_is_reported_in_one_sentence(server: StandIn) -> None:
     server.want_password()
     text, seconds = failure(server.dsn, 60)
     assert text.startswith("[PASSWORD_MISSING] the server requires a password and none is given: ")

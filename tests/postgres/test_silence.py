@@ -120,7 +120,7 @@ def test_a_process_that_was_stopped_for_long_has_not_waited_meanwhile(
             session.receive(0.01)
 
 
-def test_a_longer_silence_is_waited_for_each_time_that_a_session_comes_no_further(proxy: Proxy) -> None:
+def test_the_silence_limit_grows_with_each_session_without_progress(proxy: Proxy) -> None:
     with Assembler() as assembler:
         replication = Replication(settings(proxy, 0.2), "s", OPTIONS, Intake(assembler))
         silences: list[float] = []
@@ -137,7 +137,7 @@ def test_a_longer_silence_is_waited_for_each_time_that_a_session_comes_no_furthe
     assert silences == [0.2, 0.4, 0.8, 1.6]
 
 
-def test_a_copy_of_a_server_that_works_is_waited_for_and_one_that_was_lost_is_not(db18: Database, proxy: Proxy) -> None:
+def test_a_working_copy_of_a_slot_is_waited_for_and_a_lost_copy_is_not(db18: Database, proxy: Proxy) -> None:
     insert(db18, 1, 50_000)
     with settings(proxy, 0.3).connect() as connection:
         assert b"".join(start_copy(connection, sql.SQL("COPY (SELECT 1 FROM pg_sleep(2)) TO STDOUT"))) == b"1\n"

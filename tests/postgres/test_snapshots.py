@@ -123,7 +123,7 @@ def test_no_table_is_locked_while_another_one_is_waited_for(table: Database, mon
         assert tables == ["t", "u"]
 
 
-def test_tables_that_cannot_be_locked_for_long_are_told(table: Database) -> None:
+def test_tables_that_cannot_be_locked_for_long_are_reported(table: Database) -> None:
     with table.writer() as reader, table.writer() as other, other.transaction():
         other.execute("LOCK TABLE t")
         reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -140,7 +140,7 @@ def test_an_exception_drops_the_slot(table: Database) -> None:
     assert find_slot(table.connection, "s") is None
 
 
-def test_a_slot_that_cannot_be_dropped_is_told_of(table: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_that_cannot_be_dropped_is_reported(table: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     def drop(*_: object) -> None:
         raise psycopg.OperationalError("the server is gone")
 

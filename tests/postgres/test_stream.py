@@ -56,7 +56,7 @@ def test_all_that_committed_before_the_loop_began(db: Database, source: dict[str
     assert not list(logicalrep.stream(**source, follow=False))
 
 
-def test_what_the_loop_has_not_finished_comes_again(db: Database, source: dict[str, Any]) -> None:
+def test_unfinished_items_of_the_loop_are_sent_again(db: Database, source: dict[str, Any]) -> None:
     for number in range(1, 6):
         db.execute(f"INSERT INTO t VALUES ({number})")
     with logicalrep.stream(**source) as changes:
@@ -74,7 +74,7 @@ def test_what_the_loop_has_not_finished_comes_again(db: Database, source: dict[s
     assert [ids(transaction) for transaction in logicalrep.stream(**source, follow=False)] == [[5]]
 
 
-def test_a_position_kept_with_the_changes_has_each_once(db: Database, source: dict[str, Any]) -> None:
+def test_a_position_stored_with_the_changes_gives_each_change_once(db: Database, source: dict[str, Any]) -> None:
     for number in range(1, 6):
         db.execute(f"INSERT INTO t VALUES ({number})")
     kept: list[int] = []
@@ -175,7 +175,7 @@ def test_logical_messages(db18: Database) -> None:
     assert found == ["alone", ["message"]]
 
 
-def test_a_slot_that_is_made(db18: Database) -> None:
+def test_a_slot_that_is_created(db18: Database) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
     source: dict[str, Any] = {"dsn": db18.dsn, "slot": "s", "publication": "p"}
     with pytest.raises(PreflightError, match="SLOT_MISSING"):
@@ -225,7 +225,7 @@ def test_a_table_with_a_column_of_a_typed_table_s_own(db18: Database) -> None:
         next(logicalrep.stream(db18.dsn, slot="s", publication="p").batches("t"))
 
 
-def test_batches_that_are_left_come_again(db: Database, source: dict[str, Any]) -> None:
+def test_unfinished_batches_are_sent_again(db: Database, source: dict[str, Any]) -> None:
     db.execute("INSERT INTO t SELECT generate_series(1, 100)")
     for batch in logicalrep.stream(**source).batches(rows=10):
         assert 0 < batch.num_rows <= 10

@@ -429,7 +429,7 @@ def test_a_message_out_of_place_is_an_error_of_the_decoder_alone(before: list[st
     VERSIONS[4].parse(bytes.fromhex(data), streaming=decoder.streaming)
 
 
-def test_a_decoder_goes_on_after_an_error() -> None:
+def test_a_decoder_continues_after_an_error() -> None:
     decoder = _decoder_after(START)
     for wrong in (BEGIN, START, "58", "", "45 00"):
         with pytest.raises(DecodeError):

@@ -324,7 +324,7 @@ def test_a_message_has_the_bytes_of_the_page(name: str) -> None:
         ("ff", "server", "messages", "message: tag at offset 0: expected one of the tags"),
     ],
 )  # fmt: skip
-def test_what_is_refused_says_where(data: str, sender: Any, expected: Any, text: str) -> None:
+def test_refused_values_are_reported_with_their_place(data: str, sender: Any, expected: Any, text: str) -> None:
     with pytest.raises(DecodeError) as error:
         v3_0.parse(bytes.fromhex(data), sender=sender, expected=expected)
     assert str(error.value).startswith(text)

@@ -149,7 +149,7 @@ def test_named_values_are_members_of_their_enumeration_and_no_others() -> None:
             v1.Relation.struct.parse(data)
 
 
-def test_an_optional_character_is_there_or_not() -> None:
+def test_an_optional_character_is_present_or_absent() -> None:
     for byte in range(256):
         following = b"\0\0" + b"N\0\0"
         data = b"U\0\0\0\1" + bytes([byte]) + following

@@ -264,7 +264,7 @@ def test_rows_that_a_load_brought_are_of_the_time_of_the_load(db18: Database, tm
     assert [*logicalrep.at(tmp_path, datetime.now(UTC))] == ["public.late", "public.t"]
 
 
-def test_what_cannot_be_read_says_why(db18: Database, tmp_path: Path) -> None:
+def test_unreadable_input_is_reported_with_the_reason(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE orders (id int PRIMARY KEY, at timestamp)", "CREATE TABLE customer (id int PRIMARY KEY)")
     db18.execute("INSERT INTO orders VALUES (1, now())")
     with pytest.raises(StateError, match=r"\[DESTINATION_EMPTY\]"):

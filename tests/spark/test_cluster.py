@@ -168,7 +168,7 @@ print(json.dumps(found))
 @pytest.mark.skipif(sys.platform != "linux", reason="Processes are found as on Linux.")
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
 @pytest.mark.parametrize("way", ["executor", "speculation"])
-def test_a_partition_that_is_read_again_or_twice_has_the_same_rows(
+def test_a_partition_that_is_read_twice_has_the_same_rows(
     db18: Database, tmp_path: Path, mode: str, way: losing.How
 ) -> None:
     """A stage is repeated after the loss of what it had written, and a slow task is begun a second time elsewhere."""

@@ -262,7 +262,7 @@ def test_types_that_are_one_in_spark() -> None:
         assert found == [*values.values(), None]
 
 
-def test_a_key_that_is_not_the_one_that_is_flagged() -> None:
+def test_a_key_whose_columns_are_not_flagged() -> None:
     """Such rows come from a partition whose replica identity differs from its root's."""
     described = _described("t", "a", "b")
     columns = tuple(replace(column, flags=int(column.name == "a")) for column in described.columns)

@@ -30,7 +30,7 @@ def commits(*calls: tuple[str, int]) -> Commits:
     return made
 
 
-def test_the_start_of_the_next_batch_is_in_a_checkpoint_that_has_had_all_others() -> None:
+def test_the_next_batchs_start_is_checkpointed_after_all_earlier_batches() -> None:
     made = commits(("has", 10), ("record_batch", 20), ("record_commit", 20), ("record_batch", 30))
     assert made.has(Lsn(30))
     # The same batch is planned again, as by a second action on its rows.
@@ -53,7 +53,7 @@ def test_the_first_batch_of_a_process_proves_nothing_until_the_query_has_been_id
     assert made.has(Lsn(20))
 
 
-def test_a_batch_of_an_earlier_process_is_read_again() -> None:
+def test_a_batch_of_an_earlier_process_is_reread() -> None:
     made = commits(("record_batch", 20), ("record_commit", 20), ("record_batch", 30))
     assert made.has(Lsn(30))
 
@@ -68,7 +68,7 @@ def test_a_batch_before_which_not_everything_is_committed_is_refused(before: tup
 @pytest.mark.thorough
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 tell only what they have committed")
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
-def test_a_query_with_asynchronous_progress_is_refused_and_goes_on_without_it(
+def test_a_query_with_asynchronous_progress_is_refused_and_continues_without_it(
     spark: Any, db18: Database, tmp_path: Path, mode: str
 ) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")

@@ -128,7 +128,7 @@ def test_a_column_is_added_to_a_copy(spark: Any, db18: Database, tmp_path: Path)
     assert [tuple(row) for row in rows] == [(1, "bible", "none"), (2, "pen", None), (3, "ink", "blue")]
 
 
-def test_what_becomes_of_one_partition_is_not_sent(db18: Database) -> None:
+def test_changes_of_one_partition_are_not_sent(db18: Database) -> None:
     db18.execute(
         "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id)",
         *(f"CREATE TABLE p{n} PARTITION OF root FOR VALUES FROM ({n}) TO ({n + 1})" for n in range(3)),

@@ -46,7 +46,7 @@ for data in pickle.load(sys.stdin.buffer):
 """
 
 
-def test_what_spark_sends_to_a_worker_says_what_is_missing_there(bare_python: Path) -> None:
+def test_a_worker_without_the_package_reports_what_is_missing(bare_python: Path) -> None:
     slot = {"slot": "s", "publication": "p"}
     path = LogicalRepDataSource({"path": str(CAPTURE)})
     peek, walsender = LogicalRepDataSource(slot), LogicalRepDataSource(slot | {"mode": "walsender"})

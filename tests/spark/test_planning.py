@@ -36,7 +36,7 @@ def end(db: Database, limits: ReadLimits, start: Lsn | None = None, planner: Pla
     return (planner or Planner("s", OPTIONS)).end(db.connection, start, query_wal_head(db.connection), limits)
 
 
-def test_limits_that_are_larger_than_all_there_is(db: Database) -> None:
+def test_limits_larger_than_the_backlog(db: Database) -> None:
     write(db, count=6, rows=20_000)
     for limits in (ReadLimits(bytes=1 << 30), ReadLimits(changes=3_000_000_000), ReadLimits(1 << 60, 1 << 60)):
         # The server itself writes some WAL now and then.

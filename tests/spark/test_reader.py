@@ -42,7 +42,7 @@ def db(db18: Database) -> Database:
 
 @pytest.mark.parametrize("limit", [{}, {"max_changes_per_batch": "1"}])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_publication_that_was_dropped_and_made_again(
+def test_a_publication_that_was_dropped_and_recreated(
     db: Database, tmp_path: Path, mode: str, limit: dict[str, str]
 ) -> None:
     """Changes in between must not be silently left out."""
@@ -100,7 +100,9 @@ def test_a_prepared_transaction_that_is_decided_but_not_committed_by_spark(two_p
 
 
 @pytest.mark.parametrize("breaks", [False, True])
-def test_a_prepared_transaction_that_has_yet_to_come_again(two_phase: Database, tmp_path: Path, breaks: bool) -> None:
+def test_a_prepared_transaction_that_has_not_been_sent_a_second_time(
+    two_phase: Database, tmp_path: Path, breaks: bool
+) -> None:
     query = Query(two_phase, tmp_path, two_phase="true")
     prepare(two_phase, "g", "1, 100000")
     two_phase.execute("INSERT INTO t VALUES (0)")
@@ -137,7 +139,7 @@ def test_decisions_on_what_was_prepared_before_the_slot_s_position(two_phase: Da
     query.restart(again=False)
 
 
-def test_what_comes_again_does_not_fill_the_spool(db: Database, tmp_path: Path) -> None:
+def test_repeated_messages_do_not_fill_the_spool(db: Database, tmp_path: Path) -> None:
     query = Query(db, tmp_path, segment_bytes="64k", spool_bytes="256k")
     db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 20000) AS i")
     assert len(query.plan()) == 20_000
@@ -275,7 +277,7 @@ def test_a_slot_that_was_moved_is_an_error_while_nothing_is_written(db: Database
     query.restart(again=False)
 
 
-def test_an_idle_query_looks_no_more_often_than_it_is_told_to(db: Database, tmp_path: Path) -> None:
+def test_an_idle_query_polls_at_its_interval(db: Database, tmp_path: Path) -> None:
     query = Query(db, tmp_path, mode="peek", poll_interval="3")
     assert query.reader.latestOffset(query.start, None) == query.start
     db.execute("INSERT INTO t VALUES (1)")

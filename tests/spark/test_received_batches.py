@@ -257,7 +257,7 @@ def test_many_transactions_are_one_record_batch_that_a_limit_may_cut(tmp_path: P
     spool.close()
 
 
-def test_a_transaction_that_goes_on_in_what_is_received_next() -> None:
+def test_a_transaction_that_continues_in_what_is_received_next() -> None:
     messages = [message for number in range(1, 60) for message in small(number, 4)]
     expected = outcome(messages, Decoder(1), 1000, in_batches=False)[0]
     for size in range(150, 180):

@@ -40,7 +40,7 @@ def test_a_restart_with_smaller_batches(spark: Any, db18: Database, tmp_path: Pa
 
 
 @pytest.mark.parametrize("mode", EACH_MODE)
-def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+def test_a_slot_created_by_the_query(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18)
     stream = Stream(spark, db18, tmp_path, mode=mode, create_slot="true")
     stream.run()

@@ -48,7 +48,7 @@ def test_the_driver_is_on_loopback_for_local_masters_alone(master: str, given: s
     assert os.environ.get("SPARK_LOCAL_IP") == loopback
 
 
-def test_settings_come_first(started: dict[str, str]) -> None:
+def test_given_settings_override_the_defaults(started: dict[str, str]) -> None:
     session(**{"spark.driver.host": "127.0.0.2"})
     assert started["spark.driver.host"] == "127.0.0.2"
 

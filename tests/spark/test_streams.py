@@ -146,7 +146,7 @@ def test_the_server_restarts_in_the_middle(spark: Any, db18: Database, tmp_path:
     assert feed_rows(stream.frame()) == expected
 
 
-def test_two_phase_transactions_come_at_their_commit(spark: Any, db18: Database, tmp_path: Path) -> None:
+def test_two_phase_transactions_are_delivered_at_their_commit(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "twin")
     stream = Stream(spark, db18, tmp_path, mode="walsender", two_phase="true", create_slot="true")
     stream.run()
@@ -258,7 +258,7 @@ def test_a_look_into_the_slot_of_a_walsender(spark: Any, db18: Database) -> None
     assert confirmed(db18) == before
 
 
-def test_all_that_is_missing_of_a_typed_table_is_said_at_once(spark: Any, db18: Database) -> None:
+def test_every_unmet_requirement_of_a_typed_table_is_reported_together(spark: Any, db18: Database) -> None:
     options = {"dsn": db18.dsn, "slot": "none", "publication": "none", "table": "public.none"}
     with fails("SLOT_MISSING", "Replication slot 'none' does not exist") as raised:
         spark.readStream.format("logicalrep").options(**options).load()

@@ -32,7 +32,7 @@ def test_a_reader_is_longer_than_a_segment_of_tcp(is_stream: bool, options: dict
     assert len(cloudpickle.dumps(reader(is_stream, **options))) > 1 << 16  # type: ignore[no-untyped-call]
 
 
-def test_what_a_task_has_loaded_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_of_earlier_tasks_are_not_collected(monkeypatch: pytest.MonkeyPatch) -> None:
     captures = reader(False, path=str(CAPTURE))
     [partition] = captures.partitions()
     made_since: list[list[int]] = []

@@ -59,7 +59,7 @@ class TestWholeTransactions:
         assert [change.ordinal for change in transaction.changes] == [0, 1]
         assert len(transaction.changes) == 2
 
-    def test_one_without_changes_comes_out_too(self) -> None:
+    def test_a_transaction_without_changes_is_delivered(self) -> None:
         assert len(only_transaction(feed(Assembler(), begin(7, 100), commit(100))).changes) == 0
 
     def test_a_truncate_is_a_change_for_each_table(self) -> None:
@@ -73,7 +73,7 @@ class TestWholeTransactions:
 
 
 class TestStreamedTransactions:
-    def test_they_come_in_the_order_of_their_commits(self) -> None:
+    def test_transactions_are_delivered_in_commit_order(self) -> None:
         assembler = Assembler()
         feed(assembler, start(7, first=True), streamed_relation(7, "id"), streamed_insert(7, "7a"), STOP)
         feed(assembler, start(9, first=True), streamed_relation(9, "id"), streamed_insert(9, "9a"), STOP)
@@ -81,13 +81,13 @@ class TestStreamedTransactions:
         assert ids(only_transaction(feed(assembler, stream_commit(9, 100)))) == ["9a"]
         assert ids(only_transaction(feed(assembler, stream_commit(7, 200)))) == ["7a", "7b"]
 
-    def test_one_that_starts_over_forgets_what_came_before(self) -> None:
+    def test_a_transaction_that_restarts_discards_its_earlier_changes(self) -> None:
         assembler = Assembler()
         for value in ("lost", "kept"):
             feed(assembler, start(7, first=True), streamed_relation(7, "id"), streamed_insert(7, value), STOP)
         assert ids(only_transaction(feed(assembler, stream_commit(7, 100)))) == ["kept"]
 
-    def test_one_that_is_rolled_back_leaves_nothing(self) -> None:
+    def test_a_transaction_that_is_rolled_back_leaves_nothing(self) -> None:
         assembler = Assembler()
         feed(assembler, start(7, first=True), streamed_relation(7, "id"), streamed_insert(7, "1"), STOP)
         assert feed(assembler, stream_abort(7)) == []
@@ -138,7 +138,7 @@ class TestSchemaChanges:
         assert kinds == ["SchemaChange", "Change", "SchemaChange", "Change"]
         assert self.schema_changes(transaction) == [(0, 0, 1), (1, 1, 2)]
 
-    def test_those_of_a_rolled_back_subtransaction_never_happened(self) -> None:
+    def test_changes_of_a_rolled_back_subtransaction_are_discarded(self) -> None:
         assembler = Assembler()
         feed(assembler, begin(6, 1), relation("id"), insert("0"), commit(1))
         feed(assembler, start(7, first=True), streamed_relation(7, "id"), streamed_insert(7, "1"))
@@ -149,7 +149,7 @@ class TestSchemaChanges:
         assert self.schema_changes(transaction) == []
         assert [len(each.relation.columns) for each in transaction.changes if each.relation] == [1, 1]
 
-    def test_those_of_a_rolled_back_transaction_never_happened(self) -> None:
+    def test_changes_of_a_rolled_back_transaction_are_discarded(self) -> None:
         assembler = Assembler()
         feed(assembler, begin(6, 1), relation("id"), insert("0"), commit(1))
         feed(assembler, start(7, first=True), streamed_relation(7, "id", "b"), streamed_insert(7, "1", "b"), STOP)
@@ -157,7 +157,7 @@ class TestSchemaChanges:
         out = feed(assembler, begin(8, 20), insert("2"), commit(20))
         assert self.schema_changes(only_transaction(out)) == []
 
-    def test_an_uncommitted_form_is_not_that_of_others(self) -> None:
+    def test_an_uncommitted_definition_is_invisible_to_other_sessions(self) -> None:
         assembler = Assembler()
         feed(assembler, begin(6, 1), relation("id"), insert("0"), commit(1))
         feed(assembler, start(7, first=True), streamed_relation(7, "id", "b"), streamed_insert(7, "1", "b"), STOP)
@@ -173,7 +173,7 @@ class TestSchemaChanges:
         feed(assembler, begin(8, 20), relation("id", "b"), insert("2", "b"), commit(20), stream_commit(7, 100))
         assert ids(only_transaction(feed(assembler, begin(9, 120), insert("3", "b"), commit(120)))) == ["3"]
 
-    def test_they_go_on_after_a_restart(self) -> None:
+    def test_known_relations_survive_a_restart(self) -> None:
         first = Assembler()
         feed(first, begin(7, 1), relation("id"), insert("1"), commit(1))
         second = Assembler(after=first.position, relations=first.relations)
@@ -210,20 +210,20 @@ class TestSchemaChanges:
 
 
 class TestPreparedTransactions:
-    def test_held_ones_come_with_their_commit(self) -> None:
+    def test_held_transactions_are_delivered_with_their_commit(self) -> None:
         assembler = Assembler()
         assert feed(assembler, *prepared(7, "g", 100, "1")) == []
         transaction = only_transaction(feed(assembler, commit_prepared(7, "g", 200)))
         assert (transaction.gid, transaction.commit_lsn, transaction.end_lsn) == ("g", 200, 208)
         assert ids(transaction) == ["1"]
 
-    def test_held_ones_that_are_rolled_back_never_come(self) -> None:
+    def test_held_transactions_that_are_rolled_back_are_never_delivered(self) -> None:
         assembler = Assembler()
         assert feed(assembler, *prepared(7, "g", 100, "1"), rollback_prepared(7, "g", 100, 200)) == []
         assert assembler.position.delivered == 208
         assert assembler.memory == 0
 
-    def test_those_handed_on_come_at_once_and_their_decision_later(self) -> None:
+    def test_prepared_transactions_are_delivered_immediately_and_their_decision_later(self) -> None:
         assembler = Assembler(hand_on_prepared=True)
         [transaction] = feed(assembler, *prepared(7, "g", 100, "1"))
         assert isinstance(transaction, PreparedTransaction)
@@ -240,7 +240,7 @@ class TestPreparedTransactions:
         )
 
     @pytest.mark.parametrize("hand_on_prepared", [False, True])
-    def test_a_decision_on_an_unknown_one_is_told(self, hand_on_prepared: bool) -> None:
+    def test_a_decision_on_an_unknown_transaction_is_reported(self, hand_on_prepared: bool) -> None:
         assembler = Assembler(hand_on_prepared=hand_on_prepared)
         decisions = feed(assembler, commit_prepared(7, "g", 200), rollback_prepared(8, "h", 100, 300))
         assert [(each.committed, each.known) for each in decisions if isinstance(each, Decision)] == [
@@ -272,7 +272,7 @@ class TestPreparedTransactions:
         assert (decision.known, decision.committed) == (True, False)
 
     @pytest.mark.parametrize("hand_on_prepared", [False, True])
-    def test_one_prepared_before_two_phase_was_turned_on_comes_with_its_commit(self, hand_on_prepared: bool) -> None:
+    def test_a_transaction_prepared_before_two_phase_is_delivered_with_its_commit(self, hand_on_prepared: bool) -> None:
         position = ResumeToken(delivered=Lsn(250), acknowledged=Lsn(250))
         assembler = Assembler(hand_on_prepared=hand_on_prepared, after=position)
         out = feed(assembler, *prepared(7, "g", 100, "1"), commit_prepared(7, "g", 400))
@@ -281,7 +281,7 @@ class TestPreparedTransactions:
         assert not isinstance(out[0], NonTransactionalMessage | Decision)
         assert len(out[0].changes) == 1
 
-    def test_streamed_ones_come_the_same_way(self) -> None:
+    def test_streamed_transactions_are_delivered_in_the_same_way(self) -> None:
         for hand_on_prepared in (False, True):
             assembler = Assembler(hand_on_prepared=hand_on_prepared)
             feed(assembler, start(7, first=True), streamed_relation(7, "id"), streamed_insert(7, "1"), STOP)
@@ -289,7 +289,7 @@ class TestPreparedTransactions:
             assert isinstance(out[0], PreparedTransaction if hand_on_prepared else Transaction)
             assert len(out) == 1 + hand_on_prepared
 
-    def test_a_held_one_that_is_sent_again_replaces_itself(self) -> None:
+    def test_a_held_transaction_that_is_sent_twice_is_stored_once(self) -> None:
         assembler = Assembler()
         feed(assembler, *prepared(7, "g", 100, "1"))
         assembler.reconnect()
@@ -311,7 +311,7 @@ class TestPositions:
         feed(assembler, commit_prepared(7, "g", 300))
         assert assembler.position == ResumeToken(delivered=Lsn(308), acknowledged=Lsn(308))
 
-    def test_one_that_was_handed_on_does_not(self) -> None:
+    def test_a_delivered_transaction_does_not_hold_the_position(self) -> None:
         assembler = Assembler(hand_on_prepared=True)
         feed(assembler, *prepared(7, "g", 100, "1"), begin(8, 200), commit(200))
         assert assembler.position == ResumeToken(delivered=Lsn(208), acknowledged=Lsn(208), prepared={"g": Lsn(108)})
@@ -339,7 +339,7 @@ class TestPositions:
 class TestPreparedTransactionsWithoutChanges:
     """PostgreSQL 18 sends no Begin Prepare for a transaction that has only locked rows."""
 
-    def test_it_comes_out_at_its_commit(self) -> None:
+    def test_a_transaction_is_delivered_at_its_commit(self) -> None:
         assembler = Assembler()
         assert feed(assembler, prepare(7, "g", 100), begin(8, 110), commit(110))[-1].xid == 8  # type: ignore[union-attr]
         assert assembler.position.acknowledged == 100
@@ -348,7 +348,7 @@ class TestPreparedTransactionsWithoutChanges:
         assert (transaction.gid, transaction.commit_lsn, list(transaction.changes)) == ("g", 200, [])
         assert assembler.position.acknowledged == 208
 
-    def test_it_does_not_come_out_when_it_is_rolled_back(self) -> None:
+    def test_a_transaction_that_is_rolled_back_is_not_delivered(self) -> None:
         assembler = Assembler()
         assert feed(assembler, prepare(7, "g", 100), rollback_prepared(7, "g", 100, 200)) == []
 

@@ -150,12 +150,12 @@ def test_one_table_alone(table: str, found: list[str]) -> None:
     assert [each["schema"] for each in out] == found
 
 
-def test_a_prepared_transaction_comes_with_its_commit_and_has_a_gid() -> None:
+def test_a_prepared_transaction_is_delivered_with_its_commit_and_has_a_gid() -> None:
     [out] = rows(begin_prepare(7, "g", 9), relation("id"), insert("1"), prepare(7, "g", 9), commit_prepared(7, "g", 30))
     assert (out["gid"], out["commit_lsn"], out["ordinal"]) == ("g", "0/1E", 0)
 
 
-def test_one_that_is_handed_on_before_has_no_commit_yet() -> None:
+def test_a_transaction_delivered_early_has_no_commit_yet() -> None:
     decisions: list[Decision] = []
     with Assembler(hand_on_prepared=True) as assembler:
         [out] = rows(

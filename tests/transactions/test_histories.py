@@ -105,7 +105,7 @@ def check_told(told: Told, history: History, way: dict[str, Any]) -> None:
 @pytest.mark.parametrize("memory_limit", [HELD_IN_MEMORY, ALL_ON_DISK])
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(20, 200))
-def test_all_versions_tell_what_the_model_knows(memory_limit: int, seed: int, steps: int) -> None:
+def test_all_versions_agree_with_the_model(memory_limit: int, seed: int, steps: int) -> None:
     history = make_history(Random(seed), steps)
     for way in WAYS:
         sent = Server(history, random=Random(seed + 1), **way).run()
@@ -116,7 +116,7 @@ def test_all_versions_tell_what_the_model_knows(memory_limit: int, seed: int, st
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(20, 200))
-def test_prepared_transactions_handed_on_come_to_the_same(seed: int, steps: int) -> None:
+def test_prepared_transactions_delivered_early_give_the_same_rows(seed: int, steps: int) -> None:
     history = make_history(Random(seed), steps)
     for way in WAYS:
         sent = Server(history, random=Random(seed + 1), **way).run()
@@ -129,7 +129,7 @@ def test_prepared_transactions_handed_on_come_to_the_same(seed: int, steps: int)
 @pytest.mark.parametrize("lives_on", [False, True])
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(60, 200))
-def test_after_interruptions_nothing_is_lost_and_nothing_comes_twice(
+def test_interruptions_lose_and_duplicate_nothing(
     hand_on_prepared: bool, lives_on: bool, seed: int, steps: int
 ) -> None:
     """The assembler lives on and reconnects, or a new one has its position, which the server may not have received."""

@@ -41,7 +41,7 @@ def test_the_rows_of_a_message(message: Insert, before: Any, after: Any, unchang
     assert named_rows(message, {TABLE: relation("id", "v")}) == (before, after, unchanged)
 
 
-def test_they_are_those_of_the_changes_of_whole_transactions() -> None:
+def test_named_rows_equal_the_changes_of_transactions() -> None:
     changes = rows = 0
     with Capture.open(find("pg18/mixed/v1-late-bin.sql.jsonl.gz")) as capture:
         decoder = capture.session.decoder()

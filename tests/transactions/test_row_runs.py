@@ -64,7 +64,7 @@ def test_rows_outside_of_streams_are_as_they_came() -> None:
     assert rows.bound(lambda _: known).tables() == [(0, 20), (1, 10), (2, TABLE)]
 
 
-def test_large_xids_and_oids_are_as_others() -> None:
+def test_large_xids_and_oids_are_read_like_small_ones() -> None:
     """Both count to 2^32."""
     large, oid = (1 << 32) - 2, (1 << 31) + 5
     batch = of(streamed_insert(large, "1", oid=oid), streamed_insert(large - 1, "2", oid=oid))

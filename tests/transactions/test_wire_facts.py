@@ -297,7 +297,7 @@ def test_34_relations_may_have_a_position_or_none() -> None:
 
 
 @pytest.mark.parametrize("name", ["pg18/stream/v4-live.walsender", "pg16/twophase/v4-live.walsender"])
-def test_35_transactions_come_in_the_order_of_their_commits(name: str) -> None:
+def test_35_transactions_are_delivered_in_commit_order(name: str) -> None:
     ends = [each.transaction.end_lsn for each in transactions(find(f"{name}.jsonl.gz"))]
     assert ends == sorted(ends)
     assert max(Counter(ends).values()) == 1
@@ -306,7 +306,7 @@ def test_35_transactions_come_in_the_order_of_their_commits(name: str) -> None:
 # Where the documentation and the servers disagree
 
 
-def test_transactions_that_a_crash_ended_are_gone() -> None:
+def test_transactions_ended_by_a_crash_are_discarded() -> None:
     path = find("pg16/crash/v4-late.walsender.jsonl.gz")
     aborts = [message for _, message in decoded(path) if message.tag == "A"]
     assert any(getattr(message, "abort_lsn", None) == 0 for message in aborts)
@@ -315,7 +315,7 @@ def test_transactions_that_a_crash_ended_are_gone() -> None:
     assert not lost & {each.transaction.xid for each in transactions(path)}
 
 
-def test_transactions_still_open_at_the_end_never_come() -> None:
+def test_transactions_open_at_the_end_are_never_delivered() -> None:
     path = find("pg14/stream/v2-mid.sql.jsonl.gz")
     messages = decoded(path)
     started = {message.xid for _, message in messages if isinstance(message, v2.StreamStart)}

@@ -176,7 +176,7 @@ def test_what_is_known_by_a_name_that_begins_with_a_line_stays_text() -> None:
     assert column_type(17642, -1, TYPES).load("b", record((25, b"x"), (23, b"\0\0\0\1"))) == "(x,1)"
 
 
-def test_arrays_of_domains_in_binary_format_have_the_delimiter_of_what_they_are_made_of() -> None:
+def test_binary_arrays_of_domains_have_the_base_types_delimiter() -> None:
     types = {17700: Announced("", "box"), 17701: Announced("public", "_shape")}
     array = struct.pack("!iiIiii4d", 1, 0, 17700, 1, 1, 32, 1, 1, 0, 0)
     assert column_type(17701, -1, types).load("b", array) == "{(1,1),(0,0)}"

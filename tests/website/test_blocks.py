@@ -105,7 +105,7 @@ def _matches(block: str, text: str) -> bool:
     return block.startswith(text) if text.startswith("```") or not text else text in block
 
 
-def test_each_block_runs_or_is_told_not_to() -> None:
+def test_each_block_names_its_test_or_the_reason_for_none() -> None:
     unknown = []
     used = set()
     for page in PAGES:
@@ -121,7 +121,7 @@ def test_each_block_runs_or_is_told_not_to() -> None:
     assert used == {(source, text) for told in (_RUN, _NOT_RUN) for source in told for text in told[source]}
 
 
-def test_the_tests_that_are_named_have_the_pages() -> None:
+def test_named_tests_read_the_page() -> None:
     for source, tests in _RUN.items():
         name = source.removeprefix("docs/how-to/").removesuffix(".md")
         for test in set(tests.values()):

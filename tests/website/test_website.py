@@ -89,7 +89,7 @@ def test_nothing_is_fetched_from_elsewhere(site: Path, pages: dict[Path, _Addres
 
 
 @pytest.mark.thorough
-def test_a_link_to_nowhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_to_nowhere_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         building, "python_api", lambda: "# The Python API\n\n[lost](nowhere.md), [here](#no-such-place)\n"
     )

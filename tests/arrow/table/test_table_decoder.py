@@ -92,7 +92,7 @@ def test_columns_have_the_types_of_the_relation() -> None:
     assert (str(table.relation), table.rows.to_pylist(), table.tags.to_pylist()) == ("public.t", [1], ["I"])
 
 
-def test_the_five_states_of_a_value_are_kept_apart() -> None:
+def test_the_five_states_of_a_value_stay_distinct() -> None:
     described = relation(("id", 23, -1), ("s", 25, -1))
     key = v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(Text(b"1"), NullValue())).build()
     whole = v1.Update(

@@ -45,7 +45,9 @@ def by_label(address: str, metric: str) -> dict[str, float]:
     }
 
 
-def test_one_is_killed_and_hangs_while_the_other_goes_on(databases: Mapping[str, Database], tmp_path: Path) -> None:
+def test_one_database_is_killed_or_hangs_while_the_other_is_replicated(
+    databases: Mapping[str, Database], tmp_path: Path
+) -> None:
     path = write_file(tmp_path, databases)
     log = path.with_suffix(".log")
     shop, crm = databases.values()

@@ -73,7 +73,7 @@ def test_a_folder_may_be_a_spec_or_hold_one(tmp_path: Path, diff: Diff) -> None:
     assert diff(ROOT, tmp_path).out == diff(SPEC, new).out == diff(SPEC, tmp_path).out
 
 
-def test_what_is_gone_is_said_of_what_it_was_part_of(
+def test_removals_are_reported_for_their_parent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -157,7 +157,7 @@ def test_a_side_that_is_nothing(name: str, repository: Repository, before: Path,
     assert outcome.err == f"new {name!r} is neither a folder nor a git revision in {repository.folder}\n"
 
 
-def test_a_revision_where_there_is_no_repository(tmp_path: Path, diff: Diff) -> None:
+def test_a_revision_without_a_repository(tmp_path: Path, diff: Diff) -> None:
     outcome = diff("HEAD", SPEC, "--repository", tmp_path)
     assert (outcome.code, outcome.err) == (2, f"old 'HEAD' is neither a folder nor a git revision in {tmp_path}\n")
 

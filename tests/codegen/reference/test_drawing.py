@@ -52,7 +52,7 @@ def test_many_possible_offsets_are_a_range(messages: Protocol) -> None:
     assert last.offset.long == "0…12"
 
 
-def test_condition_and_version_are_told(messages: Protocol) -> None:
+def test_condition_and_version_are_reported(messages: Protocol) -> None:
     abort = rows(messages, layout_of(messages, "Stream Abort").fields, since=2)
     assert [(row.condition, row.since) for row in abort] == [
         ("", None),
@@ -78,7 +78,7 @@ def test_the_description_says_what_the_picture_shows(messages: Protocol) -> None
     )
 
 
-def test_shapes_tell_kinds_apart(messages: Protocol) -> None:
+def test_shapes_distinguish_kinds(messages: Protocol) -> None:
     fields = [
         Field("tag", Byte1(("X",)), PLACE),
         Field("count", Int("Int16"), PLACE),

@@ -175,7 +175,7 @@ def test_a_new_field_appears_without_a_hand_edit(tmp_path: Path) -> None:
     assert "<code>cause</code>" in files["changes.html"]
 
 
-def test_what_an_edited_spec_does_not_read_is_made_up(tmp_path: Path) -> None:
+def test_an_edited_spec_has_made_up_examples(tmp_path: Path) -> None:
     spec = tmp_path / "spec"
     shutil.copytree(SPEC, spec)
     query = spec / "pgwire/query.yaml"

@@ -65,7 +65,7 @@ def test_a_column_that_stands_for_two_things_is_refused(name: str, tmp_path: Pat
     ]
 
 
-def test_a_column_with_a_name_of_its_own_leaves_the_others_alone(tmp_path: Path) -> None:
+def test_renaming_one_column_keeps_the_other_columns(tmp_path: Path) -> None:
     other = "    - commit_timestamp: Int32 (TransactionId)\n      batch column: begin_time\n"
     before = emit_unformatted(load(ROOT / "spec"))[PLANS].splitlines()
     after = emit_unformatted(load(_write_edited(tmp_path, "begin.yaml", TIMESTAMP, other)))[PLANS].splitlines()

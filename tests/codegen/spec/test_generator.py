@@ -55,7 +55,7 @@ def test_the_committed_package_is_not_stale(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr() == ("", "")
 
 
-def test_docstrings_have_the_notes_on_servers_and_not_those_on_the_page(emitted: dict[Path, str]) -> None:
+def test_docstrings_have_the_notes_on_servers_and_no_notes_on_the_page(emitted: dict[Path, str]) -> None:
     said = " ".join(" ".join(text.split()) for text in emitted.values())
     for protocol in load(ROOT / "spec"):
         layouts: list[Message | Part | Alternative] = [*protocol.messages, *protocol.parts]

@@ -61,7 +61,7 @@ def test_parse_is_told_the_facts_that_layouts_depend_on(package: ModuleType) -> 
         package.v1.parse(data)
 
 
-def test_a_decoder_is_told_what_no_message_tells(package: ModuleType) -> None:
+def test_a_decoder_takes_the_facts_that_no_message_has(package: ModuleType) -> None:
     decoder = package.Decoder(1, urgent=True)
     begin = package.v1.Begin(final_lsn=1, commit_timestamp=0, xid=1)
     commit = package.v1.Commit(grade=3, commit_lsn=1, end_lsn=2, commit_timestamp=0)
@@ -74,7 +74,7 @@ def test_a_decoder_is_told_what_no_message_tells(package: ModuleType) -> None:
     }  # fmt: skip
 
 
-def test_an_unknown_argument_is_an_error_that_names_those_that_there_are(package: ModuleType) -> None:
+def test_an_unknown_argument_is_an_error_that_names_the_known_arguments(package: ModuleType) -> None:
     for name in ("urgnet", "busy"):
         with pytest.raises(TypeError) as error:
             package.Decoder(1, **{name: True})

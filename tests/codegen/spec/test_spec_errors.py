@@ -1142,7 +1142,7 @@ ONCE: dict[str, tuple[str, str, str, str]] = {
 
 
 @pytest.mark.parametrize("name", ONCE)
-def test_a_mistake_that_others_follow_from_is_reported_once(name: str) -> None:
+def test_a_mistake_that_causes_other_mistakes_is_reported_once(name: str) -> None:
     file, old, new, place = ONCE[name]
     (finding,) = _findings(changed(file, old, new))
     assert finding.removeprefix("spec/").removeprefix("shop/").startswith(f"{place}: ")
@@ -1314,7 +1314,7 @@ def test_a_byte_order_mark_and_other_line_ends_are_nothing_odd() -> None:
     load(spec)
 
 
-def test_a_spec_that_is_not_there_is_reported() -> None:
+def test_a_missing_spec_is_reported() -> None:
     with pytest.raises(SpecError) as error:
         load(Path("nowhere"))
     assert list(map(str, error.value.findings)) == [

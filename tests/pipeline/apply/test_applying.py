@@ -113,7 +113,7 @@ def test_changes_that_the_table_has_make_no_commit(tmp_path: Path) -> None:
     assert log.applied("logicalrep/2/1/x") is None
 
 
-def test_a_row_that_must_be_there_and_is_not_needs_a_resync(tmp_path: Path) -> None:
+def test_a_missing_row_needs_a_resync(tmp_path: Path) -> None:
     log = new_log(Storage(str(tmp_path)), ("id",))
     history = History(("id",), random.Random(1))
     history.add_change("delete", ("5", "a", None, None), None, ())

@@ -79,7 +79,7 @@ def test_earlier_changes_name_a_column_as_it_is_called_now(tmp_path: Path) -> No
     ]
 
 
-def test_files_with_field_ids_are_written_anew_if_their_changes_name_a_renamed_column(tmp_path: Path) -> None:
+def test_files_with_field_ids_are_rewritten_if_their_changes_name_a_renamed_column(tmp_path: Path) -> None:
     settings = TableSettings(append=True, format="iceberg")
     tables = table_format(Storage(str(tmp_path)), "iceberg")
     spec = replace(table(("id",)), settings=settings, companion="changes")
@@ -103,7 +103,7 @@ def test_files_with_field_ids_are_written_anew_if_their_changes_name_a_renamed_c
 
 
 @pytest.mark.parametrize("default", ["7", None])
-def test_a_change_whose_answer_was_lost_is_made_once(tmp_path: Path, default: str | None) -> None:
+def test_a_change_whose_answer_was_lost_is_applied_once(tmp_path: Path, default: str | None) -> None:
     log = log_of(tmp_path, TableSettings())
     later = evolved(log.table, default)
     reshape(log, later, SequentialEngine())

@@ -19,7 +19,7 @@ from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.changes import change_batch, relation
 
 
-def test_properties_have_their_keys_and_all_is_read_again() -> None:
+def test_properties_have_their_keys_and_are_reread() -> None:
     batch = change_batch(relation(("id", "v")), [{"op": "update", "after": {"id": "1"}, "unchanged": ["v"]}])
     other = change_batch(relation(("id",), None), [{"op": "delete", "before": {"id": "1"}, "commit_lsn": 2}])
     sent = replace(SentRelation.of(other.relation, commit_lsn=2, ordinal=0, xid=3), partition=8)

@@ -34,7 +34,7 @@ from tests.waiting import eventually
     ],
     ids=str,
 )
-def test_a_table_whose_buffered_changes_are_gone_is_loaded_again(
+def test_a_table_without_its_buffered_changes_is_reloaded(
     db18: Database, tmp_path: Path, path: str | None, reason: str | None
 ) -> None:
     db18.execute(*SETUP)

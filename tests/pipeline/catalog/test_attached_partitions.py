@@ -188,7 +188,9 @@ ATTACHED = {
     "kept", [TableSettings(), pytest.param(KEPT, marks=pytest.mark.thorough)], ids=["rows", "all is kept"]
 )
 @pytest.mark.parametrize("statements", ATTACHED.values(), ids=ATTACHED)
-def test_it_may_come_in_many_ways(db18: Database, tmp_path: Path, statements: str, kept: TableSettings) -> None:
+def test_attached_partitions_alone_are_read(
+    db18: Database, tmp_path: Path, statements: str, kept: TableSettings
+) -> None:
     load = prepare(db18, tmp_path, table_settings=kept)
     db18.execute(*statements.split("; "))
     observer = run(db18, tmp_path, table_settings=kept)
@@ -231,7 +233,9 @@ def test_all_is_loaded_where_a_partition_cannot_be(db18: Database, tmp_path: Pat
     ["ALTER TABLE root DETACH PARTITION day3", "TRUNCATE day3", "DROP TABLE day3", "DROP TABLE day1"],
 )
 @pytest.mark.parametrize("moment", ["before", "meanwhile"])
-def test_what_becomes_of_partitions_meanwhile(db18: Database, tmp_path: Path, statements: str, moment: str) -> None:
+def test_partitions_that_change_during_their_load_reload_the_table(
+    db18: Database, tmp_path: Path, statements: str, moment: str
+) -> None:
     load = prepare(db18, tmp_path)
     db18.execute(ATTACH, "INSERT INTO root VALUES (99, 3, 'sent', 'b')")
     run(db18, tmp_path, Copied(**{moment: lambda: db18.execute(statements)}))

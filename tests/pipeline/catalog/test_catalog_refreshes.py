@@ -47,7 +47,7 @@ def oids(db: Database, *names: str) -> set[int]:
 
 
 @pytest.mark.parametrize("error", LOCKED)
-def test_a_look_that_locks_of_others_keep_out_is_not_an_error(
+def test_a_refresh_that_waits_for_locks_is_no_error(
     error: type[psycopg.Error], db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends one of two sessions that wait for each other's locks, such as a migration's and this one."""
@@ -122,7 +122,7 @@ class Waits(Loaded):
                 self.waits.append(text)
 
 
-def test_a_look_that_does_not_see_the_transaction_is_repeated_and_said_after_a_second(
+def test_a_refresh_that_does_not_see_the_transaction_is_repeated_and_logged_after_a_second(
     db18: Database, tmp_path: Path, unseen: set[int], looks: list[set[int]]
 ) -> None:
     create_two_tables(db18)

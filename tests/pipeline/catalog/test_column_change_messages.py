@@ -11,7 +11,7 @@ from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 
 
-def test_changed_columns_are_told(db18: Database, tmp_path: Path) -> None:
+def test_changed_columns_are_reported(db18: Database, tmp_path: Path) -> None:
     heard, limits = tmp_path / "heard", Limits(loads_at_once=1_000_000)
     command = f"cat >> {shlex.quote(str(heard))} && echo >> {shlex.quote(str(heard))}"
 

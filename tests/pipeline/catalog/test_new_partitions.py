@@ -151,9 +151,7 @@ APART = {
 
 
 @pytest.mark.parametrize("made", APART.values(), ids=APART)
-def test_a_table_that_is_a_partition_for_a_while_is_loaded_again(
-    db18: Database, tmp_path: Path, made: list[str]
-) -> None:
+def test_a_table_that_is_a_partition_for_a_while_is_reloaded(db18: Database, tmp_path: Path, made: list[str]) -> None:
     db18.execute(
         "CREATE TABLE root (id int, day int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)",
         *made,

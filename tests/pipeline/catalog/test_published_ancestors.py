@@ -21,7 +21,7 @@ from tests.postgres.servers import Database
     ],
 )
 @pytest.mark.parametrize("is_deep", [pytest.param(False, marks=pytest.mark.thorough), True])
-def test_a_partition_is_loaded_again_after_its_table_was_published(
+def test_a_partition_is_reloaded_after_its_table_was_published(
     db18: Database, tmp_path: Path, published: str, added: str, is_deep: bool
 ) -> None:
     parts = ["CREATE TABLE m PARTITION OF s.r FOR VALUES FROM (1) TO (5)"]

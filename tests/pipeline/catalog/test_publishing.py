@@ -279,7 +279,7 @@ def test_a_publication_that_leaves_out_changes_is_refused(db18: Database, missin
 
 
 @pytest.mark.parametrize("option", ["publish = 'insert'", "publish_via_partition_root = false"])
-def test_other_options_of_a_publication_that_was_made_here_are_refused(db18: Database, option: str) -> None:
+def test_other_options_of_a_publication_that_replicate_created_are_refused(db18: Database, option: str) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)")
     ensured(db18)
     db18.execute(f"ALTER PUBLICATION {IN_SQL} SET ({option})")
@@ -299,7 +299,7 @@ def test_all_tables_are_fine_in_a_publication_of_a_user(db18: Database) -> None:
     assert names(ensured(db18)) == ["public.bare", "public.t"]
 
 
-def test_a_role_without_the_rights_is_told_the_statements(db: Database) -> None:
+def test_a_role_without_the_rights_is_given_the_statements(db: Database) -> None:
     """The statements, run by the owner, are all that is missing."""
     role = f"reader_{db.name}"
     db.execute(
@@ -326,7 +326,7 @@ def test_a_role_without_the_rights_is_told_the_statements(db: Database) -> None:
         db.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
-def test_tables_of_others_and_locked_ones_do_not_keep_the_rest_out(db18: Database) -> None:
+def test_foreign_and_locked_tables_do_not_block_the_other_tables(db18: Database) -> None:
     role = f"owner_{db18.name}"
     db18.execute(
         f"CREATE ROLE {role} LOGIN REPLICATION",
@@ -353,7 +353,7 @@ def test_tables_of_others_and_locked_ones_do_not_keep_the_rest_out(db18: Databas
         db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
-def test_excluded_tables_are_not_published_or_leave_and_that_is_said(db: Database) -> None:
+def test_excluded_tables_leave_the_publication_with_a_log_line(db: Database) -> None:
     db.execute(
         "CREATE TABLE one (id int PRIMARY KEY)",
         "CREATE TABLE two (id int PRIMARY KEY)",
@@ -402,7 +402,7 @@ def test_tables_by_pattern(db18: Database) -> None:
     assert len(names(ensured(db18, excluded="none_*", name="all"))) == 6
 
 
-def test_a_publication_of_others_keeps_its_excluded_tables(db: Database) -> None:
+def test_a_users_publication_keeps_its_excluded_tables(db: Database) -> None:
     db.execute(
         "CREATE TABLE one (id int PRIMARY KEY)",
         "CREATE TABLE two (id int PRIMARY KEY)",
@@ -414,7 +414,7 @@ def test_a_publication_of_others_keeps_its_excluded_tables(db: Database) -> None
         assert len(query_published_tables(connection, ("theirs",))) == 2
 
 
-def test_a_role_that_may_not_take_an_excluded_table_out_is_told_the_statement(db: Database) -> None:
+def test_a_role_that_may_not_take_an_excluded_table_out_is_given_the_statements(db: Database) -> None:
     db.execute("CREATE TABLE one (id int PRIMARY KEY)", "CREATE TABLE two (id int PRIMARY KEY)")
     ensured(db)
     role = f"reader_{db.name}"
@@ -430,7 +430,7 @@ def test_a_role_that_may_not_take_an_excluded_table_out_is_told_the_statement(db
         db.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
-def test_tables_that_are_dropped_while_they_are_listed_are_not_there(db18: Database) -> None:
+def test_tables_dropped_during_the_listing_are_omitted(db18: Database) -> None:
     """The server's own list of a publication's tables fails then: `could not open relation with OID`."""
     db18.execute("CREATE TABLE stays (id int PRIMARY KEY)", "CREATE TABLE goes (id int PRIMARY KEY)")
     db18.execute("CREATE PUBLICATION p FOR TABLE goes, stays")

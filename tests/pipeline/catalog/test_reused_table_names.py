@@ -41,7 +41,7 @@ def _stop(db: Database, folder: Path) -> None:
         replicate_once(db, folder, publication="p")
 
 
-def test_changes_that_wait_are_not_those_of_a_table_that_gets_the_name(db18: Database, tmp_path: Path) -> None:
+def test_waiting_changes_do_not_pass_to_another_table_of_the_name(db18: Database, tmp_path: Path) -> None:
     _hold(db18, tmp_path)
     db18.execute("DROP TABLE w", "ALTER TABLE v RENAME TO w")
     for number in (4, 5):
@@ -51,7 +51,7 @@ def test_changes_that_wait_are_not_those_of_a_table_that_gets_the_name(db18: Dat
     assert kept_differences(db18, tmp_path, ["public.w"], TableSettings()) == {}
 
 
-def test_changes_that_wait_for_a_table_that_is_gone_are_removed(db18: Database, tmp_path: Path) -> None:
+def test_waiting_changes_of_a_dropped_table_are_removed(db18: Database, tmp_path: Path) -> None:
     _hold(db18, tmp_path)
     folders = [tmp_path / "_logicalrep" / name / "public/w" for name in ("buffered",)]
     assert all(any(folder.iterdir()) for folder in folders)

@@ -96,7 +96,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("statements", LATER.values(), ids=LATER)
-def test_another_publication_of_a_table_loads_it_again(db18: Database, tmp_path: Path, statements: str) -> None:
+def test_another_publication_of_a_table_reloads_it(db18: Database, tmp_path: Path, statements: str) -> None:
     for each in TABLES.strip().split(";\n"):
         db18.execute(each.rstrip(";\n"))
     db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")

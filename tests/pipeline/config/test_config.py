@@ -100,7 +100,7 @@ def test_a_mapping_is_read_like_a_file() -> None:
     assert read_config({"tables": None}, TableSettings()).entries == {}
 
 
-def test_tables_have_their_own_settings_and_one_whose_settings_change_is_loaded_again(
+def test_tables_have_their_own_settings_and_one_whose_settings_change_is_reloaded(
     shop: Database, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"

@@ -106,7 +106,7 @@ def test_a_run_that_ends_soon_says_once_that_it_starts_spark(tmp_path: Path, mon
     assert said == ["starting Spark, for work of more than 8 MB"]
 
 
-def test_an_engine_that_does_not_start_is_told_without_work_for_it() -> None:
+def test_a_failed_start_of_an_engine_is_reported_before_it_has_work() -> None:
     @contextmanager
     def fails(_: threading.Event) -> Iterator[Engine]:
         raise EngineError("no Java")
@@ -146,7 +146,7 @@ def test_nobody_waits_for_a_start_after_the_end_was_asked_for() -> None:
         assert isinstance(waiting.exception(60), Ended)
 
 
-def test_errors_here_are_those_of_other_engines(tmp_path: Path) -> None:
+def test_errors_in_this_process_equal_other_engines_errors(tmp_path: Path) -> None:
     with BySizeEngine(_never, threading.Event(), "needed", LIMITS) as engine:
         with pytest.raises(TableFailedError, match="ZeroDivisionError"):
             engine.run_together(divmod_of, 0, 1)

@@ -87,7 +87,7 @@ def _is_full(item: object) -> None:
 
 
 @pytest.mark.parametrize(("function", "text"), [(_is_full, "No space left on device$"), (_end, "exited unexpectedly")])
-def test_a_task_that_cannot_run_is_told_in_a_sentence(
+def test_a_task_that_cannot_run_is_reported_in_a_sentence(
     connect: Any, tmp_path: Path, function: Callable[[object], None], text: str
 ) -> None:
     with ConnectJobs(connect, Storage(str(tmp_path))) as jobs, pytest.raises(EngineError, match=text) as raised:
@@ -96,7 +96,7 @@ def test_a_task_that_cannot_run_is_told_in_a_sentence(
 
 
 @pytest.mark.filterwarnings("ignore:.RETRIES_EXCEEDED")
-def test_a_server_that_is_away_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_server_that_is_unreachable_is_reported_in_a_sentence(tmp_path: Path) -> None:
     pytest.importorskip("grpc")
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession

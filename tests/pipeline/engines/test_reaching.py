@@ -75,7 +75,7 @@ def test_a_task_with_a_folder_of_its_own_is_refused(tmp_path: Path, monkeypatch:
 
 
 @needs_namespaces
-def test_a_task_that_cannot_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_cannot_write_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = tmp_path / "lake"
     lake.mkdir()
     unwritable = f"unshare -rm sh -c 'mount --bind {lake} {lake}; mount -o remount,bind,ro {lake}; exec \"$@\"' sh"
@@ -121,7 +121,9 @@ CREDENTIALS = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
         pytest.param(f"env -u {CREDENTIALS} AWS_METADATA_ENDPOINT=http://127.0.0.1:9", id="credentials"),
     ],
 )
-def test_a_task_that_cannot_reach_a_store_is_told(away: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_cannot_reach_a_store_is_reported(
+    away: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The driver has the network, and an environment in which a store's client finds keys that it asks for anew."""
     pytest.importorskip("moto")
     from tests.pipeline.storage.stores import start_object_store

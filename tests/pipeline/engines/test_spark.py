@@ -93,7 +93,7 @@ def test_items_outcomes_and_shared_values_do_not_pass_through_java_on_one_machin
     assert max(sent) < 1000
 
 
-def test_a_java_that_ends_again_and_again_ends_the_command(
+def test_the_command_exits_after_repeated_exits_of_java(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clock: list[float]
 ) -> None:
     """It is started again three times within an hour."""

@@ -80,7 +80,7 @@ def test_executors_with_all_that_is_needed(
         check_executors(session, "replicate")
 
 
-def test_a_session_that_is_there_is_checked(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_session_is_checked(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "are_of_this_python", lambda _: False)
     said: list[str] = []
 
@@ -145,7 +145,7 @@ def told(settings: Mapping[str, str], secrets: list[str]) -> list[str]:
     return said
 
 
-def test_what_is_lost_without_fair_turns_is_told() -> None:
+def test_a_scheduler_without_fair_turns_is_reported() -> None:
     assert told({"spark.scheduler.mode": "FAIR"}, []) == []
     [text] = told({}, [])
     assert "batches of other tables wait for all tasks that began earlier" in text
@@ -161,14 +161,14 @@ def test_what_is_lost_without_fair_turns_is_told() -> None:
         ({"spark.ssl.rpc.enabled": "true"}, False),
     ],
 )
-def test_secrets_that_travel_in_clear_are_told(settings: Mapping[str, str], is_told: bool) -> None:
+def test_secrets_that_travel_in_clear_are_reported(settings: Mapping[str, str], is_told: bool) -> None:
     fair = {"spark.scheduler.mode": "FAIR", **settings}
     said = told(fair, ["the server's password", "the key of masks"])
     assert [text.partition(" travel ")[0] for text in said] == ["the server's password and the key of masks"] * is_told
     assert told(fair, []) == []
 
 
-def test_a_server_of_spark_connect_that_is_reached_in_clear_is_told() -> None:
+def test_a_server_of_spark_connect_that_is_reached_in_clear_is_reported() -> None:
     pytest.importorskip("grpc")
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
 

@@ -290,7 +290,7 @@ def test_a_commit_that_fails_changes_nothing_and_can_be_repeated(place: Place, m
     assert place.ids(stored) == [3, 4, 5]
 
 
-def test_a_commit_whose_answer_was_lost_is_made_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_whose_answer_was_lost_is_applied_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     if place.catalog is not None:
         pytest.skip("the answers of catalogs are lost in test_catalog_commits.py")
     stored, create = place.replace(), Storage.create
@@ -328,7 +328,7 @@ def test_a_second_writer_is_refused(place: Place) -> None:
     assert place.ids(place.open()) == [0, 1, 2]
 
 
-def test_commits_are_told_apart(place: Place) -> None:
+def test_commits_are_distinguished(place: Place) -> None:
     stored = place.replace()
     heads = [stored.head]
     for lsn in (1000, 1001):
@@ -405,7 +405,7 @@ def test_tables_are_found_and_removed(place: Place) -> None:
     assert (tables.open(FOLDER), tables.find_folders(), place.storage.list(FOLDER)) == (None, set(), [])
 
 
-def test_a_damaged_log_is_told(place: Place) -> None:
+def test_a_damaged_log_is_reported(place: Place) -> None:
     place.replace().commit(place.files(range(3)), [], Position(APP, Lsn(1000)))
     for path in place.storage.list(FOLDER):
         if not path.endswith(".parquet"):

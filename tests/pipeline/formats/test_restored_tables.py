@@ -77,7 +77,7 @@ class Copy:
                 )
 
 
-def test_a_folder_that_was_restored_is_loaded_again(db18: Database, tmp_path: Path, options: dict[str, Any]) -> None:
+def test_a_folder_that_was_restored_is_reloaded(db18: Database, tmp_path: Path, options: dict[str, Any]) -> None:
     lake = tmp_path / "lake"
     prepare(db18, lake, **options)
     copy = Copy(lake)
@@ -98,7 +98,7 @@ def test_a_folder_that_was_restored_is_loaded_again(db18: Database, tmp_path: Pa
 
 
 @pytest.mark.parametrize("companion", ["history", "changes"])
-def test_a_companion_table_that_was_restored_has_its_table_loaded_again(
+def test_a_companion_table_that_was_restored_has_its_table_reloaded(
     db18: Database, tmp_path: Path, options: dict[str, Any], companion: str
 ) -> None:
     lake = tmp_path / "lake"

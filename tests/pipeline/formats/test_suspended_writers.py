@@ -118,7 +118,7 @@ def test_a_version_whose_name_was_deleted_is_not_made_again(
     assert ids_at(storage) == [0, 1, 2, *range(2000, 2020), 5000]
 
 
-def test_a_commit_to_a_table_that_was_dropped_and_made_again_is_taken_back(tmp_path: Path) -> None:
+def test_a_commit_to_a_table_that_was_dropped_and_recreated_is_taken_back(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path), limits=EARLY_UPKEEP)
     stored = new_table(storage, "iceberg")
     for number in range(5):

@@ -150,7 +150,7 @@ def test_rows_of_other_keys_with_the_same_hash_stay(
 @pytest.mark.parametrize("kind", ["run", "json"])
 @pytest.mark.parametrize("damage", ["bits", "an end", "gone"])
 @pytest.mark.parametrize("is_open", [True, False])
-def test_a_damaged_index_is_made_anew(tmp_path: Path, kind: str, damage: str, is_open: bool) -> None:
+def test_a_damaged_index_is_recreated(tmp_path: Path, kind: str, damage: str, is_open: bool) -> None:
     followed = Followed(tmp_path)
     for _ in range(6):
         followed.change()
@@ -247,7 +247,7 @@ def test_a_folder_that_cannot_be_made_leaves_the_table_without_an_index(tmp_path
 
 
 @pytest.mark.parametrize("foreign", ["writable", "link"])
-def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path, foreign: str) -> None:
+def test_a_folder_that_other_users_can_write_is_not_used(tmp_path: Path, foreign: str) -> None:
     followed = Followed(tmp_path)
     followed.folder.mkdir()
     own = followed.folder / f"logicalrep-{os.geteuid()}"
@@ -333,7 +333,7 @@ def test_tables_without_a_need_for_an_index_have_none(tmp_path: Path) -> None:
     assert indexes.of(log) is not None
 
 
-def test_a_file_that_has_not_the_rows_that_its_table_says_is_not_in_an_index(tmp_path: Path) -> None:
+def test_a_file_with_another_number_of_rows_is_not_indexed(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path / "lake"), limits=LIMITS)
     file = write_ids(storage, [1, 2, 3])
     index = KeyIndex.open(tmp_path / "index", lambda _: None, LIMITS)

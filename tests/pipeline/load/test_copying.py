@@ -128,7 +128,7 @@ print(was_compiled, kept.is_compiled(one))
 """
 
 
-def test_who_listens_is_told_once_that_loops_are_compiled_and_not_that_they_are_loaded(tmp_path: Path) -> None:
+def test_observers_hear_once_of_compiled_loops_and_never_of_cached_loops(tmp_path: Path) -> None:
     (tmp_path / "of_loops.py").write_text(_MODULE)
     environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "loops")}
     first, second = (
@@ -169,7 +169,7 @@ def run():
 """
 
 
-def test_a_thread_goes_on_with_something_while_its_loops_are_compiled(tmp_path: Path) -> None:
+def test_a_thread_works_while_its_loops_are_compiled(tmp_path: Path) -> None:
     (tmp_path / "of_loops.py").write_text(_MEANWHILE)
     program = (
         "from logicalrep_runtime.columnar import compiling; compiling.DO_AGAIN = 0.001; import of_loops; of_loops.run()"

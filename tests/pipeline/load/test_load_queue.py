@@ -86,7 +86,7 @@ def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
             eventually(lambda: bool(loader.results(NOW)))
 
 
-def test_a_table_that_is_wanted_again_is_loaded_once_more_and_not_twice_at_the_same_time() -> None:
+def test_a_table_requested_twice_is_loaded_twice_one_after_another() -> None:
     held, name = Held(), names(1)[0]
     with LoadQueue(cast(SnapshotCopy, held), threading.Event()) as loader:
         loader.add({name: LoadRequest("t0", 1)})

@@ -218,7 +218,7 @@ DDL = {
 
 
 @pytest.mark.parametrize("statements", DDL.values(), ids=DDL)
-def test_a_table_that_is_changed_meanwhile_is_loaded_again(db18: Database, tmp_path: Path, statements: str) -> None:
+def test_a_table_that_is_changed_meanwhile_is_reloaded(db18: Database, tmp_path: Path, statements: str) -> None:
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
         "CREATE TABLE twin (id int PRIMARY KEY, v text)",
@@ -472,7 +472,7 @@ def test_many_batches_that_came_during_a_load_take_few_commits(
     assert DeltaTable(f"{tmp_path}/public/t").version() <= 2
 
 
-def test_a_rate_is_kept_by_few_sleeps(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rate_is_limited_with_few_sleeps(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     """A sleep for each row would take far longer than the rate says."""
     sleeps: list[float] = []
 

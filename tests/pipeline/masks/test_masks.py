@@ -232,7 +232,7 @@ def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> Non
     assert clear_files(tmp_path) == []
 
 
-def test_a_renamed_table_stands_still_until_the_settings_name_it(db18: Database, tmp_path: Path) -> None:
+def test_a_renamed_table_is_stopped_until_the_settings_name_it(db18: Database, tmp_path: Path) -> None:
     for statement in TABLE:
         db18.execute(statement)
     optional = config(optional=True)
@@ -290,7 +290,7 @@ def test_columns_that_exchange_names_stop_their_table(db18: Database, tmp_path: 
     assert clear_files(tmp_path) == []
 
 
-def test_a_detached_partition_stands_still_until_the_settings_name_it(db18: Database, tmp_path: Path) -> None:
+def test_a_detached_partition_is_stopped_until_the_settings_name_it(db18: Database, tmp_path: Path) -> None:
     db18.execute(
         "CREATE TABLE users (id int PRIMARY KEY, email text, phone date, secret text, big text) PARTITION BY RANGE (id)",
         "CREATE TABLE few PARTITION OF users FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (id)",
@@ -330,7 +330,7 @@ def test_rows_that_wait_on_the_disk_are_in_a_file_without_a_name(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_masks_and_another_key_load_the_table_again(
+def test_other_masks_and_another_key_reload_the_table(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for statement in TABLE:

@@ -41,7 +41,7 @@ from tests.waiting import eventually
 ORDERS = TableName("public", "orders")
 
 
-def test_a_table_is_loaded_again_by_the_process_that_runs(shop: Database, tmp_path: Path) -> None:
+def test_a_table_is_reloaded_by_the_process_that_runs(shop: Database, tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
@@ -57,7 +57,7 @@ def test_a_table_is_loaded_again_by_the_process_that_runs(shop: Database, tmp_pa
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
-def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path) -> None:
+def test_a_table_is_reloaded_by_the_next_run(shop: Database, tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     replicate_once(shop, tmp_path)
     loads = {name: table.load for name, table in State.read(storage).tables.items()}
@@ -72,9 +72,7 @@ def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path)
         resync(shop.settings, storage, [TableName("public", "nope")])
 
 
-def test_no_other_table_comes_to_those_that_are_loaded_again(
-    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resync_of_all_tables_adds_no_table(shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("logicalrep.pipeline.run.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
     replicate_once(shop, tmp_path, tables=(ORDERS,))
     assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
@@ -172,7 +170,7 @@ def test_nothing_is_lost_before_the_first_start(
     assert query_status(shop.settings, Storage(str(tmp_path))).has_begun
 
 
-def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Path) -> None:
+def test_a_lost_slot_needs_all_tables_reloaded(shop: Database, tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     replicate_once(shop, tmp_path)
     identity = Identity.read(storage)
@@ -187,7 +185,7 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
     assert find_differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
-def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
+def test_a_publication_that_was_dropped_needs_all_tables_reloaded(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("logicalrep.pipeline.run.run.start_engine", lambda *_: nullcontext(SequentialEngine()))
@@ -303,7 +301,7 @@ class Told(Observer):
                 self.pauses += text.startswith("paused since")
 
 
-def test_a_paused_place_stands_still_until_it_is_resumed(
+def test_a_paused_place_is_stopped_until_it_is_resumed(
     shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     storage, where, told = Storage(str(tmp_path)), ["--dsn", shop.dsn, "--to", str(tmp_path)], Told()

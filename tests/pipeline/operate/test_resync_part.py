@@ -217,7 +217,7 @@ def stale_and_missing(rows: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("kept", [TableSettings(), KEPT], ids=["rows", "all is kept"])
-def test_changes_go_on_meanwhile(db18: Database, tmp_path: Path, kept: TableSettings) -> None:
+def test_changes_continue_meanwhile(db18: Database, tmp_path: Path, kept: TableSettings) -> None:
     db18.execute(*TABLE)
     replicate_once(db18, tmp_path, table_settings=kept)
     load, storage = load_of(tmp_path, "public/t"), Storage(str(tmp_path))

@@ -142,7 +142,7 @@ def test_it_is_skipped_while_it_runs(
     )
 
 
-def test_its_changes_are_kept_over_runs_and_the_commands_say_so(
+def test_held_changes_survive_runs_and_status_shows_them(
     db: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     replicate_once(db, tmp_path)
@@ -190,7 +190,7 @@ def test_each_commit_is_skipped_by_itself(db: Database, tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_a_load_takes_the_place_of_what_is_kept(db: Database, tmp_path: Path) -> None:
+def test_a_load_replaces_the_held_changes(db: Database, tmp_path: Path) -> None:
     replicate_once(db, tmp_path, table_settings=ALL)
     make_bad_commit(db)
     stopped(db, tmp_path, table_settings=ALL)
@@ -207,7 +207,7 @@ def test_a_load_takes_the_place_of_what_is_kept(db: Database, tmp_path: Path) ->
     assert ChangeBuffer(Storage(str(tmp_path))).pending_loads() == {}
 
 
-def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Path) -> None:
+def test_a_held_commit_that_nobody_skips_expires(db: Database, tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     replicate_once(db, tmp_path)
     make_bad_commit(db)
@@ -228,7 +228,7 @@ def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Pa
     assert list(ChangeBuffer(storage).changes("public/t")) == []
 
 
-def test_a_skip_that_was_cut_off_loads_the_table_again(
+def test_a_skip_that_was_cut_off_reloads_the_table(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replicate_once(db, tmp_path, table_settings=ALL)

@@ -129,7 +129,7 @@ class LinePrinter(Observer):
 
 
 @pytest.mark.parametrize("trouble", ["full", "read-only"])
-def test_the_loop_waits_for_a_disk_and_goes_on(shop: Database, disk: Path, trouble: str) -> None:
+def test_the_loop_waits_for_a_disk_and_continues(shop: Database, disk: Path, trouble: str) -> None:
     lines = LinePrinter()
     with replicate_meanwhile(shop, disk / "lake", lines) as caught_up:
         caught_up()
@@ -147,7 +147,7 @@ def test_the_loop_waits_for_a_disk_and_goes_on(shop: Database, disk: Path, troub
     assert find_differences(shop.dsn, str(disk / "lake"), TABLES) == {}
 
 
-def test_a_damaged_table_is_loaded_again(shop: Database, tmp_path: Path) -> None:
+def test_a_damaged_table_is_reloaded(shop: Database, tmp_path: Path) -> None:
     with replicate_meanwhile(shop, tmp_path) as caught_up:
         caught_up()
         for path in (tmp_path / "public" / "customer").glob("part-*.parquet"):

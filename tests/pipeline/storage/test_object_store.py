@@ -75,7 +75,7 @@ def test_odd_names_are_one_key_to_all(store: Store, root: str, table_format: For
 
 @pytest.mark.parametrize("table_format", FORMATS)
 @pytest.mark.parametrize("name", ODD)
-def test_odd_names_are_read_by_others(store: Store, name: str, table_format: FormatName) -> None:
+def test_odd_names_are_read_by_other_programs(store: Store, name: str, table_format: FormatName) -> None:
     storage = Storage("s3://lake/shop", store.options)
     folder = table_folder(TableName("Sch ema", name))
     log = new_stored(storage, ("id",), folder, table_format=table_format)
@@ -168,7 +168,7 @@ def test_a_commit_whose_answer_is_lost_is_not_another_writers(
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_a_load_whose_answer_is_lost_is_there(
+def test_a_load_whose_answer_is_lost_is_committed(
     store: Store, table_format: FormatName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("logicalrep.pipeline.storage.store_files.RETRIES", {"max_retries": 0})

@@ -54,7 +54,7 @@ def test_rows_are_those_of_the_whole_column(version: str, compression: str, rows
         assert found.column(0).to_pylist() == TABLE.column(name).take(pa.array(wanted)).to_pylist()
 
 
-def test_a_file_that_does_not_tell_its_pages_is_read_otherwise() -> None:
+def test_a_file_without_page_indexes_is_read_whole() -> None:
     for options in ({"write_page_index": False}, {"write_page_index": True, "row_group_size": 100}):
         sink = io.BytesIO()
         pq.write_table(TABLE, sink, data_page_size=1_000, **options)

@@ -97,7 +97,7 @@ def test_many_rows_are_read_of_the_whole_file_by_one_request(requests: Requests)
     assert requests.sizes == [file.size]
 
 
-def test_a_file_that_is_not_there_is_damage_to_the_table(requests: Requests) -> None:
+def test_a_missing_file_is_damage_to_the_table(requests: Requests) -> None:
     storage = Storage("s3://lake/shop")
     file, _ = _written(storage)
     storage.delete(f"public/t/{file.path}")

@@ -83,7 +83,7 @@ def test_each_phase_is_reached_and_has_a_meaning() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [*product(Phase, Phase)])
-def test_the_transitions_of_the_table_happen_and_all_others_are_refused(before: Phase, after: Phase) -> None:
+def test_listed_transitions_happen_and_all_other_transitions_are_refused(before: Phase, after: Phase) -> None:
     table = table_in(before)
     phase = table.phase
     if (before, after) in TRANSITIONS:
@@ -174,7 +174,7 @@ def moves(path: Path) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_classes_that_set_a_phase_are_those_that_the_page_has() -> None:
+def test_the_page_names_the_classes_that_set_a_phase() -> None:
     found: dict[str, set[str]] = {phase.name: set() for phase in Phase}
     for path in SOURCES.rglob("*.py"):
         for name, phase in moves(path):

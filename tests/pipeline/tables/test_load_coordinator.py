@@ -297,7 +297,7 @@ def test_a_held_table_is_stopped_by_time_or_another_error_and_loads_when_asked_f
         assert with_.table.phase.name is Phase.FOLLOWING
 
 
-def test_a_load_that_comes_too_often_waits_and_begins_when_it_is_due_or_asked_for(pool: ThreadPoolExecutor) -> None:
+def test_a_frequent_reload_waits_until_it_is_due_or_requested(pool: ThreadPoolExecutor) -> None:
     with_ = Fixture(pool)
     for _ in range(2):
         with_.loads.load(with_.table, "its columns changed")

@@ -190,7 +190,9 @@ ASKED = TableLoad(FOLDER, ASKED_FOR, "load 1")
     ],
     ids=str,
 )
-def test_a_table_goes_on_as_it_was_or_is_loaded(facts: dict[str, Any], phase: Phase, reasons: list[str]) -> None:
+def test_an_opened_table_resumes_its_phase_or_is_loaded(
+    facts: dict[str, Any], phase: Phase, reasons: list[str]
+) -> None:
     assert go_on(**facts)[:2] == (phase, reasons)
 
 

@@ -284,7 +284,7 @@ CASES = {
 
 @pytest.mark.parametrize("is_running", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("is_all_kept", [False, pytest.param(True, marks=pytest.mark.thorough)])
-def test_what_is_not_proven_is_loaded_again(
+def test_unproven_tables_are_reloaded(
     db16_and_18: Database, tmp_path: Path, is_running: bool, is_all_kept: bool
 ) -> None:
     db = db16_and_18
@@ -376,7 +376,7 @@ def test_the_third_load_for_one_reason_waits_and_leaves_nothing_wrong(
     assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
 
 
-def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_on(
+def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_continue(
     db18: Database, tmp_path: Path, unseen: set[int]
 ) -> None:
     """The server sends a commit before queries see it; with synchronous replication it may be long before."""

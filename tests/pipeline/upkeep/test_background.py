@@ -30,7 +30,7 @@ def files_at(storage: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
 
 
-def test_an_idle_table_comes_to_rest_and_then_nothing_is_written(
+def test_an_idle_table_settles_and_then_nothing_is_written(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = Limits(small_file_bytes=1)

@@ -75,7 +75,7 @@ def test_a_row_is_written_a_few_times_and_few_files_stay(size: Callable[[random.
     assert not files.merge()
 
 
-def test_a_file_is_written_anew_once_an_eighth_of_it_is_marked() -> None:
+def test_a_file_is_rewritten_once_an_eighth_of_it_is_marked() -> None:
     files = Files()
     files.add(800_000, marked=99_999)
     files.add(80, marked=0)

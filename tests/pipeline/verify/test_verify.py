@@ -269,7 +269,7 @@ def test_another_place_database_or_table_is_refused(shop: Database, tmp_path: Pa
         list(verify(ConnectionSettings(shop.dsn, dbname="postgres"), Storage(str(tmp_path))))
 
 
-def test_tables_that_are_altered_or_gone_are_undecided(shop: Database, tmp_path: Path) -> None:
+def test_altered_and_dropped_tables_are_undecided(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
     shop.execute(
         "ALTER TABLE customer ADD COLUMN more int",

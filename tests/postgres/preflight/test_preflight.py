@@ -40,7 +40,7 @@ def test_all_is_well(db: Database) -> None:
     assert findings(db, Needs(slot="s", publications=("p",), tables=(TableName("public", "t"),))) == []
 
 
-def test_all_that_is_missing_is_said_at_once(db: Database) -> None:
+def test_every_unmet_requirement_is_reported_together(db: Database) -> None:
     found = findings(db, Needs(slot="s", publications=("p", "q"), protocol_version=4 if db.major < 16 else None))
     assert any("pg_create_logical_replication_slot('s', 'pgoutput')" in finding for finding in found)
     assert any("Publication 'p' does not exist" in finding and "CREATE PUBLICATION p" in finding for finding in found)
@@ -67,7 +67,7 @@ def test_what_old_servers_lack(
     assert found == ([] if error is None else [error])
 
 
-def test_a_slot_that_is_to_be_made_may_be_absent(db18: Database) -> None:
+def test_a_slot_that_will_be_created_may_be_absent(db18: Database) -> None:
     db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     assert findings(db18, Needs(slot="s", publications=("p",), create_slot=True)) == []
 

@@ -20,7 +20,7 @@ def _bound_lock_waits(connection: Connection) -> None:
     connection.execute("SET lock_timeout = '7s'")
 
 
-def test_each_new_connection_is_prepared_and_each_failure_told(db18: Database) -> None:
+def test_each_new_connection_is_prepared_and_each_failure_reported(db18: Database) -> None:
     failures: list[str] = []
     server = ServerConnection(
         ConnectionSettings(db18.dsn),

@@ -57,7 +57,7 @@ def test_the_error_that_ends_the_thread_reaches_whoever_waits(db18: Database, st
     receiver.stop()
 
 
-def test_a_receiver_goes_on_after_its_session_was_ended(db18: Database, start: Start) -> None:
+def test_a_receiver_continues_after_its_session_was_ended(db18: Database, start: Start) -> None:
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
     slot = create_slot(db18.connection, "s")
     receiver, acknowledge = start(db18)

@@ -80,7 +80,7 @@ def test_a_server_that_is_soon_out_of_patience(db: Database, options: PluginOpti
         assert receive(session, 1)
 
 
-def test_what_is_acknowledged_does_not_come_again(db: Database, options: PluginOptions) -> None:
+def test_acknowledged_changes_are_not_sent_again(db: Database, options: PluginOptions) -> None:
     with Walsender(db.settings, "s", options) as session:
         db.execute("INSERT INTO t VALUES (1)")
         receive(session, 1)
@@ -99,7 +99,7 @@ def test_what_is_acknowledged_does_not_come_again(db: Database, options: PluginO
         assert insert.endswith(b"2n")
 
 
-def test_a_session_that_ends_has_acknowledged_what_it_said(db: Database, options: PluginOptions) -> None:
+def test_a_closed_session_has_acknowledged_its_last_position(db: Database, options: PluginOptions) -> None:
     for number in range(1, 11):
         with Walsender(db.settings, "s", options) as session:
             db.execute(f"INSERT INTO t VALUES ({-number})")

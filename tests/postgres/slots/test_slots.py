@@ -34,7 +34,7 @@ def test_the_newest_protocol_is_the_one_that_both_speak(db: Database) -> None:
     assert newest_protocol(db.connection) == {15: 3, 16: 4, 18: 4}[db.major]
 
 
-def test_a_slot_is_made_and_found(db: Database) -> None:
+def test_a_slot_is_created_and_found(db: Database) -> None:
     assert find_slot(db.connection, "fresh") is None
     slot = create_slot(db.connection, "fresh")
     found = find_slot(db.connection, "fresh")
@@ -102,7 +102,7 @@ def read_by_a_walsender(db: Database) -> None:
 
 @pytest.mark.parametrize("read", [read_by_sql, read_by_a_walsender])
 @pytest.mark.parametrize("is_settled", [True, False], ids=["made by us", "made by the server's function"])
-def test_a_slot_that_is_made_while_a_table_is_rewritten(
+def test_a_slot_that_is_created_while_a_table_is_rewritten(
     db16_and_18: Database, read: Callable[[Database], None], is_settled: bool
 ) -> None:
     db = db16_and_18
@@ -148,7 +148,7 @@ def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monk
 
 
 @pytest.mark.parametrize(("failures", "is_made"), [(2, True), (9, False)])
-def test_a_slot_that_cannot_be_moved_past_its_beginning_is_made_again(
+def test_a_slot_that_cannot_be_moved_past_its_beginning_is_recreated(
     db18: Database, monkeypatch: pytest.MonkeyPatch, failures: int, is_made: bool
 ) -> None:
     settle, tries = creating.settle, itertools.count(1)
@@ -215,7 +215,7 @@ def test_a_reader_that_is_leaving_is_waited_for(db18: Database) -> None:
     check_free(db18.connection, slot)
 
 
-def test_standbys_that_are_not_there(db18: Database) -> None:
+def test_missing_standbys(db18: Database) -> None:
     """The server sends nothing from a failover slot then, so a query beyond the acknowledged position would hang."""
     create_slot(db18.connection, "s", failover=True)
     create_slot(db18.connection, "other")

@@ -117,7 +117,9 @@ def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
 
 
 @pytest.mark.parametrize("query", ["auto"], indirect=True)
-def test_counts_go_on_from_one_reader_to_the_other(db: Database, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_continue_from_one_reader_to_the_other(
+    db: Database, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(auto, "NEAR", 1 << 20)
     db.execute("INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(1, 9000) AS i")
     assert len(query.plan()) == 9000
@@ -143,7 +145,7 @@ def test_counts_go_on_from_one_reader_to_the_other(db: Database, query: Query, m
 
 
 @pytest.mark.parametrize("query", ["peek"], indirect=True)
-def test_what_executors_cannot_tell_is_no_figure(
+def test_figures_that_executors_lack_are_omitted(
     db: Database, query: Query, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monitor = monitor_of(query)
@@ -166,7 +168,7 @@ def test_what_executors_cannot_tell_is_no_figure(
 
 
 @pytest.mark.parametrize("query", ["peek"], indirect=True)
-def test_only_the_querys_own_tasks_tell_counts(query: Query) -> None:
+def test_counts_come_from_the_querys_own_tasks_alone(query: Query) -> None:
     monitor = monitor_of(query)
     path = monitor.teller(Lsn(1)).address
 

@@ -68,7 +68,7 @@ def test_a_second_reader_waits_for_the_first_one_s_end(db: Database, tmp_path: P
     query(db, tmp_path, retry_timeout="20").restart(again=False)
 
 
-def test_whoever_has_the_lock_when_a_connection_breaks_goes_on(db: Database, tmp_path: Path) -> None:
+def test_the_lock_holder_continues_after_a_broken_connection(db: Database, tmp_path: Path) -> None:
     first = query(db, tmp_path, retry_timeout="2")
     db.execute(f"SELECT pg_terminate_backend({holder(db)})")
     eventually(lambda: holder(db) is None)

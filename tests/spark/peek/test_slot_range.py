@@ -106,7 +106,7 @@ def test_a_connection_that_breaks_after_every_row(
     assert next(attempts) == len(expected) + 1
 
 
-def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_that_advances_between_two_reads(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """`spark.read` meets this if a stream reads the same slot."""
     prepare(db18, "s")
     for number in range(4):

@@ -100,7 +100,7 @@ def test_in_columns_and_row_by_row(db: Database, binary: str, monkeypatch: pytes
     assert found == [[expected]] * 2
 
 
-def test_types_that_are_renamed_or_made_anew_while_a_slot_waits(db18: Database) -> None:
+def test_types_that_are_renamed_or_recreated_while_a_slot_waits(db18: Database) -> None:
     _prepare(db18)
     db18.execute("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
     _write(db18)

@@ -154,7 +154,7 @@ def test_a_value_that_spark_cannot_hold_is_an_error_or_text(spark: Any, db18: Da
         stream.run(text_columns="s, t")
 
 
-def test_what_is_not_read_in_binary_format_is_said(spark: Any, db18: Database, tmp_path: Path) -> None:
+def test_types_without_a_binary_reader_are_reported(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
     db18.execute("CREATE TABLE priced (id int PRIMARY KEY, price money)", "INSERT INTO priced VALUES (1, 1.5)")
     stream = Stream(spark, db18, tmp_path, table="public.priced", binary="true")

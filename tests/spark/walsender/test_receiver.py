@@ -52,7 +52,7 @@ def test_a_batch_of_so_much_wal(backlog: Backlog, start: int, wal: int, end: int
     assert backlog.end_after(Lsn(start), Lsn(350), ReadLimits(wal=wal)) == (end, True)
 
 
-def test_a_transaction_of_which_the_position_is_yet_to_be_told(backlog: Backlog) -> None:
+def test_a_transaction_whose_position_is_not_known_yet(backlog: Backlog) -> None:
     assert backlog.end_after(Lsn(50), Lsn(250), ReadLimits(None, None)) == (300, True)
 
 

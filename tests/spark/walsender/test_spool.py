@@ -51,7 +51,7 @@ NOT_OURS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def test_what_is_there_is_not_followed_or_overwritten(tmp_path: Path) -> None:
+def test_existing_links_and_folders_are_not_followed_or_overwritten(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("of the user")
     folder = tmp_path / "spool"
@@ -64,7 +64,7 @@ def test_what_is_there_is_not_followed_or_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reason", [*NOT_OURS, "file"])
-def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, reason: str) -> None:
+def test_a_folder_that_other_users_can_write_is_refused(tmp_path: Path, reason: str) -> None:
     folder = tmp_path / "spool"
     folder.mkdir(0o700)
     NOT_OURS.get(reason, as_a_file)(folder)
@@ -74,7 +74,7 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, reason: str) 
 
 
 @pytest.mark.parametrize("reason", NOT_OURS)
-def test_a_reader_refuses_a_spool_that_others_can_write(tmp_path: Path, reason: str) -> None:
+def test_a_reader_refuses_a_spool_that_other_users_can_write(tmp_path: Path, reason: str) -> None:
     made = spool(tmp_path / "spool")
     segment = segment_of(made)
     assert rows(segment) == [1, 2]
@@ -114,7 +114,7 @@ def test_a_spool_that_is_not_seen(tmp_path: Path) -> None:
         spool(Path("/proc/spool"))
 
 
-def test_each_user_has_a_folder_that_is_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_user_has_a_folder_that_is_closed_to_other_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = default_folder()
     assert folder == tmp_path / f"logicalrep-{os.geteuid()}"

@@ -58,7 +58,7 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path) -> None:
     assert (reopened.version, reopened.load, reopened.table) == (log.version, "x", log.table)
 
 
-def test_old_files_go_while_there_are_always_changes(
+def test_old_files_are_removed_under_constant_changes(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = Limits(retained_bytes=0, retained_factor=3)
@@ -104,9 +104,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize(("files", "rows", "value"), TABLES.values(), ids=TABLES)
-def test_merging_comes_to_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, rows: int, value: str
-) -> None:
+def test_merging_settles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, rows: int, value: str) -> None:
     """Also where files are small on the disk, and cannot be fewer."""
     limits = Limits(file_rows=1000, file_bytes=100_000)
     storage = Storage(str(tmp_path), limits=limits)

@@ -139,7 +139,7 @@ def test_an_update_adds_one_small_file_and_marks_the_rows(log: DeltaLog, tmp_pat
 
 
 @pytest.mark.parametrize("has_checkpoint", [False, True])
-def test_readers_have_the_rows_that_are_there(log: DeltaLog, tmp_path: Path, has_checkpoint: bool) -> None:
+def test_readers_return_the_current_rows(log: DeltaLog, tmp_path: Path, has_checkpoint: bool) -> None:
     folder = str(tmp_path / "public/t")
     if has_checkpoint:
         log.write_checkpoint()

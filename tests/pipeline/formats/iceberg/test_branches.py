@@ -206,7 +206,7 @@ def test_a_branch_keeps_as_many_snapshots_as_it_says(place: Place) -> None:
     assert (retention.snapshot_id, retention.max_snapshot_age_ms) == (head, 3_600_000)
 
 
-def test_too_many_snapshots_leave_those_of_references(place: Place) -> None:
+def test_expiring_snapshots_keeps_referenced_snapshots(place: Place) -> None:
     stored, manage = place.stored(), place.load().manage_snapshots()
     stored.storage = replace(stored.storage, limits=Limits(snapshots=6))
     kept = {f"tag{number}": place.load().metadata.snapshots[number].snapshot_id for number in (1, 2, 3)}

@@ -94,7 +94,7 @@ def test_the_hint_of_the_last_version_is_only_a_hint(tmp_path: Path, hint: str |
     assert ids_at(storage) == list(range(6))
 
 
-def test_another_program_merges_files_and_its_change_of_rows_is_told(tmp_path: Path) -> None:
+def test_merges_and_row_changes_by_another_program_are_reported(tmp_path: Path) -> None:
     storage, folder = Storage(str(tmp_path)), tmp_path / "public/t"
     stored = new_table(storage)
     insert(stored, 1000, range(3))

@@ -244,7 +244,7 @@ def test_a_commit_whose_answer_was_lost_is_recognised(place: Place, is_made: boo
 
 
 @pytest.mark.parametrize("operation", [Operation.REPLACE, Operation.DELETE, Operation.APPEND])
-def test_commits_of_other_programs_are_told(place: Place, operation: Operation) -> None:
+def test_commits_of_other_programs_are_reported(place: Place, operation: Operation) -> None:
     ours = place.process()
     ours.commit()
     before = ours.last
@@ -268,7 +268,7 @@ def test_commits_of_other_programs_are_told(place: Place, operation: Operation) 
         assert started.follow() == LaterCommits(started.last)
 
 
-def test_changed_columns_are_told(place: Place) -> None:
+def test_changed_columns_are_reported(place: Place) -> None:
     ours = place.process()
     ours.commit()
     program = place.process()
@@ -280,7 +280,7 @@ def test_changed_columns_are_told(place: Place) -> None:
     assert started.versions.changed_by_others(started.last, -1) == "another program has changed its columns"
 
 
-def test_a_table_that_is_not_there_any_more_is_told(place: Place) -> None:
+def test_a_dropped_table_is_reported(place: Place) -> None:
     process = place.process()
     process.commit_many(3)
     (IcebergTables.in_folders(place.storage) if place.catalog is None else place.catalog.open()).remove_entry(FOLDER)
@@ -312,7 +312,7 @@ def test_upkeep_leaves_what_is_needed_and_what_reading_the_past_takes(place: Pla
         assert versions.find(number) is not None or (old is not None and old[1] == SPEC)
 
 
-def test_upkeep_that_fails_goes_on_where_it_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upkeep_that_fails_resumes_where_it_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     process = place.process()
     for _ in range(20):
         process.commit()

@@ -72,7 +72,7 @@ def search(engine: type[ForeignEngine], kind: str, seed: int, folder: Path, step
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(("engine", "kind"), KINDS)
-def test_rows_are_those_of_the_server_whatever_others_do(
+def test_rows_equal_the_servers_whatever_other_engines_do(
     engine: type[ForeignEngine], kind: str, seed: int, tmp_path: Path
 ) -> None:
     search(engine, kind, seed, tmp_path / "search")

@@ -82,7 +82,7 @@ def test_batches_are_applied_as_they_are_without_a_catalog(
     assert texts_of(by_location) == history.truth()
 
 
-def test_a_table_is_made_replaced_and_read_back(catalog: CatalogOfTests) -> None:
+def test_a_table_is_created_replaced_and_read(catalog: CatalogOfTests) -> None:
     tables = catalog.open()
     assert tables.open("public/t") is None
     stored = new_table(tables)
@@ -106,7 +106,7 @@ def test_a_table_is_made_replaced_and_read_back(catalog: CatalogOfTests) -> None
 
 
 @pytest.mark.parametrize("is_made", [True, False], ids=["made", "not made"])
-def test_a_commit_without_an_answer_is_made_once(catalog: CatalogOfTests, is_made: bool) -> None:
+def test_a_commit_without_an_answer_is_applied_once(catalog: CatalogOfTests, is_made: bool) -> None:
     stored = new_table(catalog.open())
     catalog.fail_next_commit(is_made=is_made)
     if is_made:
@@ -190,7 +190,7 @@ def test_a_process_is_killed_between_its_files_and_the_next_step(
     assert ids_at(catalog) == list(range(6))
 
 
-def test_a_rest_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unresponsive_rest_catalog_is_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with catalog_of("rest", tmp_path, monkeypatch) as catalog:
         stored, server = new_table(catalog.open()), catalog.server
         assert server is not None
@@ -217,7 +217,7 @@ def test_a_rest_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.thorough
-def test_a_postgresql_catalog_that_says_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unresponsive_postgresql_catalog_is_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with create_database(18) as database, start_proxy_to(database.connection.info.host, database.name) as proxy:
         # A URI for the proxy's address.
         uri = f"postgresql://postgres@/{database.name}?{proxy.dsn.replace(' ', '&')}"
@@ -272,7 +272,7 @@ def test_files_in_an_object_store_are_known_to_the_catalog(tmp_path: Path) -> No
         store.close()
 
 
-def test_commits_of_other_programs_are_told(sqlite: CatalogOfTests) -> None:
+def test_commits_of_other_programs_are_reported(sqlite: CatalogOfTests) -> None:
     stored = new_table(sqlite.open())
     insert(stored, 1000, range(3))
     entry(sqlite).transaction().set_properties(owner="somebody").commit_transaction()
