@@ -16,7 +16,7 @@ from tests.postgres.servers import Database
 COMMAND = [sys.executable, "-m", "logicalrep.cli.main", "replicate"]
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_replicate(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=ROOT,
@@ -72,7 +72,7 @@ def send_signal(command: subprocess.Popen[bytes], number: signal.Signals) -> int
     return command.wait(60)
 
 
-LARGE = [
+LARGE_TABLE = [
     "CREATE TABLE large (id int PRIMARY KEY, v text)",
     "INSERT INTO large SELECT i, repeat(md5(i::text), 20) FROM generate_series(1, 30000) AS i",
 ]

@@ -16,7 +16,7 @@ from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
 from logicalrep.cli.main import main
-from tests.cli.commands import COMMAND, run
+from tests.cli.commands import COMMAND, run_replicate
 from tests.postgres.servers import Database
 
 
@@ -37,7 +37,7 @@ from tests.postgres.servers import Database
     ],
 )
 def test_invalid_arguments(arguments: list[str], code: int, text: str) -> None:
-    done = run(*arguments)
+    done = run_replicate(*arguments)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
     assert text in done.stderr
 
@@ -54,7 +54,7 @@ def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: 
         eventually(lambda: (lake / "public" / "t" / "_delta_log").exists())
         db18.execute("INSERT INTO t VALUES (2, 'two')", 'INSERT INTO "; DROP TABLE t; --" VALUES (1)')
         slot = str(db18.value("SELECT slot_name FROM pg_replication_slots WHERE slot_name LIKE 'logicalrep_lake%'"))
-        other = run("--dsn", db18.dsn, "--to", str(tmp_path / "other"), "--slot", slot, "--once")
+        other = run_replicate("--dsn", db18.dsn, "--to", str(tmp_path / "other"), "--slot", slot, "--once")
         assert (other.returncode, other.stderr.splitlines()[-1][:20]) == (1, "error: [SLOT_EXISTS]")
         eventually(lambda: find_differences(db18.dsn, str(lake), ["public.t", "public.; DROP TABLE t; --"]) == {})
     finally:
@@ -69,7 +69,7 @@ def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: 
     assert "WARN" not in text
     assert "incubator" not in text
     db18.execute("INSERT INTO t VALUES (3, 'three')")
-    verbose = run("-v", "--once", "--engine", "local", "--dsn", db18.dsn, "--to", str(lake))
+    verbose = run_replicate("-v", "--once", "--engine", "local", "--dsn", db18.dsn, "--to", str(lake))
     assert verbose.returncode == 0, verbose.stderr
     lines = [
         re.fullmatch(
@@ -91,17 +91,17 @@ def test_a_table_that_is_stopped_and_a_pause_have_exit_codes_of_their_own(db18: 
     db18.execute("INSERT INTO good VALUES (1)", "INSERT INTO bad VALUES (1, 'infinity')")
     there = ["--dsn", db18.dsn, "--to", str(tmp_path / "lake")]
     once = [*there, "--once", "--engine", "local"]
-    stopped = run(*once)
+    stopped = run_replicate(*once)
     last = stopped.stderr.splitlines()[-1]
     assert (stopped.returncode, last[:28]) == (4, "[TABLES_STOPPED] public.bad:"), stopped.stderr
     assert "run logicalrep resync public.bad with the same --dsn and --to" in last
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
     assert main(["pause", *there]) == 0
-    paused = run(*once)
+    paused = run_replicate(*once)
     assert (paused.returncode, paused.stderr.splitlines()[-1][:20]) == (3, "[DESTINATION_PAUSED]"), paused.stderr
     assert main(["resume", *there]) == 0
     db18.execute("DROP TABLE bad", "INSERT INTO good VALUES (2)")
-    done = run(*once)
+    done = run_replicate(*once)
     assert done.returncode == 0, done.stderr
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
 
@@ -109,7 +109,7 @@ def test_a_table_that_is_stopped_and_a_pause_have_exit_codes_of_their_own(db18: 
 def test_a_role_that_may_not_publish_gets_the_statements(db18: Database, tmp_path: Path) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)")
     db18.execute("DROP ROLE IF EXISTS not_owner", "CREATE ROLE not_owner LOGIN REPLICATION")
-    done = run("--dsn", f"{db18.dsn} user=not_owner", "--to", str(tmp_path / "lake"), "--once")
+    done = run_replicate("--dsn", f"{db18.dsn} user=not_owner", "--to", str(tmp_path / "lake"), "--once")
     assert done.returncode == 3, done.stderr
     findings, _, script = done.stderr.partition("\n\n")
     begun, step, *codes = [line.partition("]")[0] for line in findings.splitlines()]
@@ -118,7 +118,9 @@ def test_a_role_that_may_not_publish_gets_the_statements(db18: Database, tmp_pat
     assert codes == ["[TABLE_NOT_READABLE", "[PUBLICATION_NEEDED"]
     assert 'FOR TABLE ONLY "public"."t" WITH (publish_via_partition_root = true);\n' in script
     db18.execute(*(line for line in script.splitlines() if line.endswith(";") and line[:4] not in ("BEGI", "COMM")))
-    done = run("--dsn", f"{db18.dsn} user=not_owner", "--to", str(tmp_path / "lake"), "--once", "--engine", "local")
+    done = run_replicate(
+        "--dsn", f"{db18.dsn} user=not_owner", "--to", str(tmp_path / "lake"), "--once", "--engine", "local"
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
-from tests.cli.commands import LARGE, processes, run, send_signal, start_command
+from tests.cli.commands import LARGE_TABLE, processes, run_replicate, send_signal, start_command
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.replicating import TABLES
 from tests.postgres.servers import Database
@@ -42,7 +42,7 @@ def without_spark(tmp_path: Path) -> dict[str, str]:
 
 def test_each_of_two_runs_stores_all_rows(shop: Database, tmp_path: Path, without_spark: dict[str, str]) -> None:
     there = ["--dsn", shop.dsn, "--to", str(tmp_path / "lake"), "--once"]
-    refused = run(*there, **without_spark)
+    refused = run_replicate(*there, **without_spark)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[1:] == [
         "error: [ENGINE_MISSING] pyspark is not installed: run pip install '.[replicate]' in a clone of logicalrep, or "
@@ -51,7 +51,7 @@ def test_each_of_two_runs_stores_all_rows(shop: Database, tmp_path: Path, withou
     # It is said before anything is made.
     assert shop.rows("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()") == []
     for _ in range(2):
-        done = run(*there, "--engine", "local", **without_spark)
+        done = run_replicate(*there, "--engine", "local", **without_spark)
         assert done.returncode == 0, done.stderr
         assert find_differences(shop.dsn, str(tmp_path / "lake"), TABLES) == {}
         shop.execute(
@@ -65,7 +65,7 @@ def test_killed_processes_and_then_a_signal_to_all_processes(
     shop: Database, tmp_path: Path, without_spark: dict[str, str]
 ) -> None:
     lake, log = tmp_path / "lake", tmp_path / "log"
-    shop.execute(*LARGE)
+    shop.execute(*LARGE_TABLE)
     tables = [*TABLES, "public.large"]
     with start_command(shop, lake, log, "--engine", "local", **without_spark) as command:
 
@@ -92,7 +92,7 @@ def test_killed_processes_and_then_a_signal_to_all_processes(
 def test_processes_end_with_a_command_that_is_killed(
     shop: Database, tmp_path: Path, without_spark: dict[str, str]
 ) -> None:
-    shop.execute(*LARGE)
+    shop.execute(*LARGE_TABLE)
     with start_command(shop, tmp_path / "lake", tmp_path / "log", "--engine", "local", **without_spark) as command:
         eventually(lambda: bool(processes(command, WORKER)), seconds=240)
         os.kill(command.pid, signal.SIGKILL)

@@ -12,10 +12,10 @@ from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
 from tests.postgres.servers import Database
 
-KEPT = TableSettings(deletes="soft", history=True, append=True)
+ALL_COMPANIONS = TableSettings(deletes="soft", history=True, append=True)
 
 
-def kept_differences(
+def companion_differences(
     db: Database, storage: Path, copies: list[str], kept: TableSettings, *, counts_versions: bool = True
 ) -> dict[str, str]:
     """Return how the rows that are there now differ, also the versions of now, and the number of versions.

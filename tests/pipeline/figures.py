@@ -21,11 +21,11 @@ SLOT = Slot(
 )  # fmt: skip
 
 
-def standing(state: str, version: int | None = None, **others: Any) -> TableFigures:
+def table_figures(state: str, version: int | None = None, **others: Any) -> TableFigures:
     return TableFigures(state=Standing(state), version=version, **others)
 
 
-def asked(url: str) -> tuple[int, str]:
+def get_status(url: str) -> tuple[int, str]:
     """Return the status and the text of an answer."""
     try:
         return 200, got(url)

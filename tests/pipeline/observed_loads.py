@@ -17,7 +17,7 @@ from tests.pipeline.replicating import settings
 from tests.postgres.servers import Database
 
 
-class Loaded(Observer):
+class CopyNames(Observer):
     """A report of the tables that are loaded."""
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class Loaded(Observer):
                 self.names.append(table.name)
 
 
-def statements(text: str, table: str) -> list[str]:
+def split_statements(text: str, table: str) -> list[str]:
     parts = text.replace("\\;", "\0").split(";")
     return [part.replace("\0", ";").replace("{t}", table).strip() for part in parts]
 
 
-class Needed(Loaded):
+class LoadObserver(CopyNames):
     """A report that also keeps the lines on loads that are needed."""
 
     def __init__(self) -> None:
@@ -48,13 +48,13 @@ class Needed(Loaded):
                 self.lines.append((reason, sorted(table.name for table in tables)))
 
 
-def run(db: Database, storage: Path, **options: Any) -> Needed:
-    observer = Needed()
+def run_once(db: Database, storage: Path, **options: Any) -> LoadObserver:
+    observer = LoadObserver()
     replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine())
     return observer
 
 
-def rows_of(storage: Path, table: str) -> list[int]:
+def read_ids(storage: Path, table: str) -> list[int]:
     return sorted(read_table(str(storage / "public" / table))["id"].to_pylist())
 
 
@@ -63,7 +63,7 @@ def create_two_tables(db: Database) -> None:
     db.execute("CREATE PUBLICATION p FOR TABLE a, b")
 
 
-class Copied(Needed):
+class RowCounter(LoadObserver):
     """A report of the loads and the rows that are copied; something may be done before and under a snapshot."""
 
     def __init__(self, **actions: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ class Copied(Needed):
                 self.rows += rows
 
 
-class Loads(Observer):
+class LoadReasons(Observer):
     """Keeps why tables were loaded."""
 
     def __init__(self) -> None:
@@ -97,5 +97,5 @@ class Loads(Observer):
                 self.reasons.append(reason)
 
 
-def load_of(storage: Path) -> str | None:
+def stored_load(storage: Path) -> str | None:
     return State.read(Storage(str(storage))).tables["public.t"].load

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-VALUES = ["New York", "ü", "a/b", "a:b", "%", "+", "#", " ", "?", "a%20b", "x=y", "null", "\n", "é&*'\\"]
+ODD_VALUES = ["New York", "ü", "a/b", "a:b", "%", "+", "#", " ", "?", "a%20b", "x=y", "null", "\n", "é&*'\\"]
 """Values of a partition that paths escape."""
 
 
-ODD = [
+ODD_NAMES = [
     'Odd.Table "q"',
     "a#b",
     "a?b",

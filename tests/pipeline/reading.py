@@ -97,6 +97,6 @@ _METADATA = re.compile(r"metadata/v?(\d+)(?:-.*)?\.metadata\.json")
 """The names of a folder's versions, and of those of a catalog."""
 
 
-def load_of(storage: Path, table: str) -> str:
+def load_name(storage: Path, table: str) -> str:
     """Return the name of the load that a table's rows began with."""
     return read_properties(str(storage / table))["logicalrep.load"]

@@ -119,7 +119,7 @@ class Warnings(Observer):
                 self.texts.append(text)
 
 
-def replicated(db: Database, storage: Path, limits: Limits | None = None, **options: Any) -> list[str]:
+def replicate_for_warnings(db: Database, storage: Path, limits: Limits | None = None, **options: Any) -> list[str]:
     """Replicate all that there is; return the warnings."""
     observer = Warnings()
     replicate_with(settings(db, storage, once=True, **options), observer, engine=SequentialEngine(), limits=limits)

@@ -26,7 +26,7 @@ from logicalrep.reader import ReadError
 from tests.cli.commands import processes
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.storage.stores import Store, start_object_store
-from tests.pipeline.unprivileged import ROLE, OfReader, paste
+from tests.pipeline.unprivileged import ROLE, DatabaseAsReader, run_script
 from tests.postgres.servers import Database, start_as_it_comes
 from tests.spark.cluster import OF_DRIVER, cluster, submission
 from tests.waiting import eventually
@@ -218,7 +218,7 @@ def are_stored(time: datetime) -> bool:
 
 
 def test_a_first_day(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reader = OfReader(shop.server, "postgres", 18, shop.connection)
+    reader = DatabaseAsReader(shop.server, "postgres", 18, shop.connection)
     called, config = tmp_path / "called", tmp_path / "shop.yaml"
     config.write_text(SETTINGS)
     call = f"cat >> {shlex.quote(str(called))}"
@@ -229,7 +229,7 @@ def test_a_first_day(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixtu
 
         # The person who sets it up: one script.
         assert main(["check", "--print-sql", "--config", str(config), *there]) == 3
-        paste(shop, capsys.readouterr().out)
+        run_script(shop, capsys.readouterr().out)
         assert main(["check", "--config", str(config), *there]) == 0
         arguments = [*there, "--every", "0", "--config", str(config), "--call-on-stop", call]
         first, second = tmp_path / "first", tmp_path / "second"

@@ -27,7 +27,7 @@ from tests.documents import examples
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.partitioned_files import EPOCH, files_of, stored_table
 from tests.pipeline.reading import newest_metadata
-from tests.pipeline.replicating import replicate_meanwhile, replicate_once, replicated
+from tests.pipeline.replicating import replicate_for_warnings, replicate_meanwhile, replicate_once
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.postgres.servers import Database
 
@@ -74,7 +74,7 @@ def test_each_row_is_in_its_partition_also_if_it_moves(
     execute(db18, SETUP)
     options: dict[str, Any] = {"format": format_, "write_mode": mode, "history": True, "append": True}
     options["config"] = {"tables": {"orders": {"partition_by": BY}}}
-    assert replicated(db18, tmp_path, limits=limits, **options) == []
+    assert replicate_for_warnings(db18, tmp_path, limits=limits, **options) == []
     loaded = files_of(tmp_path)
     assert {*loaded.values()} == {1}
     assert [len({partition[number] for partition in loaded}) for number in range(3)] == [5, 4, 2]
@@ -90,7 +90,7 @@ INSERT INTO orders SELECT i, 'new', now(), now(), 'v' FROM generate_series(2000,
 UPDATE orders SET region = NULL WHERE id = 1;
 """,
     )
-    assert replicated(db18, tmp_path, limits=limits, **options) == []
+    assert replicate_for_warnings(db18, tmp_path, limits=limits, **options) == []
     assert differences(db18, tmp_path) == {}
     assert differences(db18, tmp_path, "~history", pc.field("_is_current")) == {}
     for folder in ("public/orders", "public/orders~history", "public/orders~changes"):
@@ -113,13 +113,13 @@ def delta(storage: Path, folder: str = "public/orders") -> DeltaTable:
 
 def stopped(db: Database, storage: Path, **options: Any) -> str:
     with pytest.raises(TablesStoppedError) as caught:
-        replicated(db, storage, **options)
+        replicate_for_warnings(db, storage, **options)
     return str(caught.value)
 
 
 def test_readers_of_delta_tables_find_the_partitions_and_open_no_other_files(db18: Database, tmp_path: Path) -> None:
     execute(db18, SETUP)
-    replicated(db18, tmp_path, **DELTA)
+    replicate_for_warnings(db18, tmp_path, **DELTA)
     table, day = delta(tmp_path), date(2026, 11, 3)
     assert table.metadata().partition_columns == ["region", "_created_at_day", "_id_bucket"]
     chosen = [("region", "=", "a/b"), ("_created_at_day", "=", day.isoformat())]
@@ -147,14 +147,14 @@ def test_readers_of_delta_tables_find_the_partitions_and_open_no_other_files(db1
         *db18.rows("SELECT count(*), count(DISTINCT region) FROM orders WHERE created_at >= '2026-11-03Z'")[0]
     ]
     # What delta-rs writes anew has no column of partitions.
-    assert replicated(db18, tmp_path, **DELTA) == []
+    assert replicate_for_warnings(db18, tmp_path, **DELTA) == []
     db18.execute("UPDATE orders SET v = 'again' WHERE id < 20")
-    replicated(db18, tmp_path, **DELTA)
+    replicate_for_warnings(db18, tmp_path, **DELTA)
     assert delta(tmp_path).optimize.z_order(["id"])["numFilesAdded"] > 0
     db18.execute("UPDATE orders SET v = 'last', region = 'EU' WHERE id % 3 = 0")
-    replicated(db18, tmp_path, **DELTA)
+    replicate_for_warnings(db18, tmp_path, **DELTA)
     assert differences(db18, tmp_path) == {}
-    assert replicated(db18, tmp_path, **DELTA) == []
+    assert replicate_for_warnings(db18, tmp_path, **DELTA) == []
 
 
 def test_readers_of_iceberg_tables_find_the_partitions_and_open_no_other_files(
@@ -165,11 +165,11 @@ def test_readers_of_iceberg_tables_find_the_partitions_and_open_no_other_files(
     # Files with marked rows are left as they are.
     execute(db18, SETUP)
     options: dict[str, Any] = {"format": "iceberg", "config": CONFIG, "write_mode": "merge-on-read"}
-    replicated(db18, tmp_path, limits=limits, **options)
+    replicate_for_warnings(db18, tmp_path, limits=limits, **options)
     db18.execute(
         "DELETE FROM orders WHERE id % 4 = 0", "INSERT INTO orders VALUES (500, '', '12000-01-01', NULL, 'far')"
     )
-    replicated(db18, tmp_path, limits=limits, **options)
+    replicate_for_warnings(db18, tmp_path, limits=limits, **options)
     path = newest_metadata(str(tmp_path / "public/orders"))
     table = StaticTable.from_metadata(path)
     fields = [(field.name, str(field.transform)) for field in table.spec().fields]
@@ -196,10 +196,10 @@ def test_other_partitions_are_a_rewrite_that_says_so(db18: Database, tmp_path: P
     execute(db18, SETUP)
     db18.execute("CREATE TABLE other (id int PRIMARY KEY)")
     options: dict[str, Any] = {"format": format_, "history": True, "append": True}
-    assert replicated(db18, tmp_path, **options) == []
+    assert replicate_for_warnings(db18, tmp_path, **options) == []
     db18.execute("UPDATE orders SET v = 'new' WHERE id % 5 = 0")
     config = {"tables": {"orders": {"partition_by": ["month(born)", "region"]}}}
-    (said,) = replicated(db18, tmp_path, config=config, **options)
+    (said,) = replicate_for_warnings(db18, tmp_path, config=config, **options)
     assert re.fullmatch(
         r"public.orders: its settings changed to partition_by month\(born\), region: \d files were written anew, with "
         "all rows",
@@ -212,15 +212,15 @@ def test_other_partitions_are_a_rewrite_that_says_so(db18: Database, tmp_path: P
     if format_ == "delta":
         months = {row["_born_month"] for row in delta(tmp_path).to_pyarrow_table().to_pylist()}
         assert months == {"1969-12", "1970-01", "1970-02", "1970-03", "1970-04"}
-    assert replicated(db18, tmp_path, config=config, **options) == []
-    (said,) = replicated(db18, tmp_path, **options, config={"tables": {"orders": {"append": True}}})
+    assert replicate_for_warnings(db18, tmp_path, config=config, **options) == []
+    (said,) = replicate_for_warnings(db18, tmp_path, **options, config={"tables": {"orders": {"append": True}}})
     assert "partition_by nothing" in said
     assert {*files_of(tmp_path)} == {()}
     if format_ == "delta":
         assert delta(tmp_path).metadata().partition_columns == []
     # A column of earlier partitions may go.
     db18.execute("ALTER TABLE orders DROP COLUMN born", "UPDATE orders SET v = 'last' WHERE id < 5")
-    assert replicated(db18, tmp_path, **options, config={"tables": {"orders": {"append": True}}}) == []
+    assert replicate_for_warnings(db18, tmp_path, **options, config={"tables": {"orders": {"append": True}}}) == []
     assert differences(db18, tmp_path) == {}
     assert load_of_orders(tmp_path) == before
 
@@ -239,7 +239,7 @@ def test_schema_changes_leave_the_partitions_and_a_dropped_column_stops_the_tabl
     def options(*by: str) -> dict[str, Any]:
         return {"format": format_, "append": True, "config": {"tables": {"orders": {"partition_by": [*by]}}}}
 
-    assert replicated(db18, tmp_path, **options("region", "day(created_at)")) == []
+    assert replicate_for_warnings(db18, tmp_path, **options("region", "day(created_at)")) == []
     load = load_of_orders(tmp_path)
     limits = Limits(loads_at_once=1_000_000)
     with replicate_meanwhile(db18, tmp_path, limits=limits, **options("region", "day(created_at)")) as caught_up:
@@ -256,19 +256,19 @@ def test_schema_changes_leave_the_partitions_and_a_dropped_column_stops_the_tabl
     assert differences(db18, tmp_path) == {}
     # The settings name the columns as they are now; another one has an old name.
     with pytest.raises(ConfigError, match="has no published column region"):
-        replicated(db18, tmp_path, **options("region", "day(created_at)"))
-    assert replicated(db18, tmp_path, **options("area", "day(at)")) == [SAME]
+        replicate_for_warnings(db18, tmp_path, **options("region", "day(created_at)"))
+    assert replicate_for_warnings(db18, tmp_path, **options("area", "day(at)")) == [SAME]
     by_new_names = {partition: count for partition, count in files_of(tmp_path).items() if partition[0] == "moved"}
     assert by_new_names == {("moved", (date(2026, 11, 21) - EPOCH).days): 1}
     files_of(tmp_path, "public/orders~changes")
     db18.execute("ALTER TABLE orders DROP COLUMN at", "INSERT INTO orders VALUES (1001, 'x')")
     with pytest.raises(ConfigError, match="has no published column at"):
-        replicated(db18, tmp_path, **options("area", "day(at)"))
+        replicate_for_warnings(db18, tmp_path, **options("area", "day(at)"))
     with pytest.MonkeyPatch.context() as patch:
         # As in a process that runs when it happens.
         patch.setattr("logicalrep.pipeline.run.setup.refuse", lambda mistakes: None)
         assert "[PARTITION_COLUMN] public.orders" in stopped(db18, tmp_path, **options("area", "day(at)"))
-    assert replicated(db18, tmp_path, **options("area")) == []
+    assert replicate_for_warnings(db18, tmp_path, **options("area")) == []
     assert differences(db18, tmp_path) == {}
     assert {len(partition) for folder in FOLDERS for partition in files_of(tmp_path, folder)} == {1}
 
@@ -280,7 +280,7 @@ def test_a_value_that_is_no_partition_of_a_delta_table_stops_it_and_can_be_skipp
     db18.execute("CREATE TABLE days (id int PRIMARY KEY, at timestamp)", "INSERT INTO days VALUES (1, 'infinity')")
     config = {"tables": {"orders": {"partition_by": "region"}, "days": {"partition_by": "day(at)"}}}
     options: dict[str, Any] = {"format": "delta", "config": config, "unrepresentable": "null"}
-    replicated(db18, tmp_path, **options)
+    replicate_for_warnings(db18, tmp_path, **options)
     # Infinity is NULL, also as a partition.
     assert files_of(tmp_path, "public/days") == {(None,): 1}
     db18.execute("UPDATE orders SET v = 'before' WHERE id = 2", "UPDATE orders SET region = '' WHERE id = 3")
@@ -291,7 +291,7 @@ def test_a_value_that_is_no_partition_of_a_delta_table_stops_it_and_can_be_skipp
     assert delta(tmp_path).to_pyarrow_dataset().count_rows(pc.field("v") == "before") == 1
     # Buckets have all values.
     config["tables"] |= {"orders": {"partition_by": "bucket(3, region)"}, "days": {"partition_by": "bucket(3, at)"}}
-    replicated(db18, tmp_path, **options)
+    replicate_for_warnings(db18, tmp_path, **options)
     assert differences(db18, tmp_path) == {}
     assert {row["region"] for row in delta(tmp_path).to_pyarrow_table().to_pylist()} >= {"", None, "EU"}
 

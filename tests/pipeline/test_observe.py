@@ -50,7 +50,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.observe.scraping import figures, got
-from tests.pipeline.figures import SCRIPT, SLOT, asked, standing
+from tests.pipeline.figures import SCRIPT, SLOT, get_status, table_figures
 from tests.pipeline.replicating import replicate_meanwhile, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -85,19 +85,21 @@ def test_health_and_readiness(shop: Database, tmp_path: Path) -> None:
     heard = Heard()
     with replicate_meanwhile(shop, tmp_path, heard, listen="0") as caught_up:
         caught_up()
-        assert asked(f"{heard.address}healthz") == (200, "alive\n")
-        assert asked(f"{heard.address}readyz") == (200, "ready: 3 following, 0 loading, 0 stopped\n")
+        assert get_status(f"{heard.address}healthz") == (200, "alive\n")
+        assert get_status(f"{heard.address}readyz") == (200, "ready: 3 following, 0 loading, 0 stopped\n")
 
 
 def test_a_run_that_saves_no_checkpoints_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     observed = Observed()
     assert readiness(observed) == (False, "not ready: no checkpoint is saved since the start")
-    observed.on_event(CheckpointSaved(1, {"public.t": standing("stopped"), "public.u": standing("following")}))
+    observed.on_event(
+        CheckpointSaved(1, {"public.t": table_figures("stopped"), "public.u": table_figures("following")})
+    )
     assert readiness(observed) == (True, "ready: 1 following, 0 loading, 1 stopped")
     saved = time.time()
     monkeypatch.setattr(time, "time", lambda: saved + 200)
     with serve("0", list, checks={"/readyz": partial(readiness, observed)}) as url:
-        assert asked(f"{url}readyz") == (503, "not ready: the last checkpoint was saved 200 s ago\n")
+        assert get_status(f"{url}readyz") == (503, "not ready: the last checkpoint was saved 200 s ago\n")
 
 
 def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) -> None:
@@ -286,9 +288,9 @@ def test_the_tables_of_the_page_are_searched_and_sorted() -> None:
             CheckpointSaved(
                 4000,
                 {
-                    "public.a": standing("following", 1, rows=5, committed=moment),
-                    "public.b": standing("following", 1, rows=500),
-                    "sales.<c>": standing(
+                    "public.a": table_figures("following", 1, rows=5, committed=moment),
+                    "public.b": table_figures("following", 1, rows=500),
+                    "sales.<c>": table_figures(
                         "stopped", 1, rows=50, error="[COLUMN_VALUE] <i>", committed=moment.replace(day=2)
                     ),
                 },
@@ -320,10 +322,10 @@ def test_the_page_of_a_table_that_loads_and_one_that_is_stopped() -> None:
             CheckpointSaved(
                 4000,
                 {
-                    str(SCRIPT): standing("loading", progress=LoadProgress(50, 200, "2026-01-01T11:59:00+01:00")),
-                    "public.waits": standing("loading", phase=Phase.CATCHING_UP),
-                    "public.orders": standing("stopped", 3, error=stopped),
-                    "public.good": standing("following", 12, phase=Phase.FOLLOWING, rows=1234),
+                    str(SCRIPT): table_figures("loading", progress=LoadProgress(50, 200, "2026-01-01T11:59:00+01:00")),
+                    "public.waits": table_figures("loading", phase=Phase.CATCHING_UP),
+                    "public.orders": table_figures("stopped", 3, error=stopped),
+                    "public.good": table_figures("following", 12, phase=Phase.FOLLOWING, rows=1234),
                 },
             )
         )

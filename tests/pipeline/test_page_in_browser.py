@@ -20,7 +20,7 @@ from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
 from logicalrep_runtime.scalars import Lsn
 from tests.browsers import NEEDS_BROWSER, OVERFLOWS, running, show
-from tests.pipeline.figures import SCRIPT, SLOT, standing
+from tests.pipeline.figures import SCRIPT, SLOT, table_figures
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
 pytestmark = NEEDS_BROWSER
@@ -43,14 +43,14 @@ def address() -> Iterator[str]:
         CheckpointSaved(
             4000,
             {
-                "public.orders": standing("following", 812, rows=12_345_678),
-                "public.events": standing(
+                "public.orders": table_figures("following", 812, rows=12_345_678),
+                "public.events": table_figures(
                     "loading", progress=LoadProgress(3_400_000, 10_000_000, "2026-01-01T11:59:00Z")
                 ),
-                str(SCRIPT): standing("loading", progress=LoadProgress(70_000, 0, "2026-01-01T11:59:00Z")),
-                "public.waits": standing("loading"),
-                LONG: standing("following", 3, rows=1),
-                "public.payments": standing(
+                str(SCRIPT): table_figures("loading", progress=LoadProgress(70_000, 0, "2026-01-01T11:59:00Z")),
+                "public.waits": table_figures("loading"),
+                LONG: table_figures("following", 3, rows=1),
+                "public.payments": table_figures(
                     "stopped",
                     17,
                     rows=99,

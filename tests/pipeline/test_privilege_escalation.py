@@ -27,7 +27,7 @@ from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.postgres.table_rows.reading import NotReadableError, copy_rows
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.verify.verdicts import raised, results, rewrite, verdicts
+from tests.pipeline.verify.verdicts import raise_values, rewrite, verdict_texts, verify_tables
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.postgres
@@ -163,10 +163,10 @@ def test_nobodys_code_runs_with_the_readers_rights(hostile: Hostile, tmp_path: P
     fill(hostile, 2, names)
     hostile.execute(ALTERED)
     replicate_once(db, tmp_path)
-    assert set(results(verdicts(db, tmp_path)).values()) == {"equal"}
+    assert set(verdict_texts(verify_tables(db, tmp_path)).values()) == {"equal"}
     for name in names:
-        rewrite(tmp_path, name, lambda rows: raised(rows, pa.array([True] * rows.num_rows)))
-    found = verdicts(db, tmp_path, patience=5)
+        rewrite(tmp_path, name, lambda rows: raise_values(rows, pa.array([True] * rows.num_rows)))
+    found = verify_tables(db, tmp_path, patience=5)
     undecided = {name: str(each.reason) for name, each in found.items() if each.result != "different"}
     assert undecided.keys() == UNSAFE
     assert all("TABLE_UNSAFE" in reason for reason in undecided.values()), undecided

@@ -16,7 +16,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_once, settings
-from tests.pipeline.unprivileged import ROLE, OfReader, paste
+from tests.pipeline.unprivileged import ROLE, DatabaseAsReader, run_script
 from tests.postgres.servers import Database, start_as_it_comes
 
 pytestmark = pytest.mark.postgres
@@ -63,7 +63,7 @@ def shop() -> Iterator[Database]:
 
 @pytest.fixture
 def reader(shop: Database) -> Database:
-    return OfReader(shop.server, "postgres", 18, shop.connection)
+    return DatabaseAsReader(shop.server, "postgres", 18, shop.connection)
 
 
 def test_one_start_after_one_script(
@@ -97,7 +97,7 @@ def test_one_start_after_one_script(
     assert refused.value.script == script
     assert [finding.code for finding in refused.value.findings] == findings
     assert shop.rows("SELECT FROM pg_publication") == shop.rows("SELECT FROM pg_replication_slots") == []
-    paste(shop, script)
+    run_script(shop, script)
     assert main(["check", *arguments]) == 0
     said = capsys.readouterr().out
     assert said.splitlines()[-1] == "ready"
@@ -149,14 +149,14 @@ def test_what_stays_out_is_left_out_of_the_script_line_by_line(
     lines = script.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("-- Without") and "sales.bare" in line)
     assert lines[at + 1].startswith("ALTER TABLE sales.bare REPLICA IDENTITY FULL")
-    paste(shop, "\n".join(lines[:at] + lines[at + 3 :]) + "\n")
+    run_script(shop, "\n".join(lines[:at] + lines[at + 3 :]) + "\n")
     shop.execute("INSERT INTO sales.bare VALUES (1)", "UPDATE sales.bare SET v = 2")
     assert query_unmet(settings(reader, tmp_path)).findings == ()
 
 
 def test_a_table_that_cannot_be_read_later_stops_alone(shop: Database, reader: Database, tmp_path: Path) -> None:
     given = settings(reader, tmp_path)
-    paste(shop, query_unmet(given).script)
+    run_script(shop, query_unmet(given).script)
     replicate_once(reader, tmp_path)
     shop.execute(f"REVOKE SELECT ON sales.t1 FROM {ROLE}", "INSERT INTO sales.t2 VALUES (1, 'one')")
     unmet = query_unmet(given)

@@ -21,7 +21,7 @@ from logicalrep.pipeline.storage.data_files import write_rows
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.values import ColumnValueError
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.typed_changes import APP, TYPES, described, made, rows
+from tests.pipeline.typed_changes import APP, TYPES, change_batches, new_table, table_spec
 
 
 def reopened(storage: Storage) -> DeltaLog:
@@ -40,12 +40,12 @@ def counted(storage: Storage, name: str) -> Counter[str]:
 def test_keys_of_every_type_are_found_again(tmp_path: Path, kind: str) -> None:
     oid, modifier, texts = TYPES[kind]
     storage, key = Storage(str(tmp_path)), ("k",)
-    log = made(storage, described({"k": (oid, modifier), "v": (25, -1)}, key))
+    log = new_table(storage, table_spec({"k": (oid, modifier), "v": (25, -1)}, key))
     inserts = [("insert", None, {"k": text, "v": f"old {text}"}) for text in texts]
-    apply(log, rows(inserts, 10, key), Position(APP, Lsn(10)), SequentialEngine())
+    apply(log, change_batches(inserts, 10, key), Position(APP, Lsn(10)), SequentialEngine())
     updates = [("update", None, {"k": text, "v": f"new {text}"}) for text in texts[1:]]
     deletes: list[tuple[str, Any, Any]] = [("delete", {"k": texts[0]}, None)]
-    apply(reopened(storage), rows(updates + deletes, 20, key), Position(APP, Lsn(20)), SequentialEngine())
+    apply(reopened(storage), change_batches(updates + deletes, 20, key), Position(APP, Lsn(20)), SequentialEngine())
     assert counted(storage, "v") == Counter(f"new {text}" for text in texts[1:])
 
 
@@ -53,12 +53,12 @@ def test_keys_of_every_type_are_found_again(tmp_path: Path, kind: str) -> None:
 def test_rows_without_a_key_are_counted_by_values_of_every_type(tmp_path: Path, kind: str) -> None:
     oid, modifier, texts = TYPES[kind]
     storage = Storage(str(tmp_path))
-    log = made(storage, described({"k": (oid, modifier), "v": (25, -1)}, None))
+    log = new_table(storage, table_spec({"k": (oid, modifier), "v": (25, -1)}, None))
     values: list[str | None] = [*texts, None]
     inserts = [("insert", None, {"k": text, "v": str(text)}) for text in values for _ in range(3)]
-    apply(log, rows(inserts, 10, None), Position(APP, Lsn(10)), SequentialEngine())
+    apply(log, change_batches(inserts, 10, None), Position(APP, Lsn(10)), SequentialEngine())
     deletes = [("delete", {"k": text, "v": str(text)}, None) for text in values[1:]]
-    apply(log, rows(deletes, 20, None), Position(APP, Lsn(20)), SequentialEngine())
+    apply(log, change_batches(deletes, 20, None), Position(APP, Lsn(20)), SequentialEngine())
     assert counted(storage, "v") == Counter({str(text): 2 for text in values[1:]} | {str(values[0]): 3})
 
 
@@ -66,11 +66,16 @@ def test_statistics_leave_no_row_out(tmp_path: Path) -> None:
     limits = Limits(small_file_bytes=0)
     storage, key = Storage(str(tmp_path), limits=limits), ("id",)
     columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
-    log = made(storage, described(columns, key))
+    log = new_table(storage, table_spec(columns, key))
     for number in range(7):
         row = {"id": str(number)}
         row |= {f"c{storage}": texts[number % len(texts)] for storage, (_, _, texts) in enumerate(TYPES.values())}
-        apply(log, rows([("insert", None, row)], 10 + number, key), Position(APP, Lsn(10 + number)), SequentialEngine())
+        apply(
+            log,
+            change_batches([("insert", None, row)], 10 + number, key),
+            Position(APP, Lsn(10 + number)),
+            SequentialEngine(),
+        )
     log = reopened(storage)
     log.write_checkpoint()
     table = DeltaTable(storage.uri_of("public/t"))
@@ -102,19 +107,19 @@ def test_bounds_of_long_texts(tmp_path: Path, texts: list[str]) -> None:
 def test_1600_columns(tmp_path: Path) -> None:
     names = [f"column {number}" if number % 2 else f"Column.{number}" for number in range(1600)]
     storage, key = Storage(str(tmp_path)), (names[0],)
-    log = made(storage, described(dict.fromkeys(names, (25, -1)), key))
+    log = new_table(storage, table_spec(dict.fromkeys(names, (25, -1)), key))
     first = {name: name for name in names}
     second = first | {names[0]: "other"}
     apply(
         log,
-        rows([("insert", None, first), ("insert", None, second)], 10, key),
+        change_batches([("insert", None, first), ("insert", None, second)], 10, key),
         Position(APP, Lsn(10)),
         SequentialEngine(),
     )
     changed = second | {names[-1]: "changed"}
     apply(
         reopened(storage),
-        rows([("update", None, changed), ("delete", {names[0]: names[0]}, None)], 20, key),
+        change_batches([("update", None, changed), ("delete", {names[0]: names[0]}, None)], 20, key),
         Position(APP, Lsn(20)),
         SequentialEngine(),
     )
@@ -125,17 +130,19 @@ def test_1600_columns(tmp_path: Path) -> None:
 
 def test_a_column_whose_name_begins_with_anothers_and_a_dot(tmp_path: Path) -> None:
     storage, key = Storage(str(tmp_path)), ("a",)
-    log = made(storage, described({"a": (25, -1), "a.b": (25, -1), "a.b.list.element": (25, -1)}, key))
+    log = new_table(storage, table_spec({"a": (25, -1), "a.b": (25, -1), "a.b.list.element": (25, -1)}, key))
     row = {"a": "1", "a.b": "2", "a.b.list.element": "3"}
-    apply(log, rows([("insert", None, row)], 10, key), Position(APP, Lsn(10)), SequentialEngine())
-    apply(log, rows([("update", None, row | {"a.b": "4"})], 20, key), Position(APP, Lsn(20)), SequentialEngine())
+    apply(log, change_batches([("insert", None, row)], 10, key), Position(APP, Lsn(10)), SequentialEngine())
+    apply(
+        log, change_batches([("update", None, row | {"a.b": "4"})], 20, key), Position(APP, Lsn(20)), SequentialEngine()
+    )
     assert DeltaTable(storage.uri_of("public/t")).to_pyarrow_table().to_pylist() == [row | {"a.b": "4"}]
 
 
 def test_a_value_that_its_type_cannot_hold_is_an_error_and_no_commit(tmp_path: Path) -> None:
     storage, key = Storage(str(tmp_path)), ("id",)
-    log = made(storage, described({"id": (23, -1), "at": (1114, -1)}, key))
-    changes = rows([("insert", None, {"id": "1", "at": "infinity"})], 10, key)
+    log = new_table(storage, table_spec({"id": (23, -1), "at": (1114, -1)}, key))
+    changes = change_batches([("insert", None, {"id": "1", "at": "infinity"})], 10, key)
     with pytest.raises(ColumnValueError, match="infinity"):
         apply(log, changes, Position(APP, Lsn(10)), SequentialEngine())
     assert (log.version, list(tmp_path.rglob("part-*"))) == (0, [])

@@ -20,7 +20,7 @@ from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.reading import read_table
-from tests.pipeline.replicating import replicate_meanwhile, replicate_once, replicated
+from tests.pipeline.replicating import replicate_for_warnings, replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -108,7 +108,7 @@ def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_pa
         "INSERT INTO t VALUES (1, 1.2345, 'infinity'), (2, 123456, NULL), (3, 1, NULL)",
         "INSERT INTO past VALUES (1, '2026-01-01')",
     )
-    said = replicated(db18, tmp_path, config=config)
+    said = replicate_for_warnings(db18, tmp_path, config=config)
     assert [text for text in said if "do not fit" in text] == [
         "public.t: 2 values of v do not fit decimal(5,2): they are NULL, with their texts in v_text; status counts "
         "them, and later ones too",
@@ -121,15 +121,15 @@ def test_values_that_do_not_fit_are_counted_and_told_once(db18: Database, tmp_pa
         "UPDATE t SET v = 'NaN' WHERE id = 3", "INSERT INTO t VALUES (4, 9999, NULL)", "DELETE FROM t WHERE id = 1"
     )
     db18.execute("INSERT INTO past VALUES (2, 'infinity')", "UPDATE past SET d = '-infinity' WHERE id = 1")
-    said = replicated(db18, tmp_path, config=config)
+    said = replicate_for_warnings(db18, tmp_path, config=config)
     assert [text for text in said if "do not fit" in text] == [
         "public.past: 2 values of d do not fit date: they are NULL; status counts them, and later ones too"
     ]
     assert counts() == {"public.t": {"v": 4, "d": 1}, "public.past": {"d": 2}}
-    assert [text for text in replicated(db18, tmp_path, config=config) if "do not fit" in text] == []
+    assert [text for text in replicate_for_warnings(db18, tmp_path, config=config) if "do not fit" in text] == []
     # A load counts anew.
     resync(ConnectionSettings(db18.dsn), Storage(str(tmp_path)), [TableName("public", "t")])
-    said = replicated(db18, tmp_path, config=config)
+    said = replicate_for_warnings(db18, tmp_path, config=config)
     assert [text[:24] for text in said if "do not fit" in text] == ["public.t: 3 values of v "]
     assert counts()["public.t"] == {"v": 3}
     assert find_differences(db18, tmp_path) == {}

@@ -31,8 +31,8 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.kills import Killed
 from tests.pipeline.reading import read_table
-from tests.pipeline.replicating import replicate_once, replicated
-from tests.pipeline.typed_changes import APP, described, made, rows
+from tests.pipeline.replicating import replicate_for_warnings, replicate_once
+from tests.pipeline.typed_changes import APP, change_batches, new_table, table_spec
 from tests.postgres.servers import Database
 
 COLUMNS = {"id": (23, -1), "at": (1114, -1), "day": (1082, -1)}
@@ -82,7 +82,7 @@ def test_the_text_column_appears_with_the_first_unrepresentable_value(
         "UPDATE t SET day = '-infinity', at = 'infinity' WHERE id = 7",
         "UPDATE t SET at = '2026-01-02' WHERE id = 7",
     )
-    said = replicated(db18, tmp_path, **options)
+    said = replicate_for_warnings(db18, tmp_path, **options)
     assert "public.t: 2 values of day do not fit date: they are NULL, with their texts in day_text" in str(said)
     for folder in folders:
         assert sorted(columns(folder)) == ["at", "at_text", "day", "day_text", "id", "n"]
@@ -202,12 +202,12 @@ def test_verify_finds_a_text_that_the_destination_lacks(db18: Database, tmp_path
 
 
 def test_a_new_column_leaves_all_files_as_they_are(tmp_path: Path) -> None:
-    table = replace(described(COLUMNS, ("id",)), settings=TableSettings(unrepresentable="text"))
-    log = made(Storage(str(tmp_path)), table)
+    table = replace(table_spec(COLUMNS, ("id",)), settings=TableSettings(unrepresentable="text"))
+    log = new_table(Storage(str(tmp_path)), table)
     even = {"id": "1", "at": "2026-01-01 00:00:00", "day": "2026-01-01"}
     odd = {"id": "2", "at": "infinity", "day": "2026-01-01"}
-    apply(log, rows([("insert", None, even)], 10, ("id",)), Position(APP, Lsn(10)), SequentialEngine())
-    changes = rows([("insert", None, odd)], 20, ("id",))
+    apply(log, change_batches([("insert", None, even)], 10, ("id",)), Position(APP, Lsn(10)), SequentialEngine())
+    changes = change_batches([("insert", None, odd)], 20, ("id",))
     with pytest.raises(NeedsTexts, match="at"):
         apply(log, changes, Position(APP, Lsn(20)), SequentialEngine())
     (before,) = log.files.values()

@@ -12,7 +12,7 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_formats import FormatName
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.reading import open_stored, read_properties, read_table
-from tests.pipeline.replicating import replicated
+from tests.pipeline.replicating import replicate_for_warnings
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES
 from tests.postgres.servers import Database
 
@@ -51,15 +51,15 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
         "DELETE FROM t WHERE id % 100 = 2",
         "UPDATE other SET v = id",
     )
-    replicated(db18, tmp_path, limits=limits, **options)
+    replicate_for_warnings(db18, tmp_path, limits=limits, **options)
     load = load_of(tmp_path)
     db18.execute(*change)
     config = {"tables": {"t": {"write_mode": "merge-on-read"}}}
-    said = replicated(db18, tmp_path, limits=limits, **options, config=config)
+    said = replicate_for_warnings(db18, tmp_path, limits=limits, **options, config=config)
     assert f"public.t: rows that go are marked from now on, and readers need to know {marks}" in said
     assert not [text for text in said if "other" in text]
     db18.execute("UPDATE t SET v = 'newer' WHERE id % 100 = 3", "UPDATE other SET v = 'newer' WHERE id < 5")
-    assert replicated(db18, tmp_path, limits=limits, **options, config=config) == []
+    assert replicate_for_warnings(db18, tmp_path, limits=limits, **options, config=config) == []
     assert marked_files(tmp_path, "public/t") == (1, True)
     assert marked_files(tmp_path, "public/t~history") == (1, True)
     # Changes never go, and a table that was not asked for stays as it was.
@@ -70,7 +70,7 @@ def test_a_table_goes_to_marked_rows_and_back_without_a_load(
     assert versions == 3000 + 30 + 30
 
     db18.execute("UPDATE t SET v = 'newest' WHERE id % 100 = 4")
-    said = replicated(db18, tmp_path, limits=limits, **options, config={"tables": {"t": {"history": True}}})
+    said = replicate_for_warnings(db18, tmp_path, limits=limits, **options, config={"tables": {"t": {"history": True}}})
     assert [text for text in said if f"were written anew, and readers need not know {marks} any more" in text]
     assert marked_files(tmp_path, "public/t") == (0, False)
     assert marked_files(tmp_path, "public/t~history") == (0, False)
@@ -90,8 +90,8 @@ def test_a_large_table_is_offered_marking_at_its_first_load(db18: Database, tmp_
         "INSERT INTO t VALUES (1), (2)",
         "CREATE TABLE small (id int PRIMARY KEY)",
     )
-    said = replicated(db18, tmp_path / "copied", limits=limits)
+    said = replicate_for_warnings(db18, tmp_path / "copied", limits=limits)
     assert ["write_mode = merge-on-read" in text for text in said if text.startswith("public.t has")] == [True]
     assert not [text for text in said if text.startswith("public.small has")]
-    said = replicated(db18, tmp_path / "marked", limits=limits, write_mode="merge-on-read")
+    said = replicate_for_warnings(db18, tmp_path / "marked", limits=limits, write_mode="merge-on-read")
     assert not [text for text in said if " GB" in text]

@@ -41,7 +41,7 @@ TYPES: dict[str, tuple[int, int, list[str]]] = {
 }
 
 
-def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) -> TableSpec:
+def table_spec(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) -> TableSpec:
     return TableSpec(
         relation=TableDescription(
             relation_id=Oid(7),
@@ -62,13 +62,13 @@ def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) ->
     )
 
 
-def made(storage: Storage, table: TableSpec) -> DeltaLog:
+def new_table(storage: Storage, table: TableSpec) -> DeltaLog:
     return DeltaLog.replace(
         storage, "public/t", NewTable(table, [], Position(APP, Lsn(1)), load="x", keep_hours=24), None
     )
 
 
-def rows(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | None) -> list[ChangeBatch]:
+def change_batches(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | None) -> list[ChangeBatch]:
     names = dict.fromkeys(name for _, before, after in changes for name in {**(before or {}), **(after or {})})
     found = [
         {"op": op, "before": before, "after": after, "commit_lsn": lsn, "ordinal": number}

@@ -9,7 +9,7 @@ from tests.postgres.servers import Database
 ROLE = '"the reader"'
 
 
-class OfReader(Database):
+class DatabaseAsReader(Database):
     """The same database, as the role that owns nothing sees it."""
 
     @property
@@ -17,7 +17,7 @@ class OfReader(Database):
         return self.server.dsn_as("'the reader'")
 
 
-def paste(db: Database, script: str) -> None:
+def run_script(db: Database, script: str) -> None:
     """Run a script as a person does: in psql, as a superuser, and with the restart that it asks for."""
     psql = db.server.installation.bin / "psql"
     done = subprocess.run(

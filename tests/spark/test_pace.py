@@ -15,7 +15,7 @@ from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.peek.pace import Pace
 from tests.postgres.servers import Database
 from tests.spark.queries import Query, new_values
-from tests.spark.transactions import write
+from tests.spark.transactions import write_transactions
 
 MIB = 1 << 20
 LARGEST = 256 * MIB
@@ -84,7 +84,7 @@ def test_a_slow_sink_s_planned_batch_has_the_same_rows_after_a_kill(
     create_slot(db18.connection, "s")
     query = Query(db18, tmp_path, mode=mode, target_seconds_per_batch="1")
     # One transaction, as a receiver plans what has come.
-    write(db18, count=1, rows=4000, width=50)
+    write_transactions(db18, count=1, rows=4000, width=50)
     rows = new_values(query.plan())
     sizes = [len(rows)]
     query.commit()

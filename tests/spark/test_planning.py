@@ -19,7 +19,7 @@ from logicalrep.spark.peek.pace import Pace
 from logicalrep.spark.peek.planning import Planner
 from tests.postgres.servers import Database
 from tests.spark.queries import Query, new_values
-from tests.spark.transactions import write
+from tests.spark.transactions import write_transactions
 
 OPTIONS = PluginOptions(publication_names=("p",), proto_version=1)
 
@@ -37,7 +37,7 @@ def end(db: Database, limits: ReadLimits, start: Lsn | None = None, planner: Pla
 
 
 def test_limits_larger_than_the_backlog(db: Database) -> None:
-    write(db, count=6, rows=20_000)
+    write_transactions(db, count=6, rows=20_000)
     for limits in (ReadLimits(bytes=1 << 30), ReadLimits(changes=3_000_000_000), ReadLimits(1 << 60, 1 << 60)):
         # The server itself writes some WAL now and then.
         before = query_wal_head(db.connection)
@@ -48,11 +48,11 @@ def test_limits_larger_than_the_backlog(db: Database) -> None:
 
 def test_more_messages_than_are_expected(db: Database) -> None:
     """Small transactions have more messages for each change, and for each byte, than others."""
-    write(db, count=3, rows=1, width=20_000)
+    write_transactions(db, count=3, rows=1, width=20_000)
     planner = Planner("s", OPTIONS)
     db.execute("TRUNCATE t")
     start = end(db, ReadLimits(bytes=1 << 30), planner=planner)
-    write(db, count=100, rows=1)
+    write_transactions(db, count=100, rows=1)
     limits = ReadLimits(bytes=4000)
     few = end(db, limits, start, planner)
     assert few == end(db, limits, start)
@@ -65,7 +65,7 @@ def test_more_messages_than_are_expected(db: Database) -> None:
 
 
 def test_limits_hold_to_the_byte_and_the_change(db: Database) -> None:
-    write(db, count=20, rows=3, width=7)
+    write_transactions(db, count=20, rows=3, width=7)
     ends: list[Lsn] = []
     sizes = [0]
     for _, data in peek(db.connection, "s", OPTIONS):
@@ -89,7 +89,7 @@ def test_limits_hold_to_the_byte_and_the_change(db: Database) -> None:
 
 def test_batches_of_so_much_wal(db: Database, tmp_path: Path) -> None:
     """A larger transaction is a batch of its own, without empty batches before it."""
-    write(db, count=40, rows=100, width=50)
+    write_transactions(db, count=40, rows=100, width=50)
     db.execute("INSERT INTO t SELECT i, repeat('x', 50) FROM generate_series(4000, 12000 - 1) AS i")
     query = Query(db, tmp_path, mode="peek", max_wal_per_batch="128k")
     rows: list[str] = []
@@ -105,7 +105,7 @@ def test_batches_of_so_much_wal(db: Database, tmp_path: Path) -> None:
 
 
 def test_a_limit_on_wal_beside_one_on_changes(db: Database) -> None:
-    write(db, count=40, rows=100, width=50)
+    write_transactions(db, count=40, rows=100, width=50)
     start = query_slot(db.connection, "s").confirmed.lsn
     both = end(db, ReadLimits(changes=1_000_000, wal=128 << 10))
     assert both is not None

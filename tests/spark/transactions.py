@@ -10,5 +10,5 @@ IN_TRANSACTIONS = (
 )
 
 
-def write(db: Database, count: int, rows: int, width: int = 0) -> None:
+def write_transactions(db: Database, count: int, rows: int, width: int = 0) -> None:
     db.execute(IN_TRANSACTIONS.format(count=count, rows=rows, width=width))

@@ -19,7 +19,7 @@ from tests.cli.databases.several import COMMAND, NAMES, are_equal, following, wr
 from tests.conftest import ROOT
 from tests.observe.scraping import got
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.figures import asked
+from tests.pipeline.figures import get_status
 from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -55,11 +55,11 @@ def test_one_database_is_killed_or_hangs_while_the_other_is_replicated(
         eventually(lambda: are_equal(tmp_path, databases))
         address = log.read_text().partition("the page is at ")[2].partition(",")[0]
         eventually(lambda: by_label(address, "logicalrep_database_up") == {"shop": 1, "crm": 1})
-        eventually(lambda: asked(f"{address}readyz")[0] == 200)
+        eventually(lambda: get_status(f"{address}readyz")[0] == 200)
         eventually(lambda: by_label(address, "logicalrep_table_rows") == {"shop": 2, "crm": 2})
         eventually(lambda: "2 running, 0 not" in got(address))
         eventually(lambda: got(address).count("1 following; 0 loading; 0 stopped") == 2)
-        eventually(lambda: f"<h1>{tmp_path / 'crm'}</h1>" in asked(f"{address}crm/")[1])
+        eventually(lambda: f"<h1>{tmp_path / 'crm'}</h1>" in get_status(f"{address}crm/")[1])
         its, killed = of_database(parent, "shop"), of_database(parent, "crm")
         assert its is not None
         assert killed is not None
@@ -82,7 +82,7 @@ def test_one_database_is_killed_or_hangs_while_the_other_is_replicated(
         eventually(lambda: by_label(address, "logicalrep_database_up") == {"shop": 1, "crm": 0})
         eventually(lambda: by_label(address, "logicalrep_table_rows") == {"shop": 4})
         assert '<span class="bad">does not answer</span>' in got(address)
-        code, text = asked(f"{address}readyz")
+        code, text = get_status(f"{address}readyz")
         assert (code, [line.partition(": ")[0] for line in text.splitlines()]) == (503, ["shop", "crm"])
         os.kill(stopped, signal.SIGCONT)
         eventually(lambda: are_equal(tmp_path, databases))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import LARGE
+from tests.cli.commands import LARGE_TABLE
 from tests.cli.databases.several import are_equal, following, write_file
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -33,7 +33,7 @@ def test_one_java_does_the_work_of_all_and_another_one_follows_it(
 ) -> None:
     pytest.importorskip("grpc")
     for db in databases.values():
-        db.execute("DROP TABLE t", *(text.replace("large", "t") for text in LARGE))
+        db.execute("DROP TABLE t", *(text.replace("large", "t") for text in LARGE_TABLE))
     path = write_file(tmp_path, databases)
     log = path.with_suffix(".log")
     with following(path) as parent:

@@ -9,7 +9,7 @@ import pytest
 from codegen.diff import compare
 from codegen.shared import out_of_order
 from codegen.spec.reader import load
-from tests.codegen.diff.lines import line
+from tests.codegen.diff.lines import printed_line
 from tests.codegen.diff.specs import PROTOCOLS, Edits, write_edited
 
 UPDATE = "logicalrep/update.yaml"
@@ -130,7 +130,7 @@ CASES: dict[str, tuple[Edits, list[str]]] = {
 def test_renames(case: str, tmp_path: Path) -> None:
     edits, expected = CASES[case]
     comparison = compare(PROTOCOLS, load(write_edited(tmp_path / "spec", edits)))
-    findings = [line(change) for change in comparison.changes]
+    findings = [printed_line(change) for change in comparison.changes]
     assert len(findings) == len(expected), findings
     for finding, start in zip(findings, expected, strict=True):
         assert finding.startswith(start)

@@ -14,7 +14,7 @@ from codegen.diff.change import Change
 from codegen.diff.rules import rules_of
 from codegen.spec import model
 from codegen.spec.reader import load
-from tests.codegen.diff.lines import line
+from tests.codegen.diff.lines import printed_line
 from tests.codegen.diff.specs import DATA, SPEC, write_small
 
 CASES: dict[str, dict[str, Any]] = {case["name"]: case for case in DATA["cases"]}
@@ -35,8 +35,8 @@ def test_an_edit_has_its_findings_there_and_back(name: str, before: tuple[model.
     case = CASES[name]
     after = load(write_small(tmp_path / "after", case.get("edit", ""), case.get("without", "-")))
     there, back = compare(before, after).changes, compare(after, before).changes
-    assert [line(change) for change in there] == case["lines"].splitlines()
-    lines_back = "\n".join(map(line, back))
+    assert [printed_line(change) for change in there] == case["lines"].splitlines()
+    lines_back = "\n".join(map(printed_line, back))
     if "back" in case:
         assert lines_back.splitlines() == case["back"].splitlines()
     else:

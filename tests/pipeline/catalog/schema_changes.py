@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from tests.pipeline.companions import KEPT
+from tests.pipeline.companions import ALL_COMPANIONS
 
 TABLES = """
 CREATE TABLE plain (id int PRIMARY KEY, v bigint, w text);
@@ -116,4 +116,4 @@ FOLLOWED = {
 
 TEXTS = TableSettings(unrepresentable="text", history=True)
 
-SETTINGS = {"": TableSettings(), "all is kept": KEPT, "texts beside": TEXTS}
+SETTINGS = {"": TableSettings(), "all is kept": ALL_COMPANIONS, "texts beside": TEXTS}

@@ -25,10 +25,10 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.transactions.table_names import TableName
-from tests.pipeline.companions import KEPT, kept_differences
+from tests.pipeline.companions import ALL_COMPANIONS, companion_differences
 from tests.pipeline.kills import Killed, Kills
-from tests.pipeline.observed_loads import Copied
-from tests.pipeline.reading import load_of, read_table
+from tests.pipeline.observed_loads import RowCounter
+from tests.pipeline.reading import load_name, read_table
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 
@@ -69,18 +69,18 @@ def prepare(db: Database, storage: Path, **options: Any) -> str:
     """Load the table, and return the name of its load."""
     db.execute(*TABLES.strip().split(";\n"))
     replicate_once(db, storage, publication="p", **options)
-    return load_of(storage, "public/root")
+    return load_name(storage, "public/root")
 
 
 def change(db: Database, number: int) -> None:
     db.execute(*(each.format(number) for each in CHANGES))
 
 
-def expect_only_partitions_were_read(storage: Path, observer: Copied, load: str) -> None:
+def expect_only_partitions_were_read(storage: Path, observer: RowCounter, load: str) -> None:
     assert [reason for reason, _ in observer.lines] == ["a partition with rows was attached"]
     assert observer.names == ["root"]
     assert 0 < observer.rows <= 200
-    assert load_of(storage, "public/root") == load
+    assert load_name(storage, "public/root") == load
     assert ChangeBuffer(Storage(str(storage))).pending_loads() == {}
 
 
@@ -100,14 +100,14 @@ def see_partitions_late(monkeypatch: pytest.MonkeyPatch, storage: Path) -> None:
     monkeypatch.setattr(Catalog, "query_tables", of_before)
 
 
-@pytest.mark.parametrize("kept", [TableSettings(), KEPT], ids=["rows", "all is kept"])
+@pytest.mark.parametrize("kept", [TableSettings(), ALL_COMPANIONS], ids=["rows", "all is kept"])
 @pytest.mark.parametrize("moment", ["between runs", "while it runs"])
 def test_a_partition_is_loaded_alone(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: TableSettings, moment: str
 ) -> None:
     options = {"publication": "p", "table_settings": kept}
     load = prepare(db18, tmp_path, table_settings=kept)
-    observer = Copied(before=lambda: change(db18, 2), meanwhile=lambda: change(db18, 3))
+    observer = RowCounter(before=lambda: change(db18, 2), meanwhile=lambda: change(db18, 3))
     if moment == "between runs":
         db18.execute(ATTACH)
         change(db18, 1)
@@ -124,19 +124,19 @@ def test_a_partition_is_loaded_alone(
             caught_up()
     replicate_once(db18, tmp_path, **options)
     expect_only_partitions_were_read(tmp_path, observer, load)
-    assert kept_differences(db18, tmp_path, COPIES, kept, counts_versions=False) == {}
+    assert companion_differences(db18, tmp_path, COPIES, kept, counts_versions=False) == {}
     change(db18, 4)
     replicate_once(db18, tmp_path, **options)
-    assert kept_differences(db18, tmp_path, COPIES, kept, counts_versions=False) == {}
-    assert load_of(tmp_path, "public/root") == load
+    assert companion_differences(db18, tmp_path, COPIES, kept, counts_versions=False) == {}
+    assert load_name(tmp_path, "public/root") == load
 
 
 def test_rows_that_a_loaded_partition_had_stay_one_version_each(db18: Database, tmp_path: Path) -> None:
     """A row that was sent before its partition is copied is neither doubled nor begun anew."""
-    load = prepare(db18, tmp_path, table_settings=KEPT)
+    load = prepare(db18, tmp_path, table_settings=ALL_COMPANIONS)
     db18.execute(ATTACH, "INSERT INTO root VALUES (900, 3, 'sent', 'b'), (901, 3, 'sent, gone', 'b')")
     db18.execute("UPDATE root SET v = 'sent twice' WHERE id = 900 AND day = 3", "DELETE FROM root WHERE id = 901")
-    observer = run(db18, tmp_path, table_settings=KEPT)
+    observer = run(db18, tmp_path, table_settings=ALL_COMPANIONS)
     expect_only_partitions_were_read(tmp_path, observer, load)
     versions = read_table(str(tmp_path / "public/root~history")).to_pylist()
     found = sorted((row["id"], row["v"], row["_is_current"]) for row in versions if row["id"] in (900, 901))
@@ -149,8 +149,8 @@ def test_rows_that_a_loaded_partition_had_stay_one_version_each(db18: Database, 
     assert changes.num_rows == 5
 
 
-def run(db: Database, storage: Path, observer: Copied | None = None, **options: Any) -> Copied:
-    observer = observer or Copied()
+def run(db: Database, storage: Path, observer: RowCounter | None = None, **options: Any) -> RowCounter:
+    observer = observer or RowCounter()
     replicate_with(settings(db, storage, once=True, publication="p", **options), observer, engine=SequentialEngine())
     return observer
 
@@ -185,7 +185,7 @@ ATTACHED = {
 
 
 @pytest.mark.parametrize(
-    "kept", [TableSettings(), pytest.param(KEPT, marks=pytest.mark.thorough)], ids=["rows", "all is kept"]
+    "kept", [TableSettings(), pytest.param(ALL_COMPANIONS, marks=pytest.mark.thorough)], ids=["rows", "all is kept"]
 )
 @pytest.mark.parametrize("statements", ATTACHED.values(), ids=ATTACHED)
 def test_attached_partitions_alone_are_read(
@@ -195,7 +195,7 @@ def test_attached_partitions_alone_are_read(
     db18.execute(*statements.split("; "))
     observer = run(db18, tmp_path, table_settings=kept)
     expect_only_partitions_were_read(tmp_path, observer, load)
-    assert kept_differences(db18, tmp_path, COPIES, kept, counts_versions=False) == {}
+    assert companion_differences(db18, tmp_path, COPIES, kept, counts_versions=False) == {}
     # There is no reason for another load.
     assert run(db18, tmp_path, table_settings=kept).names == []
 
@@ -224,8 +224,8 @@ def test_all_is_loaded_where_a_partition_cannot_be(db18: Database, tmp_path: Pat
     db18.execute(*last.split("; "))
     observer = run(db18, tmp_path)
     assert observer.rows >= 1050
-    assert load_of(tmp_path, "public/root") != load
-    assert kept_differences(db18, tmp_path, COPIES, TableSettings()) == {}
+    assert load_name(tmp_path, "public/root") != load
+    assert companion_differences(db18, tmp_path, COPIES, TableSettings()) == {}
 
 
 @pytest.mark.parametrize(
@@ -238,10 +238,10 @@ def test_partitions_that_change_during_their_load_reload_the_table(
 ) -> None:
     load = prepare(db18, tmp_path)
     db18.execute(ATTACH, "INSERT INTO root VALUES (99, 3, 'sent', 'b')")
-    run(db18, tmp_path, Copied(**{moment: lambda: db18.execute(statements)}))
+    run(db18, tmp_path, RowCounter(**{moment: lambda: db18.execute(statements)}))
     run(db18, tmp_path)
-    assert kept_differences(db18, tmp_path, COPIES, TableSettings()) == {}
-    assert load_of(tmp_path, "public/root") != load
+    assert companion_differences(db18, tmp_path, COPIES, TableSettings()) == {}
+    assert load_name(tmp_path, "public/root") != load
 
 
 def test_each_partition_of_an_hour_is_loaded(db18: Database, tmp_path: Path) -> None:
@@ -253,8 +253,8 @@ def test_each_partition_of_an_hour_is_loaded(db18: Database, tmp_path: Path) -> 
             f"ALTER TABLE root ATTACH PARTITION day{day} FOR VALUES FROM ({day}) TO ({day + 1})",
         )
         assert run(db18, tmp_path).rows == 10
-    assert load_of(tmp_path, "public/root") == load
-    assert kept_differences(db18, tmp_path, COPIES, TableSettings()) == {}
+    assert load_name(tmp_path, "public/root") == load
+    assert companion_differences(db18, tmp_path, COPIES, TableSettings()) == {}
 
 
 MASKS: dict[str, Any] = {
@@ -271,7 +271,7 @@ def test_masks_hold_for_its_rows_and_for_the_changes_meanwhile(
     db18.execute(ATTACH)
     change(db18, 1)
     actions = {"before": lambda: change(db18, 2), "meanwhile": lambda: change(db18, 3)}
-    observer = run(db18, tmp_path, Copied(**actions), **options)
+    observer = run(db18, tmp_path, RowCounter(**actions), **options)
     expect_only_partitions_were_read(tmp_path, observer, load)
     run(db18, tmp_path, **options)
     (verdict,) = verify(ConnectionSettings(db18.dsn), Storage(str(tmp_path)))
@@ -290,7 +290,7 @@ def test_masks_hold_for_its_rows_and_for_the_changes_meanwhile(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kept", [TableSettings(), KEPT], ids=["rows", "all is kept"])
+@pytest.mark.parametrize("kept", [TableSettings(), ALL_COMPANIONS], ids=["rows", "all is kept"])
 @pytest.mark.parametrize("told_by", ["a look", "a missing row"])
 def test_kills_at_each_write(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: TableSettings, told_by: str
@@ -310,7 +310,7 @@ def test_kills_at_each_write(
             if write % 3 == 0:
                 with db18.connection.transaction():
                     change(db18, write)
-            observers.append(Copied(meanwhile=partial(change, db18, write + 100)))
+            observers.append(RowCounter(meanwhile=partial(change, db18, write + 100)))
             try:
                 replicate_with(settings(db18, tmp_path, **options), observers[-1], engine=SequentialEngine())
                 break
@@ -325,5 +325,5 @@ def test_kills_at_each_write(
     assert set(phases) <= {"queued", "copying", "catching up"}
     assert max(each.rows for each in observers) <= 400
     run(db18, tmp_path, table_settings=kept)
-    assert kept_differences(db18, tmp_path, COPIES, kept, counts_versions=False) == {}
-    assert load_of(tmp_path, "public/root") == load
+    assert companion_differences(db18, tmp_path, COPIES, kept, counts_versions=False) == {}
+    assert load_name(tmp_path, "public/root") == load

@@ -10,9 +10,9 @@ import pytest
 
 from logicalrep.pipeline.config.reading import read_config
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from tests.pipeline.companions import kept_differences
+from tests.pipeline.companions import companion_differences
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.observed_loads import run
+from tests.pipeline.observed_loads import run_once
 from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database, connect_writer
 
@@ -51,11 +51,11 @@ def test_none_needs_a_load(db16_and_18: Database, tmp_path: Path, has_rows: bool
             db.execute(*statements.format(space=space).split("; "))
             if has_rows:
                 db.execute(*ROWS)
-            assert run(db, tmp_path, publication="p").names == []
+            assert run_once(db, tmp_path, publication="p").names == []
         # The generated column is not published.
         db.execute("ALTER TABLE t DROP g")
-        assert run(db, tmp_path, publication="p").names == []
-        assert kept_differences(db, tmp_path, ["public.t"], TableSettings()) == {}
+        assert run_once(db, tmp_path, publication="p").names == []
+        assert companion_differences(db, tmp_path, ["public.t"], TableSettings()) == {}
     finally:
         db.execute("ALTER TABLE t SET TABLESPACE pg_default", f"DROP TABLESPACE {space}")
 
@@ -64,8 +64,8 @@ def test_another_expression_of_a_generated_column_is_a_load(db18: Database, tmp_
     db18.execute(*MADE, "CREATE PUBLICATION p FOR TABLE t WITH (publish_generated_columns = stored)")
     replicate_once(db18, tmp_path, publication="p")
     db18.execute("ALTER TABLE t ALTER g SET EXPRESSION AS (v * 3)")
-    assert run(db18, tmp_path, publication="p").names == ["t"]
-    assert kept_differences(db18, tmp_path, ["public.t"], TableSettings()) == {}
+    assert run_once(db18, tmp_path, publication="p").names == ["t"]
+    assert companion_differences(db18, tmp_path, ["public.t"], TableSettings()) == {}
 
 
 _FULL = (
@@ -104,7 +104,7 @@ def test_a_key_that_was_another_one_for_a_while(
         )
         early.execute("ALTER TABLE n DROP CONSTRAINT n_key, ADD CONSTRAINT n_key PRIMARY KEY (id)")
         early.execute("COMMIT")
-    assert run(db18, tmp_path, config=config).names == ["n"]
+    assert run_once(db18, tmp_path, config=config).names == ["n"]
     assert find_differences(db18.dsn, str(tmp_path), ["public.n"]) == {}
 
 
@@ -115,7 +115,7 @@ def test_a_key_of_the_settings_that_was_none_for_a_while(db18: Database, tmp_pat
     config = read_config({"tables": {"n": {"key": "k"}}}, TableSettings())
     replicate_once(db18, tmp_path, config=config)
     db18.execute("UPDATE n SET k = 4 WHERE id = 3")
-    assert run(db18, tmp_path, config=config).names == []
+    assert run_once(db18, tmp_path, config=config).names == []
     db18.execute(
         allowed,
         f"UPDATE n SET k = {'NULL' if 'NULL' in allowed else 1} WHERE id IN (1, 2)",
@@ -123,7 +123,7 @@ def test_a_key_of_the_settings_that_was_none_for_a_while(db18: Database, tmp_pat
         "UPDATE n SET k = 2 WHERE id = 2",
         index if "DROP INDEX" in allowed else "ALTER TABLE n ALTER k SET NOT NULL",
     )
-    assert run(db18, tmp_path, config=config).names == ["n"]
+    assert run_once(db18, tmp_path, config=config).names == ["n"]
     assert find_differences(db18.dsn, str(tmp_path), ["public.n"]) == {}
 
 
@@ -139,5 +139,5 @@ def test_another_index_of_the_same_key_is_followed(db16_and_18: Database, tmp_pa
         "ALTER TABLE n RENAME id TO number",
     ):
         db.execute("UPDATE n SET k = k + 1", statement, "UPDATE n SET k = k + 1")
-        assert run(db, tmp_path).names == [], statement
+        assert run_once(db, tmp_path).names == [], statement
         assert find_differences(db.dsn, str(tmp_path), ["public.n"]) == {}

@@ -17,8 +17,8 @@ from logicalrep.pipeline.catalog.catalog import Catalog, CatalogRefresh
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.postgres.retries import LOCKED, Wait
-from tests.pipeline.companions import kept_differences
-from tests.pipeline.observed_loads import Loaded, create_two_tables, rows_of
+from tests.pipeline.companions import companion_differences
+from tests.pipeline.observed_loads import CopyNames, create_two_tables, read_ids
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_meanwhile, settings
 from tests.postgres.servers import Database
@@ -77,7 +77,7 @@ def test_one_look_answers_for_all_messages_and_no_row_asks_for_another(
 ) -> None:
     db18.execute(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in TABLES))
     db18.execute(f"CREATE PUBLICATION p FOR TABLE {', '.join(TABLES)}")
-    observer = Loaded()
+    observer = CopyNames()
     with replicate_meanwhile(db18, tmp_path, observer, 5.0, publication="p") as caught_up:
         caught_up()
         # A session of the slot sends each table's message before its first row.
@@ -105,10 +105,10 @@ def test_one_look_answers_for_all_messages_and_no_row_asks_for_another(
         assert looks
         assert all(look == oids(db18, "b") for look in looks)
     assert observer.names == []
-    assert kept_differences(db18, tmp_path, COPIES, TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, COPIES, TableSettings()) == {}
 
 
-class Waits(Loaded):
+class Waits(CopyNames):
     """A report that also keeps what is waited for."""
 
     def __init__(self) -> None:
@@ -138,15 +138,15 @@ def test_a_refresh_that_does_not_see_the_transaction_is_repeated_and_logged_afte
             unseen.add(int(str(db18.value("SELECT pg_current_xact_id()::text::bigint"))))
         eventually(lambda: len(looks) > 1)
         eventually(lambda: any("public.a wait" in text for text in observer.waits))
-        assert rows_of(tmp_path, "a") == [1]
+        assert read_ids(tmp_path, "a") == [1]
         unseen.clear()
         caught_up()
-    assert kept_differences(db18, tmp_path, ["public.a"], TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, ["public.a"], TableSettings()) == {}
 
 
 UNSENT: dict[str, Callable[[Path], bool]] = {
     "CREATE TABLE more (id int PRIMARY KEY)": lambda storage: (storage / "public/more/_delta_log").exists(),
-    "DROP TABLE r1": lambda storage: rows_of(storage, "r") == [20],
+    "DROP TABLE r1": lambda storage: read_ids(storage, "r") == [20],
     "ALTER TYPE mood RENAME VALUE 'low' TO 'down'": lambda storage: moods(storage) == ["down"],
 }
 """Statements, and what the copy has after each."""
@@ -184,7 +184,7 @@ def test_a_message_in_a_streamed_transaction_counts_once_that_commits(
 ) -> None:
     create_two_tables(db18)
     db18.execute(f"ALTER DATABASE {db18.name} SET logical_decoding_work_mem = '64kB'")
-    of_a, observer = oids(db18, "a"), Loaded()
+    of_a, observer = oids(db18, "a"), CopyNames()
     streamed = "SELECT coalesce(sum(stream_count), 0) FROM pg_stat_replication_slots"
     with replicate_meanwhile(db18, tmp_path, observer, 5.0, publication="p") as caught_up:
         caught_up()
@@ -209,11 +209,11 @@ def test_a_message_in_a_streamed_transaction_counts_once_that_commits(
             if is_prepared:
                 other.execute("PREPARE TRANSACTION 'of_a'")
             db18.execute("INSERT INTO b VALUES (2)")
-            eventually(lambda: rows_of(tmp_path, "b") == [1, 2])
+            eventually(lambda: read_ids(tmp_path, "b") == [1, 2])
             assert not [look for look in looks if look & of_a]
-            assert rows_of(tmp_path, "a") == [1]
+            assert read_ids(tmp_path, "a") == [1]
             other.execute("COMMIT PREPARED 'of_a'" if is_prepared else "COMMIT")
         caught_up()
         assert [look for look in looks if look & of_a]
     assert observer.names == []
-    assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}

@@ -14,7 +14,7 @@ from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.observed_loads import run
+from tests.pipeline.observed_loads import run_once
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
@@ -91,5 +91,5 @@ def test_other_texts_of_money_are_reloaded(db18: Database, tmp_path: Path) -> No
     db18.execute("CREATE TABLE other (id int PRIMARY KEY)")
     replicate_once(db18, tmp_path)
     db18.execute(f"ALTER DATABASE {db18.name} SET lc_monetary = 'C.UTF-8'")
-    assert run(db18, tmp_path).names == ["t"]
-    assert run(db18, tmp_path).names == []
+    assert run_once(db18, tmp_path).names == ["t"]
+    assert run_once(db18, tmp_path).names == []

@@ -14,8 +14,8 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
-from tests.pipeline.companions import kept_differences
-from tests.pipeline.observed_loads import Needed, rows_of
+from tests.pipeline.companions import companion_differences
+from tests.pipeline.observed_loads import LoadObserver, read_ids
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
@@ -42,14 +42,14 @@ def db(db18: Database, tmp_path: Path) -> Database:
 
 
 def differences(db: Database, storage: Path) -> dict[str, str]:
-    return kept_differences(db, storage, ["public.root"], TableSettings())
+    return companion_differences(db, storage, ["public.root"], TableSettings())
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "PREPARE"])
 @pytest.mark.parametrize("is_emptied", [False, True])
 def test_a_streamed_transaction_tells_its_partitions(db: Database, tmp_path: Path, is_emptied: bool, end: str) -> None:
     db.execute(f"ALTER DATABASE {db.name} SET logical_decoding_work_mem = '64kB'")
-    streamed, observer = "SELECT coalesce(sum(stream_count), 0) FROM pg_stat_replication_slots", Needed()
+    streamed, observer = "SELECT coalesce(sum(stream_count), 0) FROM pg_stat_replication_slots", LoadObserver()
     with replicate_meanwhile(db, tmp_path, observer, publication="p") as caught_up:
         caught_up()
         before = int(str(db.value(streamed)))
@@ -74,7 +74,7 @@ def test_a_partition_whose_rows_were_applied_is_missed_at_the_next_look(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_killed: bool
 ) -> None:
     """The look finds none of the partition, as it did at the one before; the rows came in between."""
-    observer, query_tables, looks = Needed(), Catalog.query_tables, Event()
+    observer, query_tables, looks = LoadObserver(), Catalog.query_tables, Event()
 
     def query_later(self: Catalog) -> dict[TableName, ServerTable] | None:
         return query_tables(self) if looks.is_set() else None
@@ -100,7 +100,7 @@ def test_a_partition_whose_rows_were_applied_is_missed_at_the_next_look(
 
 
 def test_rows_that_wait_for_a_load_are_looked_for_too(db: Database, tmp_path: Path) -> None:
-    class Copied(Needed):
+    class Copied(LoadObserver):
         def on_event(self, event: RunEvent) -> None:
             super().on_event(event)
             match event:
@@ -117,7 +117,7 @@ def test_rows_that_wait_for_a_load_are_looked_for_too(db: Database, tmp_path: Pa
 
 
 def test_changes_wait_while_another_session_alters_the_table(db: Database, tmp_path: Path) -> None:
-    observer = Needed()
+    observer = LoadObserver()
     with (
         replicate_meanwhile(db, tmp_path, observer, publication="p") as caught_up,
         db.writer() as writer,
@@ -133,7 +133,7 @@ def test_changes_wait_while_another_session_alters_the_table(db: Database, tmp_p
         for statement in (*EMPTIED_AT_ONCE[1:], "INSERT INTO other VALUES (2)"):
             writer.execute(statement.encode())
         locked.result()
-        eventually(lambda: rows_of(tmp_path, "other") == [1, 2])
+        eventually(lambda: read_ids(tmp_path, "other") == [1, 2])
         assert observer.lines == []
         other.execute("COMMIT")
         caught_up()
@@ -164,20 +164,20 @@ def test_a_table_that_is_a_partition_for_a_while_is_reloaded(db18: Database, tmp
         "INSERT INTO root VALUES (2, 2)",
     )
     db18.execute(attach, write, "ALTER TABLE root DETACH PARTITION day2", "INSERT INTO day2 VALUES (3, 2)")
-    observer = Needed()
+    observer = LoadObserver()
     replicate_with(settings(db18, tmp_path, once=True, publication="p"), observer, engine=SequentialEngine())
     assert sorted(name for _, names in observer.lines for name in names) == ["day2", "root"]
-    assert kept_differences(db18, tmp_path, ["public.root", "public.day2"], TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, ["public.root", "public.day2"], TableSettings()) == {}
     # A table that stays a partition is not replicated any more, and so is not loaded again.
     observer.lines.clear()
     db18.execute(attach, "INSERT INTO root VALUES (4, 2)")
     replicate_with(settings(db18, tmp_path, once=True, publication="p"), observer, engine=SequentialEngine())
     assert [names for _, names in observer.lines] == [["root"]]
-    assert kept_differences(db18, tmp_path, ["public.root"], TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, ["public.root"], TableSettings()) == {}
 
 
 def test_a_table_that_becomes_a_partition_waits_for_the_next_look(db18: Database, tmp_path: Path) -> None:
-    observer = Needed()
+    observer = LoadObserver()
     db18.execute(
         "CREATE TABLE root (id int, day int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day)",
         "CREATE TABLE day2 (LIKE root INCLUDING ALL)",
@@ -207,7 +207,7 @@ def test_rows_that_a_filter_leaves_out_do_not_count(db18: Database, tmp_path: Pa
     db18.execute(
         "BEGIN", MADE, FILLED.format(1, 9), "TRUNCATE day2", FILLED.format(101, 109), FILLED.format(1, 1), "COMMIT"
     )
-    observer = Needed()
+    observer = LoadObserver()
     replicate_with(settings(db18, tmp_path, once=True, publication="p"), observer, engine=SequentialEngine())
     assert [reason for reason, _ in observer.lines] == [EMPTIED]
     assert [row["id"] for row in read_table(str(tmp_path / "public/root")).to_pylist()] == [1]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from tests.pipeline.companions import kept_differences
-from tests.pipeline.observed_loads import run
+from tests.pipeline.companions import companion_differences
+from tests.pipeline.observed_loads import run_once
 from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database
 
@@ -40,5 +40,5 @@ def test_a_partition_is_reloaded_after_its_table_was_published(
         "UPDATE s.r SET id = id + 100 WHERE id < 5",
         f"ALTER PUBLICATION p DROP {added}",
     )
-    assert run(db18, tmp_path, publication="p").names == ["m"]
-    assert kept_differences(db18, tmp_path, ["public.m"], TableSettings()) == {}
+    assert run_once(db18, tmp_path, publication="p").names == ["m"]
+    assert companion_differences(db18, tmp_path, ["public.m"], TableSettings()) == {}

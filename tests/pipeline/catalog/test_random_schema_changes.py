@@ -11,7 +11,7 @@ import pytest
 from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.random_application import SETUP, TABLES, Application
-from tests.pipeline.companions import KEPT, kept_differences
+from tests.pipeline.companions import ALL_COMPANIONS, companion_differences
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 
@@ -21,7 +21,7 @@ def test_tables_are_equal_afterwards(db18: Database, tmp_path: Path, seed: int) 
     for each in SETUP.strip().split(";\n"):
         db18.execute(each)
     db18.execute("CREATE PUBLICATION p FOR TABLE t, u, parts WITH (publish_via_partition_root = true)")
-    copies, kept = [f"public.{table}" for table in TABLES], KEPT if seed % 2 == 0 else TableSettings()
+    copies, kept = [f"public.{table}" for table in TABLES], ALL_COMPANIONS if seed % 2 == 0 else TableSettings()
     limits = Limits(loads_at_once=1_000_000)
     options: dict[str, Any] = {"publication": "p", "table_settings": kept, "limits": limits}
     with closing(db18.writer()) as connection:
@@ -35,4 +35,4 @@ def test_tables_are_equal_afterwards(db18: Database, tmp_path: Path, seed: int) 
             for _ in range(30):
                 application.act()
             replicate_once(db18, tmp_path, **options)
-            assert kept_differences(db18, tmp_path, copies, kept, counts_versions=False) == {}
+            assert companion_differences(db18, tmp_path, copies, kept, counts_versions=False) == {}

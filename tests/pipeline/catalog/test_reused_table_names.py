@@ -11,7 +11,7 @@ from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.state.state import State
 from logicalrep.pipeline.storage.storage import Storage
-from tests.pipeline.companions import kept_differences
+from tests.pipeline.companions import companion_differences
 from tests.pipeline.replicating import replicate_once
 from tests.postgres.servers import Database, create_database
 
@@ -48,7 +48,7 @@ def test_waiting_changes_do_not_pass_to_another_table_of_the_name(db18: Database
         replicate_once(db18, tmp_path, publication="p")
         db18.execute(f"INSERT INTO w VALUES ({number}, '2020-01-01')")
     replicate_once(db18, tmp_path, publication="p")
-    assert kept_differences(db18, tmp_path, ["public.w"], TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, ["public.w"], TableSettings()) == {}
 
 
 def test_waiting_changes_of_a_dropped_table_are_removed(db18: Database, tmp_path: Path) -> None:
@@ -70,4 +70,4 @@ def test_a_new_table_is_loaded_where_another_one_of_its_name_had_an_error(
         replicate_once(db, tmp_path, publication="p")
         states = {str(name): table.state for name, table in State.read(Storage(str(tmp_path))).tables.items()}
         assert states == {"public.v": "following", "public.w": "following"}
-        assert kept_differences(db, tmp_path, ["public.v", "public.w"], TableSettings()) == {}
+        assert companion_differences(db, tmp_path, ["public.v", "public.w"], TableSettings()) == {}

@@ -15,9 +15,9 @@ from logicalrep.pipeline.engines.engine import SequentialEngine
 from logicalrep.pipeline.run.run import replicate_with
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from tests.pipeline.catalog.schema_changes import FOLLOWED, SETTINGS, STATEMENTS, TABLES, TYPED, TYPES
-from tests.pipeline.companions import kept_differences
+from tests.pipeline.companions import companion_differences
 from tests.pipeline.comparison import delta_rows, find_differences
-from tests.pipeline.reading import load_of
+from tests.pipeline.reading import load_name
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -152,13 +152,13 @@ def test_columns_and_keys_are_followed_without_a_load(
     db18.execute("ALTER TABLE plain ALTER w SET DEFAULT 'new' || currval('ids'), ADD n numeric(10,2), ADD c varchar(9)")
     db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
     replicate_once(db18, tmp_path, publication="p", table_settings=kept)
-    before = {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES}
+    before = {copy: load_name(tmp_path, copy.replace(".", "/")) for copy in COPIES}
     rows = ROWS if with_rows else "SELECT 1"
     for each in f"{rows}; {statements.replace('{rows}', rows)}; {rows}".split("; "):
         db18.execute(each)
     replicate_once(db18, tmp_path, publication="p", table_settings=kept)
-    assert kept_differences(db18, tmp_path, COPIES, kept) == {}
-    assert {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES} == before
+    assert companion_differences(db18, tmp_path, COPIES, kept) == {}
+    assert {copy: load_name(tmp_path, copy.replace(".", "/")) for copy in COPIES} == before
 
 
 RENAMED = {
@@ -225,7 +225,7 @@ def test_a_renamed_table_is_followed_under_its_new_name(
     tables = [f"{schema}.{name}" for schema, name in db18.rows(
         "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = 'p'"
     )]  # fmt: skip
-    assert kept_differences(db18, tmp_path, tables, kept) == {}
+    assert companion_differences(db18, tmp_path, tables, kept) == {}
     assert loading.loads == 0
 
 
@@ -256,7 +256,7 @@ def test_a_table_that_is_renamed_during_a_look_is_followed(
         db18.execute("INSERT INTO later VALUES (2)")
         caught_up()
     replicate_with(settings(db18, tmp_path, once=True, publication="p"), loading, engine=SequentialEngine())
-    assert kept_differences(db18, tmp_path, ["public.later"], TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, ["public.later"], TableSettings()) == {}
     assert loading.loads == 0
 
 

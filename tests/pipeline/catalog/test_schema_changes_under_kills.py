@@ -21,7 +21,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.verify.verifying import verify
 from logicalrep.postgres.connection import ConnectionSettings
 from tests.pipeline.catalog.schema_changes import FOLLOWED, SETTINGS, STATEMENTS, TABLES, TYPED, TYPES
-from tests.pipeline.companions import kept_differences
+from tests.pipeline.companions import companion_differences
 from tests.pipeline.kills import Killed, Kills
 from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database
@@ -142,7 +142,7 @@ def test_it_is_followed(
     tables = [f"{schema}.{name}" for schema, name in db18.rows(
         "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = 'p'"
     )]  # fmt: skip
-    assert kept_differences(db18, tmp_path, tables, kept, counts_versions=False) == {}
+    assert companion_differences(db18, tmp_path, tables, kept, counts_versions=False) == {}
     verdicts = list(verify(ConnectionSettings(db18.dsn), Storage(str(tmp_path))))
     assert {str(each.table): each.result for each in verdicts if str(each.table) in tables} == dict.fromkeys(
         tables, "equal"
@@ -174,7 +174,7 @@ def test_rows_of_a_renamed_table_stay_its_own_where_a_new_one_has_its_name(
             replicate_once(db18, tmp_path, limits=LIMITS, publication="p")
     db18.execute("INSERT INTO v VALUES (4)", "INSERT INTO w VALUES (5)")
     replicate_once(db18, tmp_path, limits=LIMITS, publication="p")
-    assert kept_differences(db18, tmp_path, ["public.v", "public.w"], TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, ["public.v", "public.w"], TableSettings()) == {}
 
 
 def prepare(db: Database) -> None:

@@ -10,9 +10,9 @@ import pytest
 from logicalrep.observe.events import RunEvent, WarningIssued
 from logicalrep.observe.observer import Observer
 from logicalrep.pipeline.schema.table_settings import TableSettings
-from tests.pipeline.companions import kept_differences
+from tests.pipeline.companions import companion_differences
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.observed_loads import run, statements
+from tests.pipeline.observed_loads import run_once, split_statements
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -107,13 +107,13 @@ def test_unlogged_for_a_while(db16_and_18: Database, tmp_path: Path, published: 
     db = db16_and_18
     cases = {f"t{number}": case for number, case in enumerate(CASES.items())}
     for table, (_, case) in cases.items():
-        db.execute(*statements(case.made, table))
+        db.execute(*split_statements(case.made, table))
     db.execute(f"CREATE PUBLICATION p FOR {published} WITH (publish_via_partition_root = true)")
     replicate_once(db, tmp_path, publication="p")
 
     def change() -> None:
         for table, (_, case) in cases.items():
-            db.execute(*statements(case.changed, table))
+            db.execute(*split_statements(case.changed, table))
 
     if is_running:
         with replicate_meanwhile(db, tmp_path, publication="p", look_again=0.3) as caught_up:
@@ -122,8 +122,8 @@ def test_unlogged_for_a_while(db16_and_18: Database, tmp_path: Path, published: 
             caught_up()
     else:
         change()
-    loaded = run(db, tmp_path, publication="p").names
-    found = kept_differences(db, tmp_path, [f"public.{table}" for table in cases], TableSettings())
+    loaded = run_once(db, tmp_path, publication="p").names
+    found = companion_differences(db, tmp_path, [f"public.{table}" for table in cases], TableSettings())
     assert {cases[copy.partition(".")[2]][0]: why for copy, why in found.items()} == {}
     if not is_running:
         names = {name for table, (name, _) in cases.items() if table in loaded}
@@ -134,14 +134,14 @@ def test_unlogged_for_a_while(db16_and_18: Database, tmp_path: Path, published: 
 def test_a_table_is_not_replicated_while_a_partition_is_unlogged(
     db18: Database, tmp_path: Path, published: str | None
 ) -> None:
-    db18.execute(*statements(_ROOT, "t"), "CREATE TABLE other (id int PRIMARY KEY)")
+    db18.execute(*split_statements(_ROOT, "t"), "CREATE TABLE other (id int PRIMARY KEY)")
     if published is not None:
         db18.execute("CREATE PUBLICATION p FOR ALL TABLES WITH (publish_via_partition_root = true)")
     replicate_once(db18, tmp_path, publication=published)
     warned = Warned()
     with replicate_meanwhile(db18, tmp_path, warned, publication=published, look_again=0.3) as caught_up:
         caught_up()
-        db18.execute("ALTER TABLE t_1 SET UNLOGGED", *statements(_WRITTEN, "t"))
+        db18.execute("ALTER TABLE t_1 SET UNLOGGED", *split_statements(_WRITTEN, "t"))
         eventually(lambda: any("public.t is not replicated, as its partition" in text for text in warned.texts))
         caught_up()
         db18.execute("ALTER TABLE t_1 SET LOGGED")

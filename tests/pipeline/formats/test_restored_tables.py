@@ -21,7 +21,7 @@ from logicalrep.pipeline.storage.storage import DamagedError, Storage
 from logicalrep.reader import ReadError
 from logicalrep.transactions.table_names import TableName
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.observed_loads import Loads, load_of
+from tests.pipeline.observed_loads import LoadReasons, stored_load
 from tests.pipeline.replicating import replicate_once, settings
 from tests.postgres.servers import Database
 
@@ -39,7 +39,7 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 
 def reasons(db: Database, lake: Path, **options: Any) -> list[str]:
     """Replicate once, and return the reasons of loads."""
-    loads = Loads()
+    loads = LoadReasons()
     replicate_with(settings(db, lake, once=True, **options), loads, engine=SequentialEngine())
     return loads.reasons
 
@@ -169,7 +169,7 @@ def test_upkeep_of_others_and_a_kill_before_the_checkpoint_load_nothing(
     prepare(db18, lake, **HISTORY, **options)
     states = lake / "_logicalrep/states"
     before = {path.name: path.read_bytes() for path in states.iterdir()}
-    load = load_of(lake)
+    load = stored_load(lake)
     for folder in ("t", "t~history", "t~changes"):
         if options["format"] == "delta":
             compact(lake / "public" / folder)
@@ -188,7 +188,7 @@ def test_upkeep_of_others_and_a_kill_before_the_checkpoint_load_nothing(
     for name, data in before.items():
         (states / name).write_bytes(data)
     assert reasons(db18, lake, **HISTORY, **options) == []
-    assert load_of(lake) == load
+    assert stored_load(lake) == load
     assert find_differences(db18.dsn, str(lake), ["public.t"]) == {}
 
 

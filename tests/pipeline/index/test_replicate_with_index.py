@@ -12,7 +12,7 @@ from logicalrep.pipeline.schema.table_formats import FormatName
 from logicalrep.pipeline.storage.data_files import DataFile
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.index.small_indexes import index_small_tables
-from tests.pipeline.replicating import replicated
+from tests.pipeline.replicating import replicate_for_warnings
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, WriteMode
 from tests.postgres.servers import Database
 
@@ -86,7 +86,7 @@ def test_rows_are_found_whatever_happens_to_the_table(
     options: dict[str, Any] = {"write_mode": mode, "history": True, "index_size": 100.0, "format": table_format}
     for number, change in enumerate(["SELECT", "SELECT", *CHANGES]):
         db18.execute(change)
-        replicated(db18, tmp_path / "lake", limits=LIMITS, **options)
+        replicate_for_warnings(db18, tmp_path / "lake", limits=LIMITS, **options)
         if number % 4 == 0:
             assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.t"]) == {}
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.t"]) == {}
@@ -97,16 +97,16 @@ def test_rows_are_found_whatever_happens_to_the_table(
     for path in sorted((tmp_path / "cache").rglob("*"), reverse=True):
         path.unlink() if path.is_file() else path.rmdir()
     db18.execute("UPDATE t SET v = 'elsewhere' WHERE number % 100 = 9")
-    replicated(db18, tmp_path / "lake", limits=LIMITS, **options)
+    replicate_for_warnings(db18, tmp_path / "lake", limits=LIMITS, **options)
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.t"]) == {}
     assert {path.suffix for path in (tmp_path / "cache").rglob("*") if path.is_file()} == {".json", ".run"}
 
 
 def test_a_table_is_not_indexed_unless_that_is_asked_for(db18: Database, tmp_path: Path, found: list[int]) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 100)")
-    replicated(db18, tmp_path / "lake", limits=LIMITS)
+    replicate_for_warnings(db18, tmp_path / "lake", limits=LIMITS)
     db18.execute("UPDATE t SET id = -id")
-    replicated(db18, tmp_path / "lake", limits=LIMITS)
+    replicate_for_warnings(db18, tmp_path / "lake", limits=LIMITS)
     assert find_differences(db18.dsn, str(tmp_path / "lake"), ["public.t"]) == {}
     assert found == []
     assert not (tmp_path / "cache").exists()

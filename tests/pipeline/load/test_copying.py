@@ -24,7 +24,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.values import ColumnValueError
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.replicating import TABLES, settings
-from tests.pipeline.typed_changes import TYPES, described
+from tests.pipeline.typed_changes import TYPES, table_spec
 from tests.postgres.servers import Database
 
 _ESCAPES = {ord(char): f"\\{letter}" for char, letter in zip("\\\b\f\n\r\t\v", "\\bfnrtv", strict=True)}
@@ -49,14 +49,14 @@ def result(read: Read, data: Sequence[bytes], table: TableSpec) -> str:
 @pytest.mark.parametrize("kind", TYPES)
 def test_values_of_every_type_are_the_same_without_loops(kind: str) -> None:
     oid, modifier, texts = TYPES[kind]
-    table = described({"id": (23, -1), "v": (oid, modifier)}, ("id",))
+    table = table_spec({"id": (23, -1), "v": (oid, modifier)}, ("id",))
     lines = [line([str(number), text]) for number, text in enumerate([None, *texts])]
     for data in (*([each] for each in lines), lines, []):
         assert result(typed_without_loops, data, table) == result(typed, data, table)
 
 
 def test_escaped_characters_are_the_same_without_loops() -> None:
-    table = described({"id": (23, -1), "v": (25, -1), "w": (25, -1)}, ("id",))
+    table = table_spec({"id": (23, -1), "v": (25, -1), "w": (25, -1)}, ("id",))
     texts = ["".join(chars) for chars in itertools.product("\\\t\n\rN.ä\b", repeat=3)]
     lines = [line([str(number), text, None if number % 3 else text]) for number, text in enumerate(texts)]
     # The server does not escape these, and a reader takes them for themselves.
@@ -68,7 +68,7 @@ def test_escaped_characters_are_the_same_without_loops() -> None:
 
 @pytest.mark.parametrize("data", [b"1\t2", b"1\n", b"1\t2\t3\n", b"\n"])
 def test_damaged_rows_are_refused(data: bytes) -> None:
-    table = described({"id": (23, -1), "v": (25, -1)}, ("id",))
+    table = table_spec({"id": (23, -1), "v": (25, -1)}, ("id",))
     for read in (typed, typed_without_loops):
         with pytest.raises(ValueError, match="did not send rows of the columns"):
             list(read(iter([data]), table, None))

@@ -25,7 +25,7 @@ from logicalrep.pipeline.verify.verifying import verify
 from tests.pipeline.index.small_indexes import index_small_tables
 from tests.pipeline.replicating import replicate_once
 from tests.pipeline.storage.stores import Store, start_object_store
-from tests.pipeline.storage.troubles import Troubles
+from tests.pipeline.storage.troubles import Failures
 from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.thorough
@@ -92,7 +92,7 @@ def test_no_value_is_in_clear_and_all_others_are_right(
         "FROM generate_series(1, 500) AS i",
     )
     replicate_once(db18, URI, limits=limits, **options)
-    store.trouble = Troubles(1, ["late", "fail", "lose"], 0.05)
+    store.trouble = Failures(1, ["late", "fail", "lose"], 0.05)
     chance, marked = random.Random(1), 0
     for number in range(9):
         for statement in (INSERT, *chance.sample(CHANGES, 2)):

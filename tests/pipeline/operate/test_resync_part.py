@@ -39,11 +39,11 @@ from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep.postgres.table_rows.conditions import ColumnComparison, ConditionError, parse_condition
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.companions import KEPT, kept_differences
+from tests.pipeline.companions import ALL_COMPANIONS, companion_differences
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.kills import Killed, Kills
-from tests.pipeline.observed_loads import Copied
-from tests.pipeline.reading import load_of, read_table
+from tests.pipeline.observed_loads import RowCounter
+from tests.pipeline.reading import load_name, read_table
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -140,7 +140,7 @@ class Pickling(SequentialEngine):
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "rows": {},
-    "all is kept": {"table_settings": KEPT},
+    "all is kept": {"table_settings": ALL_COMPANIONS},
     "rows are marked in files": {"write_mode": "merge-on-read"},
     "iceberg": {"format": "iceberg", "history": True},
 }
@@ -152,7 +152,7 @@ def test_rows_of_a_condition_are_mended_and_no_others(
 ) -> None:
     db18.execute(*TABLE)
     replicate_once(db18, tmp_path, **options)
-    load = load_of(tmp_path, "public/t")
+    load = load_name(tmp_path, "public/t")
     damage(tmp_path, "public/t", damaged_in_all_ways)
     has_history = (tmp_path / "public/t~history").exists()
     if has_history:
@@ -160,19 +160,19 @@ def test_rows_of_a_condition_are_mended_and_no_others(
     before = rows_now(tmp_path)
     assert not resync_part(db18.settings, Storage(str(tmp_path)), T, parse_condition("id < 500"))
     db18.execute("UPDATE t SET v = 'new' WHERE id IN (9, 20, 509, 999)", "DELETE FROM t WHERE id IN (50, 998)")
-    observer = Copied()
+    observer = RowCounter()
     replicate_with(
         settings(db18, tmp_path, once=True, **options), observer, engine=Pickling(), limits=Limits(statement_keys=300)
     )
     assert observer.rows == 498
-    assert load_of(tmp_path, "public/t") == load
+    assert load_name(tmp_path, "public/t") == load
     assert requests_at(Storage(str(tmp_path))) == []
     right = [(i, "new" if i in (9, 20) else "old") for i in range(1, 500) if i != 50]
     others = [(i, "new" if i in (509, 999) else v) for i, v in before if i >= 500 and i != 998]
     assert len(set(others)) < len(others)
     assert rows_now(tmp_path) == sorted([*right, *others])
     assert rows_now(tmp_path, "public/t~history" if has_history else "public/t") == sorted([*right, *others])
-    if options.get("table_settings") is KEPT:
+    if options.get("table_settings") is ALL_COMPANIONS:
         marked = {row["id"] for row in read_table(str(tmp_path / "public/t")).to_pylist() if row["_deleted"]}
         assert marked == {-440, -60, 50, 998}
         assert read_table(str(tmp_path / "public/t~changes")).num_rows == 6
@@ -181,7 +181,7 @@ def test_rows_of_a_condition_are_mended_and_no_others(
     run(db18, tmp_path, **options)
     later = [(i, "later" if i in (10, 20, 30) else v) for i, v in right if i != 11]
     assert rows_now(tmp_path) == sorted([*later, *others])
-    assert load_of(tmp_path, "public/t") == load
+    assert load_name(tmp_path, "public/t") == load
 
 
 @pytest.mark.spark
@@ -216,13 +216,13 @@ def stale_and_missing(rows: pa.Table) -> pa.Table:
     return with_copies("id", key == 41, -100, without(pc.is_in(key, pa.array([10, 11])), rows))
 
 
-@pytest.mark.parametrize("kept", [TableSettings(), KEPT], ids=["rows", "all is kept"])
+@pytest.mark.parametrize("kept", [TableSettings(), ALL_COMPANIONS], ids=["rows", "all is kept"])
 def test_changes_continue_meanwhile(db18: Database, tmp_path: Path, kept: TableSettings) -> None:
     db18.execute(*TABLE)
     replicate_once(db18, tmp_path, table_settings=kept)
-    load, storage = load_of(tmp_path, "public/t"), Storage(str(tmp_path))
+    load, storage = load_name(tmp_path, "public/t"), Storage(str(tmp_path))
     damage(tmp_path, "public/t", stale_and_missing)
-    observer = Copied(before=lambda: change(db18, 1), meanwhile=lambda: change(db18, 2))
+    observer = RowCounter(before=lambda: change(db18, 1), meanwhile=lambda: change(db18, 2))
     with replicate_meanwhile(db18, tmp_path, observer, table_settings=kept) as caught_up:
         change(db18, 3)
         caught_up()
@@ -230,8 +230,8 @@ def test_changes_continue_meanwhile(db18: Database, tmp_path: Path, kept: TableS
         eventually(lambda: requests_at(storage) == [])
         change(db18, 4)
         caught_up()
-    assert kept_differences(db18, tmp_path, ["public.t"], kept, counts_versions=False) == {}
-    assert load_of(tmp_path, "public/t") == load
+    assert companion_differences(db18, tmp_path, ["public.t"], kept, counts_versions=False) == {}
+    assert load_name(tmp_path, "public/t") == load
 
 
 @pytest.mark.parametrize("step", ["put_in", "end_request"])
@@ -240,7 +240,7 @@ def test_a_process_that_is_killed_leaves_it_to_the_next(
 ) -> None:
     """A kill before the commit, and one between the commit and the end of the request."""
     db18.execute(*TABLE)
-    replicate_once(db18, tmp_path, table_settings=KEPT)
+    replicate_once(db18, tmp_path, table_settings=ALL_COMPANIONS)
     damage(tmp_path, "public/t", stale_and_missing)
     resync_part(db18.settings, Storage(str(tmp_path)), T, parse_condition("id < 60"))
     with monkeypatch.context() as patch:
@@ -250,18 +250,18 @@ def test_a_process_that_is_killed_leaves_it_to_the_next(
 
         patch.setattr(TableWriter if step == "put_in" else TableBuffers, step, kill)
         with pytest.raises(Killed):
-            run(db18, tmp_path, Copied(meanwhile=lambda: change(db18, 1)), table_settings=KEPT)
+            run(db18, tmp_path, RowCounter(meanwhile=lambda: change(db18, 1)), table_settings=ALL_COMPANIONS)
     change(db18, 2)
-    observer = Copied(meanwhile=lambda: change(db18, 3))
-    run(db18, tmp_path, observer, table_settings=KEPT)
+    observer = RowCounter(meanwhile=lambda: change(db18, 3))
+    run(db18, tmp_path, observer, table_settings=ALL_COMPANIONS)
     assert 0 < observer.rows <= 80
-    run(db18, tmp_path, table_settings=KEPT)
-    assert kept_differences(db18, tmp_path, ["public.t"], KEPT, counts_versions=False) == {}
+    run(db18, tmp_path, table_settings=ALL_COMPANIONS)
+    assert companion_differences(db18, tmp_path, ["public.t"], ALL_COMPANIONS, counts_versions=False) == {}
     assert requests_at(Storage(str(tmp_path))) == []
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kept", [TableSettings(), KEPT], ids=["rows", "all is kept"])
+@pytest.mark.parametrize("kept", [TableSettings(), ALL_COMPANIONS], ids=["rows", "all is kept"])
 def test_kills_at_each_write(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: TableSettings
 ) -> None:
@@ -271,7 +271,7 @@ def test_kills_at_each_write(
     # No killed process compiles loops, and holds the slot meanwhile.
     change(db18, 1)
     replicate_once(db18, tmp_path, table_settings=kept)
-    load = load_of(tmp_path, "public/t")
+    load = load_name(tmp_path, "public/t")
     damage(tmp_path, "public/t", stale_and_missing)
     resync_part(db18.settings, Storage(str(tmp_path)), T, parse_condition("id < 60"))
     observers = []
@@ -281,7 +281,7 @@ def test_kills_at_each_write(
             kills.at(write)
             if write % 3 == 0:
                 change(db18, write)
-            observers.append(Copied(meanwhile=partial(change, db18, write + 100)))
+            observers.append(RowCounter(meanwhile=partial(change, db18, write + 100)))
             try:
                 run(db18, tmp_path, observers[-1], table_settings=kept)
                 break
@@ -289,9 +289,9 @@ def test_kills_at_each_write(
                 pass
     assert sum(each.rows > 0 for each in observers) > 3
     run(db18, tmp_path, table_settings=kept)
-    assert kept_differences(db18, tmp_path, ["public.t"], kept, counts_versions=False) == {}
+    assert companion_differences(db18, tmp_path, ["public.t"], kept, counts_versions=False) == {}
     assert requests_at(Storage(str(tmp_path))) == []
-    assert load_of(tmp_path, "public/t") == load
+    assert load_name(tmp_path, "public/t") == load
 
 
 PARTITIONED = """
@@ -407,12 +407,12 @@ def test_conditions_that_are_refused(db18: Database, tmp_path: Path, capsys: pyt
 def test_a_condition_that_fails_leaves_the_table_as_it_was(db18: Database, tmp_path: Path) -> None:
     db18.execute(*TABLE)
     replicate_once(db18, tmp_path)
-    load, storage = load_of(tmp_path, "public/t"), Storage(str(tmp_path))
+    load, storage = load_name(tmp_path, "public/t"), Storage(str(tmp_path))
     request_part(storage, RequestedPart(T, ColumnComparison("id", "<", "x")))
     db18.execute("UPDATE t SET v = 'new' WHERE id < 10")
     with pytest.raises(PartError, match=r"the rows where id < 'x' of public\.t are not loaded again.*invalid input"):
-        run(db18, tmp_path, Copied(meanwhile=lambda: db18.execute("DELETE FROM t WHERE id < 5")))
-    assert (requests_at(storage), load_of(tmp_path, "public/t")) == ([], load)
+        run(db18, tmp_path, RowCounter(meanwhile=lambda: db18.execute("DELETE FROM t WHERE id < 5")))
+    assert (requests_at(storage), load_name(tmp_path, "public/t")) == ([], load)
     run(db18, tmp_path)
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
@@ -565,7 +565,7 @@ def test_what_is_altered_meanwhile(db18: Database, tmp_path: Path, statements: t
     replicate_once(db18, tmp_path)
     damage(tmp_path, "public/t", stale_and_missing)
     resync_part(db18.settings, Storage(str(tmp_path)), T, parse_condition("id < 60"))
-    run(db18, tmp_path, Copied(**{moment: lambda: db18.execute(*statements)}))
+    run(db18, tmp_path, RowCounter(**{moment: lambda: db18.execute(*statements)}))
     run(db18, tmp_path)
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
@@ -574,14 +574,14 @@ def test_another_key_is_followed_first(db18: Database, tmp_path: Path) -> None:
     """The condition is of the key that was: the part is refused, and nothing else happens."""
     db18.execute(*TABLE)
     replicate_once(db18, tmp_path)
-    load = load_of(tmp_path, "public/t")
+    load = load_name(tmp_path, "public/t")
     resync_part(db18.settings, Storage(str(tmp_path)), T, parse_condition("id < 60"))
     renamed = ("ALTER TABLE t RENAME id TO number", "UPDATE t SET v = 'renamed' WHERE number < 20")
     with pytest.raises(PartError, match="names id, and may name columns of the key alone"):
-        run(db18, tmp_path, Copied(before=lambda: db18.execute(*renamed)))
+        run(db18, tmp_path, RowCounter(before=lambda: db18.execute(*renamed)))
     run(db18, tmp_path)
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
-    assert load_of(tmp_path, "public/t") == load
+    assert load_name(tmp_path, "public/t") == load
 
 
 def test_a_table_that_is_stopped_is_loaded_as_a_whole_only(db18: Database, tmp_path: Path) -> None:

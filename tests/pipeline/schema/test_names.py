@@ -17,12 +17,12 @@ from logicalrep.pipeline.storage.storage import InvalidDestinationError, Storage
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.histories import History
-from tests.pipeline.odd_names import ODD
+from tests.pipeline.odd_names import ODD_NAMES
 from tests.pipeline.stored import APP, new_log
 
 
 def test_folders_stay_within_the_place_and_differ() -> None:
-    names = [TableName(schema, name) for schema in (*ODD, "_logicalrep") for name in ODD]
+    names = [TableName(schema, name) for schema in (*ODD_NAMES, "_logicalrep") for name in ODD_NAMES]
     folders = [table_folder(name) for name in names]
     assert len(set(folders)) == len(names)
     for folder in folders:
@@ -46,7 +46,7 @@ def test_a_table_that_differs_in_case_alone_stays_in_the_folder_of_its_schema() 
     assert table_folder(TableName("Sales", "orders"), ["Sales/items", "sales/orders"]) == "~53ales/orders"
 
 
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", ODD_NAMES)
 def test_tables_with_odd_names_are_read_back(tmp_path: Path, name: str) -> None:
     storage = Storage(str(tmp_path / "a destination"))
     folder = table_folder(TableName("Odd Schema", name))

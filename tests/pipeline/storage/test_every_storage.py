@@ -22,7 +22,7 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.names import table_folder
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError, below
 from logicalrep.transactions.table_names import TableName
-from tests.pipeline.odd_names import ODD
+from tests.pipeline.odd_names import ODD_NAMES
 from tests.pipeline.storage.stores import Store, start_object_store
 
 NO_RETRIES = {"max_retries": 0}
@@ -369,7 +369,7 @@ def test_removals_leave_what_has_files(storage: Storage) -> None:
         assert sorted(path.name for path in Path(storage.uri).rglob("*")) == ["a", "d", "e"]
 
 
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", ODD_NAMES)
 def test_odd_names_are_names(storage: Storage, name: str) -> None:
     path = table_folder(TableName("Sch ema", name))
     assert storage.create(path, b"1")

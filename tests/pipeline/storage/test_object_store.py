@@ -32,11 +32,11 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.comparison import find_differences
 from tests.pipeline.histories import History
-from tests.pipeline.odd_names import ODD
+from tests.pipeline.odd_names import ODD_NAMES
 from tests.pipeline.reading import read_iceberg
 from tests.pipeline.replicating import TABLES, replicate_meanwhile, replicate_once
 from tests.pipeline.storage.stores import Store, start_object_store
-from tests.pipeline.storage.troubles import Troubles
+from tests.pipeline.storage.troubles import Failures
 from tests.pipeline.stored import APP, WriteMode, new_stored, rows_at
 from tests.postgres.servers import Database
 
@@ -54,7 +54,7 @@ FORMATS: tuple[FormatName, ...] = ("delta", "iceberg")
 @pytest.mark.parametrize("root", ["s3://lake/shop", "s3://lake/odd destination", "s3://lake/odd%20place"])
 def test_odd_names_are_one_key_to_all(store: Store, root: str, table_format: FormatName) -> None:
     storage = Storage(root, store.options)
-    for name in ODD:
+    for name in ODD_NAMES:
         folder = table_folder(TableName("Sch ema", name))
         log = new_stored(storage, ("id",), folder, table_format=table_format)
         history = History(("id",), random.Random(1))
@@ -70,11 +70,11 @@ def test_odd_names_are_one_key_to_all(store: Store, root: str, table_format: For
         for path in log.files:
             assert f"{unquote(root).removeprefix('s3://lake/')}/{folder}/{path}" in set(store.keys())
     names = {key.split("/")[2] for key in store.keys()}  # noqa: SIM118
-    assert len(names) == len(ODD)
+    assert len(names) == len(ODD_NAMES)
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", ODD_NAMES)
 def test_odd_names_are_read_by_other_programs(store: Store, name: str, table_format: FormatName) -> None:
     storage = Storage("s3://lake/shop", store.options)
     folder = table_folder(TableName("Sch ema", name))
@@ -120,7 +120,7 @@ def test_late_failing_and_lost_answers_change_nothing(
     where = Storage("s3://lake/shop", store.options, limits=limits)
     log = new_stored(where, ("id",), mode=mode, table_format=table_format)
     history = History(("id",), random.Random(seed))
-    store.trouble = troubles = Troubles(seed, ["late", "fail", "fail", "lose", "lose", "lose"], 0.3)
+    store.trouble = troubles = Failures(seed, ["late", "fail", "fail", "lose", "lose", "lose"], 0.3)
     errors = merges = 0
     for _ in range(12):
         for _ in range(20):
@@ -227,7 +227,7 @@ def test_a_database_is_replicated_into_a_store_with_troubles(
     uri = "s3://lake/shop"
     replicate_once(shop, uri, storage_options=store.options, format=table_format)
     assert find_differences(shop.dsn, uri, TABLES, store.options) == {}
-    store.trouble = Troubles(1, ["late", "fail", "lose"], 0.2)
+    store.trouble = Failures(1, ["late", "fail", "lose"], 0.2)
     with replicate_meanwhile(shop, uri, storage_options=store.options, format=table_format) as caught_up:
         for number in range(10):
             shop.execute(

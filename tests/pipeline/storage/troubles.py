@@ -7,7 +7,7 @@ import random
 from tests.pipeline.storage.stores import Trouble
 
 
-class Troubles:
+class Failures:
     """Trouble with a part of the requests."""
 
     def __init__(self, seed: int, kinds: list[Trouble], part: float) -> None:

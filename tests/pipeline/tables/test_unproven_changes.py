@@ -23,8 +23,8 @@ from logicalrep.pipeline.tables.table import Table
 from logicalrep.postgres.server import query_wal_head
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
-from tests.pipeline.companions import KEPT, kept_differences
-from tests.pipeline.observed_loads import Loaded, create_two_tables, rows_of, run, statements
+from tests.pipeline.companions import ALL_COMPANIONS, companion_differences
+from tests.pipeline.observed_loads import CopyNames, create_two_tables, read_ids, run_once, split_statements
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once, settings
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -290,15 +290,15 @@ def test_unproven_tables_are_reloaded(
     db = db16_and_18
     cases = {f"t{number}": (name, case) for number, (name, case) in enumerate(CASES.items()) if db.major >= case.since}
     for table, (_, case) in cases.items():
-        db.execute(*statements(case.made, table))
+        db.execute(*split_statements(case.made, table))
     db.execute(f"CREATE PUBLICATION p FOR TABLE {', '.join(cases)} WITH (publish_via_partition_root = true)")
-    options = {"publication": "p"} | ({"table_settings": KEPT} if is_all_kept else {})
+    options = {"publication": "p"} | ({"table_settings": ALL_COMPANIONS} if is_all_kept else {})
     replicate_once(db, tmp_path, **options)
-    observer = Loaded()
+    observer = CopyNames()
 
     def change() -> None:
         for table, (_, case) in cases.items():
-            db.execute(*statements(case.changed, table))
+            db.execute(*split_statements(case.changed, table))
 
     if is_running:
         with replicate_meanwhile(db, tmp_path, observer, **options) as caught_up:
@@ -309,7 +309,7 @@ def test_unproven_tables_are_reloaded(
         change()
     replicate_with(settings(db, tmp_path, once=True, **options), observer, engine=SequentialEngine())
     copies = [f"public.{table}" for table in cases]
-    found = kept_differences(db, tmp_path, copies, KEPT if is_all_kept else settings(db, tmp_path).table_settings,
+    found = companion_differences(db, tmp_path, copies, ALL_COMPANIONS if is_all_kept else settings(db, tmp_path).table_settings,
                              counts_versions=False)  # fmt: skip
     assert {cases[copy.partition(".")[2]][0]: why for copy, why in found.items()} == {}
     if not is_running:
@@ -335,9 +335,9 @@ def test_a_publication_that_left_changes_out_loads_all_tables_with_one_line(
     replicate_once(db18, tmp_path, publication="p")
     changes = "; ".join(f"UPDATE {name} SET v = 7" for name in names)
     db18.execute(*statements_.replace("{rows}", changes).split("; "))
-    observer = run(db18, tmp_path, publication="p")
+    observer = run_once(db18, tmp_path, publication="p")
     assert observer.lines == [("its publication changed", names)]
-    assert kept_differences(db18, tmp_path, [f"public.{name}" for name in names], TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, [f"public.{name}" for name in names], TableSettings()) == {}
 
 
 def test_the_third_load_for_one_reason_waits_and_leaves_nothing_wrong(
@@ -349,31 +349,31 @@ def test_the_third_load_for_one_reason_waits_and_leaves_nothing_wrong(
     rewrite = "ALTER TABLE a ALTER v TYPE int USING v + 1"
     for _ in range(2):
         db18.execute(rewrite)
-        assert run(db18, tmp_path, publication="p").names == ["a"]
+        assert run_once(db18, tmp_path, publication="p").names == ["a"]
     db18.execute(rewrite, "INSERT INTO b VALUES (1)")
     for number in range(2):
         # A run that is to end does not wait; a load that waits is not counted again.
         with pytest.raises(
             TablesStoppedError, match=r"LOADED_TOO_OFTEN.*the server rewrote it.*next load begins at 20"
         ):
-            run(db18, tmp_path, publication="p")
+            run_once(db18, tmp_path, publication="p")
         status = query_status(db18.settings, Storage(str(tmp_path))).tables["public.a"]
         assert (status["state"], status["phase"]) == ("loading", "queued")
         assert "the next load begins at" in status["error"]
         db18.execute(f"INSERT INTO a VALUES ({number + 10}, 1)")
-    assert kept_differences(db18, tmp_path, ["public.b"], TableSettings()) == {}
+    assert companion_differences(db18, tmp_path, ["public.b"], TableSettings()) == {}
     monkeypatch.setattr(Table, "load_begin", None)
-    assert run(db18, tmp_path, publication="p").names == ["a"]
-    assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
+    assert run_once(db18, tmp_path, publication="p").names == ["a"]
+    assert companion_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
     monkeypatch.undo()
     db18.execute(rewrite)
     with pytest.raises(TablesStoppedError, match="LOADED_TOO_OFTEN"):
-        run(db18, tmp_path, publication="p")
+        run_once(db18, tmp_path, publication="p")
     resync(db18.settings, Storage(str(tmp_path)), [TableName("public", "a")])
-    assert run(db18, tmp_path, publication="p").names == ["a"]
+    assert run_once(db18, tmp_path, publication="p").names == ["a"]
     db18.execute(rewrite)
-    assert run(db18, tmp_path, publication="p").names == ["a"]
-    assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
+    assert run_once(db18, tmp_path, publication="p").names == ["a"]
+    assert companion_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
 
 
 def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_continue(
@@ -381,7 +381,7 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_cont
 ) -> None:
     """The server sends a commit before queries see it; with synchronous replication it may be long before."""
     create_two_tables(db18)
-    observer = Loaded()
+    observer = CopyNames()
     with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up:
         db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
         caught_up()
@@ -393,21 +393,21 @@ def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_cont
             unseen.add(int(str(db18.value("SELECT pg_current_xact_id()::text::bigint"))))
         after = query_wal_head(db18.connection)
         db18.execute("INSERT INTO b VALUES (2)")
-        eventually(lambda: rows_of(tmp_path, "b") == [1, 2])
-        assert rows_of(tmp_path, "a") == [1]
+        eventually(lambda: read_ids(tmp_path, "b") == [1, 2])
+        assert read_ids(tmp_path, "a") == [1]
         # The commit that waits is not acknowledged, nor any later one.
         eventually(lambda: State.read(Storage(str(tmp_path))).lsn >= before)
         (confirmed,) = db18.rows("SELECT confirmed_flush_lsn FROM pg_replication_slots")[0]
         assert Lsn(str(confirmed)) <= State.read(Storage(str(tmp_path))).lsn < after
         unseen.clear()
         caught_up()
-        assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
+        assert companion_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
     assert observer.names == []
 
 
 def test_a_locked_table_keeps_no_other_one_from_being_followed(db18: Database, tmp_path: Path) -> None:
     create_two_tables(db18)
-    observer = Loaded()
+    observer = CopyNames()
     with replicate_meanwhile(db18, tmp_path, observer, publication="p") as caught_up, closing(db18.writer()) as other:
         db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
         caught_up()
@@ -415,7 +415,7 @@ def test_a_locked_table_keeps_no_other_one_from_being_followed(db18: Database, t
         other.autocommit = False
         other.execute("LOCK TABLE b IN ACCESS EXCLUSIVE MODE")
         db18.execute("ALTER TABLE a ADD x int DEFAULT 5", "INSERT INTO a VALUES (2, 6)")
-        eventually(lambda: rows_of(tmp_path, "a") == [1, 2])
+        eventually(lambda: read_ids(tmp_path, "a") == [1, 2])
         other.rollback()
         caught_up()
     assert observer.names == []

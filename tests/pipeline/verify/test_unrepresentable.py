@@ -25,7 +25,7 @@ from logicalrep.values import ColumnValueError, column_type
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.reading import read_table
 from tests.pipeline.replicating import replicate_once
-from tests.pipeline.typed_changes import APP, described, made, rows
+from tests.pipeline.typed_changes import APP, change_batches, new_table, table_spec
 from tests.postgres.servers import Database
 from tests.values.value_literals import LITERALS
 
@@ -59,13 +59,16 @@ def test_types_lack_values_exactly_where_a_value_is_refused() -> None:
 @pytest.mark.parametrize("key", [("id",), None], ids=str)
 def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) -> None:
     storage = Storage(str(tmp_path))
-    table = replace(described(COLUMNS, key), settings=TableSettings(unrepresentable=treatment))
+    table = replace(table_spec(COLUMNS, key), settings=TableSettings(unrepresentable=treatment))
     assert not any(pa.types.is_floating(each.type) for each in table.schema)
-    log = made(storage, table.with_texts(table.lacking))
+    log = new_table(storage, table.with_texts(table.lacking))
     odd = {"id": "1", "at": "infinity", "n": "NaN", "a": "{{1},{2}}", "at_text": "own"}
     even = {"id": "2", "at": "2026-01-01 00:00:00", "n": "19.90", "a": "{1}", "at_text": None}
     apply(
-        log, rows([("insert", None, odd), ("insert", None, even)], 10, key), Position(APP, Lsn(10)), SequentialEngine()
+        log,
+        change_batches([("insert", None, odd), ("insert", None, even)], 10, key),
+        Position(APP, Lsn(10)),
+        SequentialEngine(),
     )
     first, second = there(storage)
     assert (first["at"], first["n"], first["a"], first["at_text"]) == (None, None, None, "own")
@@ -81,7 +84,7 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
     updates = [("update", odd, new_odd), ("update", even, new_even), ("delete", new_even, None)]
     if key is not None:
         updates = [("update", None, new_odd), ("update", None, new_even), ("delete", {"id": "2"}, None)]
-    apply(log, rows(updates, 20, key), Position(APP, Lsn(20)), SequentialEngine())
+    apply(log, change_batches(updates, 20, key), Position(APP, Lsn(20)), SequentialEngine())
     (left,) = there(storage)
     assert left == second | {"id": 1}
 
@@ -89,10 +92,10 @@ def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) ->
 def test_a_value_of_the_key_is_an_error_in_any_case(tmp_path: Path) -> None:
     storage, key = Storage(str(tmp_path)), ("at",)
     settings = TableSettings(unrepresentable="text")
-    table = replace(described({"at": (1114, -1), "on": (1082, -1)}, key), settings=settings)
-    log = made(storage, table.with_texts(table.attnums))
+    table = replace(table_spec({"at": (1114, -1), "on": (1082, -1)}, key), settings=settings)
+    log = new_table(storage, table.with_texts(table.attnums))
     assert log.table.names == ("at", "on", "on_text")
-    insert = rows([("insert", None, {"at": "infinity", "on": "infinity"})], 10, key)
+    insert = change_batches([("insert", None, {"at": "infinity", "on": "infinity"})], 10, key)
     with pytest.raises(ColumnValueError, match="of the key"):
         apply(log, insert, Position(APP, Lsn(10)), SequentialEngine())
     assert (log.version, list(tmp_path.rglob("part-*"))) == (0, [])

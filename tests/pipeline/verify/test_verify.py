@@ -29,7 +29,7 @@ from logicalrep.postgres.publications import query_published_relation
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnValueError, TypeCatalog, arrow_value
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once
-from tests.pipeline.verify.verdicts import raised, results, rewrite, verdicts
+from tests.pipeline.verify.verdicts import raise_values, rewrite, verdict_texts, verify_tables
 from tests.postgres.servers import Database
 from tests.spark.workload import every_type
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.postgres
 
 def test_equal_tables(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
-    found = verdicts(shop, tmp_path)
+    found = verify_tables(shop, tmp_path)
     assert {name: (each.result, each.rows) for name, each in found.items()} == {
         "audit": ("equal", 10),
         "customer": ("equal", 1000),
@@ -59,14 +59,14 @@ def test_rows_that_are_missing_surplus_and_changed(shop: Database, tmp_path: Pat
         return pa.concat_tables([rows.filter(pc.not_equal(ids, 1)), surplus])
 
     rewrite(tmp_path, "customer", change)
-    found = verdicts(shop, tmp_path)
-    assert results(found) == {"audit": "equal", "customer": "different", "orders": "equal"}
+    found = verify_tables(shop, tmp_path)
+    assert verdict_texts(found) == {"audit": "equal", "customer": "different", "orders": "equal"}
     customer = found["customer"]
     assert (customer.differing, customer.is_least) == (3, False)
     shown = {(each.kind, each.key["id"]) for each in customer.examples}
     assert shown == {("missing", "1"), ("surplus", "5000"), ("changed", "7")}
     assert all(each.server is None and each.destination is None for each in customer.examples)
-    with_values = verdicts(shop, tmp_path, "customer", with_values=True)["customer"].examples
+    with_values = verify_tables(shop, tmp_path, "customer", with_values=True)["customer"].examples
     by_key = {each.key["id"]: each for each in with_values}
     assert by_key["7"].server == {"id": "7", "name": "name 7", "city": None}
     assert by_key["7"].destination == {"id": "7", "name": "wrong", "city": None}
@@ -77,7 +77,7 @@ def test_rows_that_are_missing_surplus_and_changed(shop: Database, tmp_path: Pat
 def test_equal_rows_are_counted_in_a_table_without_a_key(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
     rewrite(tmp_path, "audit", lambda rows: pa.concat_tables([rows, rows.slice(0, 2)]))
-    audit = verdicts(shop, tmp_path, "audit")["audit"]
+    audit = verify_tables(shop, tmp_path, "audit")["audit"]
     assert (audit.result, audit.differing, audit.rows, audit.examples) == ("different", 2, 10, ())
 
 
@@ -93,12 +93,12 @@ def test_many_differing_rows_are_counted_as_far_as_they_are_looked_at(shop: Data
 def test_changes_that_nobody_applies_are_undecided(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
     shop.execute("UPDATE customer SET city = 'Fürth' WHERE id = 4")
-    found = verdicts(shop, tmp_path)
+    found = verify_tables(shop, tmp_path)
     assert (found["audit"].result, found["orders"].result) == ("equal", "equal")
     assert found["customer"].result == "undecided"
     assert "replicate --once" in found["customer"].reason
     replicate_once(shop, tmp_path)
-    assert verdicts(shop, tmp_path, "customer")["customer"].result == "equal"
+    assert verify_tables(shop, tmp_path, "customer")["customer"].result == "equal"
 
 
 def test_tables_that_change_meanwhile(shop: Database, tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ def test_tables_that_change_meanwhile(shop: Database, tmp_path: Path) -> None:
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            found = verdicts(shop, tmp_path, patience=30)
-            assert set(results(found).values()) == {"equal"}, found
+            found = verify_tables(shop, tmp_path, patience=30)
+            assert set(verdict_texts(found).values()) == {"equal"}, found
             # A table that is altered is loaded again meanwhile.
             shop.execute("ALTER TABLE customer ADD COLUMN more int")
-            found = verdicts(shop, tmp_path, "customer", patience=30)
-            assert set(results(found).values()) == {"equal"}, found
+            found = verify_tables(shop, tmp_path, "customer", patience=30)
+            assert set(verdict_texts(found).values()) == {"equal"}, found
         finally:
             ending.set()
             thread.join()
@@ -138,7 +138,7 @@ def test_tables_that_change_meanwhile(shop: Database, tmp_path: Path) -> None:
     rewrite(tmp_path, "audit", lambda rows: pa.concat_tables([rows, rows]))
     # Others commit meanwhile, but nothing of these tables.
     with busy(shop):
-        found = verdicts(shop, tmp_path)
+        found = verify_tables(shop, tmp_path)
     assert {name: each.result for name, each in found.items()} == {
         "audit": "different",
         "customer": "different",
@@ -201,12 +201,12 @@ def test_rows_are_found_by_keys_of_any_type(db: Database, tmp_path: Path) -> Non
     for statement in KEYS.strip().split(";\n"):
         db.execute(statement)
     replicate_once(db, tmp_path)
-    before = verdicts(db, tmp_path)
-    assert set(results(before).values()) == {"equal"}, results(before)
+    before = verify_tables(db, tmp_path)
+    assert set(verdict_texts(before).values()) == {"equal"}, verdict_texts(before)
     for name, verdict in before.items():
         is_last = pa.array([False] * (verdict.rows - 1) + [True])
-        rewrite(tmp_path, name, lambda rows, is_last=is_last: raised(rows, is_last).slice(1))
-    after = verdicts(db, tmp_path)
+        rewrite(tmp_path, name, lambda rows, is_last=is_last: raise_values(rows, is_last).slice(1))
+    after = verify_tables(db, tmp_path)
     assert after.keys() == before.keys() == {
         "; DROP TABLE parted; --", "above", "below", "by_char", "by_number", "by_other", "by_text", "by_time", "parted",
     }  # fmt: skip
@@ -231,14 +231,14 @@ def test_what_is_not_published_is_not_compared(db: Database, tmp_path: Path) -> 
         "CREATE PUBLICATION mine FOR TABLE part (id, v) WHERE (id <= 50), queue WHERE (v <> 3)",
     )
     replicate_once(db, tmp_path, publication="mine")
-    found = verdicts(db, tmp_path)
+    found = verify_tables(db, tmp_path)
     assert {name: (each.result, each.rows) for name, each in found.items()} == {
         "part": ("equal", 50),
         "queue": ("equal", 90),
     }
     rewrite(tmp_path, "part", lambda rows: rows.slice(2))
     rewrite(tmp_path, "queue", lambda rows: rows.slice(2))
-    assert {(each.result, each.differing) for each in verdicts(db, tmp_path).values()} == {("different", 2)}
+    assert {(each.result, each.differing) for each in verify_tables(db, tmp_path).values()} == {("different", 2)}
 
 
 def test_rows_that_the_role_may_not_read_are_an_error(shop: Database, tmp_path: Path) -> None:
@@ -262,9 +262,9 @@ def test_rows_that_the_role_may_not_read_are_an_error(shop: Database, tmp_path: 
 def test_another_place_database_or_table_is_refused(shop: Database, tmp_path: Path) -> None:
     replicate_once(shop, tmp_path)
     with pytest.raises(VerifyError, match="no replicated tables"):
-        verdicts(shop, tmp_path / "other")
+        verify_tables(shop, tmp_path / "other")
     with pytest.raises(VerifyError, match=r"no table public\.bare"):
-        verdicts(shop, tmp_path, "bare")
+        verify_tables(shop, tmp_path, "bare")
     with pytest.raises(StateError, match="database"):
         list(verify(ConnectionSettings(shop.dsn, dbname="postgres"), Storage(str(tmp_path))))
 
@@ -277,8 +277,8 @@ def test_altered_and_dropped_tables_are_undecided(shop: Database, tmp_path: Path
         "ALTER TABLE audit RENAME TO audited",
         "CREATE TABLE audit (at timestamp, what text)",
     )
-    found = verdicts(shop, tmp_path)
-    assert results(found) == {
+    found = verify_tables(shop, tmp_path)
+    assert verdict_texts(found) == {
         "audit": "undecided the server has another table of this name now: logicalrep replicate loads it again",
         "customer": "undecided its columns are not those of the server: logicalrep replicate loads it again",
         "orders": "undecided the server has no such table any more",
@@ -356,13 +356,13 @@ def test_every_type_is_equal_and_a_difference_in_each_is_found(db: Database, tmp
     # Some servers are built without xml, whose values they refuse then.
     types = {name: type_ for name, type_ in types.items() if db.value(f"SELECT count(*) FROM {name}") != 1}
     replicate_once(db, tmp_path)
-    found = verdicts(db, tmp_path, *types)
-    assert set(results(found).values()) == {"equal"}, results(found)
+    found = verify_tables(db, tmp_path, *types)
+    assert set(verdict_texts(found).values()) == {"equal"}, verdict_texts(found)
     assert len(found) > 70
     for name in types:
         rewrite(tmp_path, name, lambda rows: pa.concat_tables([rows.slice(1), _turned(rows)]))
-    found = verdicts(db, tmp_path, *types)
-    assert set(results(found).values()) == {"different"}, results(found)
+    found = verify_tables(db, tmp_path, *types)
+    assert set(verdict_texts(found).values()) == {"different"}, verdict_texts(found)
     assert {example.kind for each in found.values() for example in each.examples} == {"changed"}
 
 

@@ -19,12 +19,12 @@ from tests.pipeline.reading import open_stored
 from tests.postgres.servers import Database
 
 
-def results(found: dict[str, Verdict]) -> dict[str, str]:
+def verdict_texts(found: dict[str, Verdict]) -> dict[str, str]:
     """Return the results, and the reasons where there are some."""
     return {name: f"{each.result} {each.reason}".strip() for name, each in found.items()}
 
 
-def verdicts(db: Database, storage: Path, *tables: str, **options: object) -> dict[str, Verdict]:
+def verify_tables(db: Database, storage: Path, *tables: str, **options: object) -> dict[str, Verdict]:
     names = [TableName("public", table) for table in tables]
     found = verify(db.settings, Storage(str(storage)), names, **options)  # type: ignore[arg-type]
     return {verdict.table.name: verdict for verdict in found}
@@ -42,7 +42,7 @@ def rewrite(storage: Path, table: str, change: object) -> None:
     log.commit(changed, files, Position("a test", Lsn(state.lsn)))
 
 
-def raised(rows: pa.Table, is_wanted: pa.Array) -> pa.Table:
+def raise_values(rows: pa.Table, is_wanted: pa.Array) -> pa.Table:
     at = rows.schema.get_field_index("v")
     values = pc.if_else(is_wanted, pc.add(rows.column("v"), 1000), rows.column("v"))
     return rows.set_column(at, rows.schema.field(at), values.cast(pa.int32()))

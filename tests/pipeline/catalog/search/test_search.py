@@ -22,7 +22,7 @@ from tests.pipeline.catalog.search.generating import History
 from tests.pipeline.catalog.search.mutations import MUTATIONS
 from tests.pipeline.catalog.search.playing import DOWN, Outcome, Schedule
 from tests.pipeline.catalog.search.searching import AT_ONCE, histories, outcome, shortened
-from tests.pipeline.companions import KEPT
+from tests.pipeline.companions import ALL_COMPANIONS
 from tests.postgres.minors import OLDEST_AND_MIDDLE
 
 pytestmark = pytest.mark.postgres
@@ -35,7 +35,7 @@ _BATCHES = 6
 
 def schedule(seed: int, phases: int = 3) -> Schedule:
     """Return the schedule of a seed: of twenty-four, all differ."""
-    settings = [TableSettings(), KEPT, TableSettings(write_mode="merge-on-read"), TEXTS][seed % 4]
+    settings = [TableSettings(), ALL_COMPANIONS, TableSettings(write_mode="merge-on-read"), TEXTS][seed % 4]
     format = FORMAT or ("iceberg" if seed % 3 == 2 else "delta")
     return Schedule(
         seed,

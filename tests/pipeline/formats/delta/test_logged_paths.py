@@ -13,8 +13,8 @@ from logicalrep.pipeline.formats.delta.delta_log import DeltaLog
 from logicalrep.pipeline.formats.delta.logged_paths import removed_path, stored_path
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.observed_loads import Loads
-from tests.pipeline.odd_names import VALUES
+from tests.pipeline.observed_loads import LoadReasons
+from tests.pipeline.odd_names import ODD_VALUES
 from tests.pipeline.replicating import replicate_meanwhile
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES, MODES, WriteMode
 from tests.postgres.servers import Database
@@ -55,17 +55,17 @@ def test_merged_files_of_partitions_with_escaped_names_are_followed_and_stay(
     limits = MARKS_IN_SMALL_FILES
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, city text, v text)")
     with db18.writer() as writer, writer.cursor() as cursor:
-        cities = [*VALUES, None]
+        cities = [*ODD_VALUES, None]
         cursor.executemany("INSERT INTO t VALUES (%s, %s, 'first')", list(enumerate(cities)))
         cursor.executemany("INSERT INTO t VALUES (%s, %s, 'first')", list(enumerate(cities, 100)))
         writer.commit()
-        loads = Loads()
+        loads = LoadReasons()
         folder = tmp_path / "public/t"
         with replicate_meanwhile(db18, tmp_path, loads, limits=limits, config=CONFIG, write_mode=mode) as caught_up:
             cursor.executemany("INSERT INTO t VALUES (%s, %s, 'second')", list(enumerate(cities, 200)))
             writer.commit()
             caught_up()
-            assert DeltaTable(str(folder)).optimize.z_order(["id"])["numFilesAdded"] > len(VALUES)
+            assert DeltaTable(str(folder)).optimize.z_order(["id"])["numFilesAdded"] > len(ODD_VALUES)
             db18.execute("UPDATE t SET v = 'third' WHERE id >= 200", "DELETE FROM t WHERE id BETWEEN 100 AND 199")
             caught_up()
             DeltaTable(str(folder)).create_checkpoint()

@@ -14,7 +14,7 @@ from logicalrep.pipeline.run.loop import TablesStoppedError
 from logicalrep.pipeline.schema.table_settings import TableSettings
 from logicalrep.pipeline.storage.storage import Storage
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.observed_loads import Loads, load_of
+from tests.pipeline.observed_loads import LoadReasons, stored_load
 from tests.pipeline.replicating import replicate_meanwhile, replicate_once
 from tests.postgres.servers import Database
 from tests.waiting import eventually
@@ -44,7 +44,7 @@ def prepare(db: Database) -> None:
 
 def test_upkeep_of_another_program_is_followed_and_its_changes_are_loaded_away(db18: Database, tmp_path: Path) -> None:
     prepare(db18)
-    loads = Loads()
+    loads = LoadReasons()
     with replicate_meanwhile(db18, tmp_path, loads, table_settings=HISTORY) as caught_up:
         caught_up()
         for number in range(3):
@@ -52,17 +52,17 @@ def test_upkeep_of_another_program_is_followed_and_its_changes_are_loaded_away(d
                 f"UPDATE t SET v = '{number}' WHERE id % 3 = {number}", f"DELETE FROM t WHERE id = {number + 7}"
             )
             caught_up()
-        first = load_of(tmp_path)
+        first = stored_load(tmp_path)
         upkeep(tmp_path)
         db18.execute("UPDATE t SET v = 'after' WHERE id % 2 = 0", "INSERT INTO t VALUES (1000, 'new', now(), '{}')")
         caught_up()
-        assert load_of(tmp_path) == first
+        assert stored_load(tmp_path) == first
         assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
         history = DeltaTable(str(tmp_path / FOLDERS[1])).to_pyarrow_table()
         assert sum(history["_is_current"].to_pylist()) == db18.value("SELECT count(*) FROM t")
         DeltaTable(str(tmp_path / "public/t")).delete("id = 50")
         db18.execute("UPDATE t SET v = 'last' WHERE id = 51")
-        eventually(lambda: load_of(tmp_path) != first)
+        eventually(lambda: stored_load(tmp_path) != first)
         caught_up()
     assert [reason.partition(" of ")[0] for reason in loads.reasons if "new table" not in reason] == [
         f"{tmp_path}/public/t: DELETE"
@@ -73,16 +73,16 @@ def test_upkeep_of_another_program_is_followed_and_its_changes_are_loaded_away(d
 def test_what_another_program_did_while_nobody_replicated_is_found(db18: Database, tmp_path: Path) -> None:
     prepare(db18)
     replicate_once(db18, tmp_path, table_settings=HISTORY)
-    first = load_of(tmp_path)
+    first = stored_load(tmp_path)
     for _ in range(2):
         upkeep(tmp_path)
         replicate_once(db18, tmp_path, table_settings=HISTORY)
-        assert load_of(tmp_path) == first
+        assert stored_load(tmp_path) == first
     DeltaTable(str(tmp_path / "public/t")).delete("id = 50")
     upkeep(tmp_path)
     db18.execute("UPDATE t SET v = 'last' WHERE id = 51")
     replicate_once(db18, tmp_path, table_settings=HISTORY)
-    assert load_of(tmp_path) != first
+    assert stored_load(tmp_path) != first
     assert find_differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
     # Nothing could load a history again.
     DeltaTable(str(tmp_path / FOLDERS[1])).delete("id = 50")

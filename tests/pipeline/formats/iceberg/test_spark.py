@@ -24,7 +24,7 @@ from tests.conftest import ROOT
 from tests.pipeline.formats.iceberg.tables import delete, insert, new_table, snapshot_of
 from tests.pipeline.reading import read_iceberg
 from tests.pipeline.stored import APP, MARKS_IN_SMALL_FILES
-from tests.pipeline.typed_changes import TYPES, described, rows
+from tests.pipeline.typed_changes import TYPES, change_batches, table_spec
 
 pytestmark = pytest.mark.thorough
 
@@ -107,12 +107,15 @@ def write_every_type(storage: Storage, folder: str) -> None:
     """Make a table with a column of each type, and rows with all of their values."""
     key = ("id",)
     columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
-    spec = replace(described(columns, key), settings=TableSettings(format="iceberg"))
+    spec = replace(table_spec(columns, key), settings=TableSettings(format="iceberg"))
     made = NewTable(spec, [], Position(APP, Lsn(1)), load="x", keep_hours=24)
     stored = table_format(storage, "iceberg").replace(folder, made, None)
     for number in range(7):
         row = {"id": str(number)}
         row |= {f"c{each}": texts[number % len(texts)] for each, (_, _, texts) in enumerate(TYPES.values())}
         apply(
-            stored, rows([("insert", None, row)], 10 + number, key), Position(APP, Lsn(10 + number)), SequentialEngine()
+            stored,
+            change_batches([("insert", None, row)], 10 + number, key),
+            Position(APP, Lsn(10 + number)),
+            SequentialEngine(),
         )

@@ -33,8 +33,8 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep_runtime.errors import LogicalRepError
 from tests.conftest import ROOT
 from tests.pipeline.comparison import find_differences
-from tests.pipeline.observed_loads import Loads
-from tests.pipeline.odd_names import VALUES
+from tests.pipeline.observed_loads import LoadReasons
+from tests.pipeline.odd_names import ODD_VALUES
 from tests.pipeline.replicating import settings as settings_of
 from tests.pipeline.stored import MARKS_IN_SMALL_FILES
 from tests.pipeline.upkeep.foreign.engine import FOLDER, ForeignEngine
@@ -45,7 +45,7 @@ _WRITES = 40
 """The write of a run up to which something happens at one: a run with a batch has some dozens."""
 _SLEEPS = 12
 """The write to the table up to which a run sleeps."""
-_CITIES = ", ".join(["NULL", *(f"$q${value}$q$" for value in VALUES)])
+_CITIES = ", ".join(["NULL", *(f"$q${value}$q$" for value in ODD_VALUES)])
 """Values of the column that may partition files: NULL, and values that paths escape."""
 _VERSIONS = 8
 """The runs during which another one sleeps: upkeep deletes the names that it knows."""
@@ -195,7 +195,7 @@ class Play:
         # With 0 hours all that nobody needs goes at once.
         keep = self._chance.choice([0.0, 0.0, 24.0])
         self._played.steps.append(f"replicate --keep {keep}")
-        loads, wanted = Loads(), settings_of(self._db, self._lake, once=True, keep=keep, **self._options)
+        loads, wanted = LoadReasons(), settings_of(self._db, self._lake, once=True, keep=keep, **self._options)
         row_changes = self._engine.row_changes
         try:
             replicate_with(wanted, loads, engine=SequentialEngine(), limits=EARLY_UPKEEP)
@@ -272,4 +272,4 @@ class Play:
 
 
 def _city(number: str) -> str:
-    return f"(ARRAY[{_CITIES}])[1 + ({number}) % {len(VALUES) + 1}]"
+    return f"(ARRAY[{_CITIES}])[1 + ({number}) % {len(ODD_VALUES) + 1}]"

@@ -21,11 +21,11 @@ def new_table(
     return tables.replace("public/t", made, tables.open("public/t"))
 
 
-def stored_in(tables: IcebergTables) -> StoredTable:
+def open_table(tables: IcebergTables) -> StoredTable:
     found = tables.open("public/t")
     assert found is not None
     return found
 
 
-def entry(catalog: CatalogOfTests) -> Table:
+def catalog_table(catalog: CatalogOfTests) -> Table:
     return catalog.reader.load_table("public.t")

@@ -29,7 +29,7 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
 from logicalrep_runtime.scalars import Lsn
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests, catalog_of
-from tests.pipeline.formats.iceberg.catalogs.tables import entry, new_table, stored_in
+from tests.pipeline.formats.iceberg.catalogs.tables import catalog_table, new_table, open_table
 from tests.pipeline.formats.iceberg.tables import delete, insert
 from tests.pipeline.histories import History, Row
 from tests.pipeline.storage.stores import Store, Trouble
@@ -51,11 +51,11 @@ def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CatalogO
 
 
 def ids_at(catalog: CatalogOfTests) -> list[int]:
-    return sorted(entry(catalog).scan().to_arrow()["id"].to_pylist())
+    return sorted(catalog_table(catalog).scan().to_arrow()["id"].to_pylist())
 
 
 def rows_at(catalog: CatalogOfTests) -> Counter[Row]:
-    return texts_of(entry(catalog).scan().to_arrow())
+    return texts_of(catalog_table(catalog).scan().to_arrow())
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -74,11 +74,11 @@ def test_batches_are_applied_as_they_are_without_a_catalog(
         apply(stored, history.take(), Position(APP, Lsn(history.lsn - 1)), PicklingTasks())
         assert rows_at(sqlite) == history.truth()
         if chance.random() < 0.3:
-            opened = stored_in(sqlite.open())
+            opened = open_table(sqlite.open())
             assert (opened.version, opened.table, opened.files) == (stored.version, stored.table, stored.files)
             assert opened.applied(APP) == stored.applied(APP)
             stored = opened
-    by_location: pa.Table = polars.scan_iceberg(entry(sqlite).metadata_location).collect().to_arrow()
+    by_location: pa.Table = polars.scan_iceberg(catalog_table(sqlite).metadata_location).collect().to_arrow()
     assert texts_of(by_location) == history.truth()
 
 
@@ -90,8 +90,8 @@ def test_a_table_is_created_replaced_and_read(catalog: CatalogOfTests) -> None:
     stored.describe(stored.table)
     stored.write_stopped("0/1: why")
     assert ids_at(catalog) == [0, 1, 2]
-    assert entry(catalog).properties["logicalrep.stopped"] == "0/1: why"
-    opened = stored_in(catalog.open())
+    assert catalog_table(catalog).properties["logicalrep.stopped"] == "0/1: why"
+    opened = open_table(catalog.open())
     assert (opened.version, opened.applied(APP)) == (stored.version, Lsn(1000))
     assert opened.changed_by_others(-1) is None
     made = NewTable(stored.table, [], Position(APP, Lsn(2000)), load="y", keep_hours=24)
@@ -99,7 +99,7 @@ def test_a_table_is_created_replaced_and_read(catalog: CatalogOfTests) -> None:
     assert tables.replace("public/t", made, opened).version == again.version
     assert ids_at(catalog) == []
     # A field's id is 16 times the number of its column, whatever ids a catalog would give.
-    assert [each.field_id for each in entry(catalog).schema().fields] == [16, 32, 48, 64]
+    assert [each.field_id for each in catalog_table(catalog).schema().fields] == [16, 32, 48, 64]
     tables.remove("public/t")
     assert catalog.open().open("public/t") is None
     assert catalog.storage.list("public/t") == []
@@ -120,7 +120,7 @@ def test_a_commit_without_an_answer_is_applied_once(catalog: CatalogOfTests, is_
         insert(stored, 1000, range(3))
     insert(stored, 1001, range(3, 5))
     assert ids_at(catalog) == [0, 1, 2, 3, 4]
-    assert stored_in(catalog.open()).applied(APP) == Lsn(1001)
+    assert open_table(catalog.open()).applied(APP) == Lsn(1001)
 
 
 def test_a_commit_whose_answer_cannot_be_looked_for_is_found_before_files_go(
@@ -151,7 +151,7 @@ def test_a_commit_whose_answer_cannot_be_looked_for_is_found_before_files_go(
 
 def test_a_second_writer_is_refused(catalog: CatalogOfTests) -> None:
     stored = new_table(catalog.open())
-    other = stored_in(catalog.open())
+    other = open_table(catalog.open())
     insert(stored, 1000, range(3))
     for _ in range(2):
         with pytest.raises(WriterError):
@@ -182,7 +182,7 @@ def test_a_process_is_killed_between_its_files_and_the_next_step(
         killing.setattr(CatalogVersions, "commit", kill)
         with pytest.raises(KilledError):
             insert(stored, 1001, range(3, 5))
-    again = stored_in(catalog.open())
+    again = open_table(catalog.open())
     assert again.applied(APP) == (Lsn(1001) if is_made else Lsn(1000))
     assert ids_at(catalog) == list(range(5 if is_made else 3))
     insert(again, 1001, range(3, 5)) if not is_made else None
@@ -231,7 +231,7 @@ def test_an_unresponsive_postgresql_catalog_is_abandoned(tmp_path: Path, monkeyp
         assert silent.value.code == "CATALOG_NOT_REACHED"
         proxy.thaw()
         insert(stored, 1000, range(3))
-        assert stored_in(tables).applied(APP) == Lsn(1000)
+        assert open_table(tables).applied(APP) == Lsn(1000)
 
 
 @pytest.mark.thorough
@@ -246,7 +246,7 @@ def test_an_answer_of_glue_that_is_lost_on_the_way_is_found(tmp_path: Path, monk
                 with suppress(StorageError):
                     insert(stored, 1000 + number, range(number, number + 1))
             store.trouble = lambda method, path: None
-            assert stored_in(catalog.open()).applied(APP) == Lsn(1000 + number)
+            assert open_table(catalog.open()).applied(APP) == Lsn(1000 + number)
         assert ids_at(catalog) == list(range(6))
 
 
@@ -263,7 +263,7 @@ def test_files_in_an_object_store_are_known_to_the_catalog(tmp_path: Path) -> No
         settings = CatalogSettings(f"sqlite:///{tmp_path}/catalog.db")
         stored = new_table(IcebergTables.in_catalog(storage, settings, creates=True))
         insert(stored, 1000, range(3))
-        insert(stored_in(IcebergTables.in_catalog(storage, settings)), 1001, range(3, 5))
+        insert(open_table(IcebergTables.in_catalog(storage, settings)), 1001, range(3, 5))
         catalog = connecting.connect(settings, storage)
         found = catalog.load_table("public.t")
         assert found.metadata_location.startswith("s3://lake/shop/public/t/metadata/00002-")
@@ -275,12 +275,12 @@ def test_files_in_an_object_store_are_known_to_the_catalog(tmp_path: Path) -> No
 def test_commits_of_other_programs_are_reported(sqlite: CatalogOfTests) -> None:
     stored = new_table(sqlite.open())
     insert(stored, 1000, range(3))
-    entry(sqlite).transaction().set_properties(owner="somebody").commit_transaction()
+    catalog_table(sqlite).transaction().set_properties(owner="somebody").commit_transaction()
     insert(stored, 1001, range(3, 5))
-    assert entry(sqlite).properties["owner"] == "somebody"
-    row = entry(sqlite).scan().to_arrow().slice(0, 1)
-    entry(sqlite).append(row)
-    assert "has changed its rows" in str(stored_in(sqlite.open()).changed_by_others(-1))
+    assert catalog_table(sqlite).properties["owner"] == "somebody"
+    row = catalog_table(sqlite).scan().to_arrow().slice(0, 1)
+    catalog_table(sqlite).append(row)
+    assert "has changed its rows" in str(open_table(sqlite.open()).changed_by_others(-1))
     with pytest.raises(DamagedError, match="another program has changed its rows"):
         insert(stored, 1002, range(5, 6))
     # It is loaded again then, whatever is there.
@@ -288,16 +288,16 @@ def test_commits_of_other_programs_are_reported(sqlite: CatalogOfTests) -> None:
     stored = sqlite.open().replace("public/t", made, stored)
     assert ids_at(sqlite) == []
     insert(stored, 2001, range(2))
-    before = entry(sqlite).current_snapshot()
+    before = catalog_table(sqlite).current_snapshot()
     insert(stored, 2002, range(2, 4))
     assert before is not None
-    entry(sqlite).manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
-    assert "has changed its rows" in str(stored_in(sqlite.open()).changed_by_others(-1))
+    catalog_table(sqlite).manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
+    assert "has changed its rows" in str(open_table(sqlite.open()).changed_by_others(-1))
     with pytest.raises(DamagedError):
         insert(stored, 2003, range(5, 6))
-    with entry(sqlite).update_schema() as update:
+    with catalog_table(sqlite).update_schema() as update:
         update.delete_column("v")
-    assert stored_in(sqlite.open()).changed_by_others(-1) == "another program has changed its columns"
+    assert open_table(sqlite.open()).changed_by_others(-1) == "another program has changed its columns"
     sqlite.reader.drop_table("public.t")
     with pytest.raises(DamagedError, match="not in the catalog any more"):
         insert(stored, 2004, range(6, 7))
@@ -317,12 +317,12 @@ def test_old_snapshots_and_files_that_nobody_needs_go(
     orphan = folder / "part-00000000000000000000000000000000.parquet"
     orphan.write_bytes(b"half")
     os.utime(orphan, (0, 0))
-    again = stored_in(sqlite.open())
+    again = open_table(sqlite.open())
     for _ in range(5):
         again.maintain(0)
     assert not again.is_upkeep_due(0)
     assert not orphan.exists()
-    assert len(entry(sqlite).metadata.snapshots) == 1
+    assert len(catalog_table(sqlite).metadata.snapshots) == 1
     assert {path.name for path in folder.glob("*.parquet")} == set(again.files)
     assert ids_at(sqlite) == list(range(40))
 
@@ -365,4 +365,4 @@ def test_marked_rows_are_positions(sqlite: CatalogOfTests) -> None:
     for number in range(3):
         delete(stored, 1001 + number, range(10 * number, 10 * number + 5))
     assert len(ids_at(sqlite)) == 85
-    assert stored_in(sqlite.open()).files == stored.files
+    assert open_table(sqlite.open()).files == stored.files

@@ -17,7 +17,7 @@ from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import read_rows
 from logicalrep.pipeline.storage.storage import DamagedError, MalformedFileError, Storage, StorageError
 from tests.pipeline.formats.iceberg.catalogs.kinds import CatalogOfTests
-from tests.pipeline.formats.iceberg.catalogs.tables import entry, new_table, stored_in
+from tests.pipeline.formats.iceberg.catalogs.tables import catalog_table, new_table, open_table
 from tests.pipeline.formats.iceberg.tables import insert
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed:ResourceWarning")
@@ -49,7 +49,7 @@ def test_each_version_is_read_whatever_happens_between(catalog: CatalogOfTests) 
     stored = new_table(catalog.open())
     commit_each(stored, range(13), there)
     # A second writer, and a commit that is not made, leave metadata of a number that another commit takes.
-    other = stored_in(catalog.open())
+    other = open_table(catalog.open())
     commit_each(stored, range(13, 14), there)
     with pytest.raises(WriterError):
         insert(other, 5000, range(500, 501))
@@ -57,7 +57,7 @@ def test_each_version_is_read_whatever_happens_between(catalog: CatalogOfTests) 
     with pytest.raises(StorageError):
         insert(stored, 1014, range(600, 601))
     # The process ends with metadata that was to be stored, and the next one finds it.
-    stored = stored_in(catalog.open())
+    stored = open_table(catalog.open())
     commit_each(stored, range(14, 30), there)
     tables = catalog.open()
     assert {version: ids_of(tables, version) for version in there} == there
@@ -66,7 +66,7 @@ def test_each_version_is_read_whatever_happens_between(catalog: CatalogOfTests) 
     assert len(there_still) < 20 < len(there)
 
     # Rows that another program adds are not of the version of ours before, whose number they keep.
-    entry(catalog).append(entry(catalog).scan().to_arrow().slice(0, 1))
+    catalog_table(catalog).append(catalog_table(catalog).scan().to_arrow().slice(0, 1))
     assert ids_of(tables, max(there)) == there[max(there)]
     with pytest.raises(DamagedError):
         insert(stored, 2000, range(30, 31))
