@@ -19,7 +19,7 @@ VERSIONS ?= 4.0 4.1
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff build clean
+.PHONY: help setup regen check shapes test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-plain-reader test-packages server-packages test-spark-versions lock workflows sbom audit soak demo bench bench-codecs bench-spark bench-tables bench-peers reference docs diagrams recording spec-diff build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ check: $(SPARK_READY) ## Find stale generated code, compare the spec with stored
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+shapes: $(READY) ## List the largest modules, folders and signatures, for a review
+	$(BIN)/python -m tests.contracts.shapes
 
 # Three processes for two cores, as tests often wait; each has its own servers and its own Spark, which it starts once.
 PROCESSES ?= 3
