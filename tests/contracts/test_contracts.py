@@ -6,18 +6,15 @@ Imports point one way: logicalrep_runtime <- logicalrep_protocol <- values, tran
 
 from __future__ import annotations
 
-import ast
-import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
 from tests.conftest import ROOT
-from tests.contracts.modules import MODULES
+from tests.contracts.modules import MODULES, imported_names
 
 # Each may import those before it on its line's left, and what these may import.
 ABOVE = {
@@ -79,47 +76,25 @@ def _part(module: str) -> str:
     return rest.partition(".")[0] or top if top == "logicalrep" else top
 
 
-def _imports(module: str, path: Path) -> Iterator[str]:
-    """What a module imports, anywhere in it: modules of ours whole, of others the top-level name."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name if alias.name in MODULES else alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-            start = ".".join(base[: len(base) - node.level + 1]) if node.level else ""
-            source = ".".join(filter(None, (start, node.module)))
-            for alias in node.names:
-                whole = f"{source}.{alias.name}"
-                if whole in MODULES:
-                    yield whole
-                else:
-                    yield source if source in MODULES else source.partition(".")[0]
-
-
-@functools.cache
-def _imported() -> Mapping[str, set[str]]:
-    return {module: set(_imports(module, path)) for module, path in MODULES.items()}
-
-
 def _below(part: str) -> set[str]:
     """All that a part may import, itself among it."""
     return {part}.union(*map(_below, ABOVE[part]))
 
 
 def test_imports_point_one_way() -> None:
-    for module, imported in _imported().items():
+    for module, imported in imported_names().items():
         allowed = _below(_part(module))
         for other in imported & MODULES.keys():
             assert _part(other) in allowed, f"{module} imports {other}"
 
 
 def test_nothing_below_imports_the_top_level_package() -> None:
-    for module, imported in _imported().items():
+    for module, imported in imported_names().items():
         assert "logicalrep" not in imported, f"{module} imports logicalrep itself"
 
 
 def test_each_part_needs_its_own_libraries_alone() -> None:
-    for module, imported in _imported().items():
+    for module, imported in imported_names().items():
         # Type checkers have typing_extensions; that it is not imported when run, the tests without libraries see.
         foreign = imported - MODULES.keys() - set(sys.stdlib_module_names) - {"typing_extensions"}
         assert foreign <= FOREIGN[_part(module)], f"{module} imports {foreign - FOREIGN[_part(module)]}"
@@ -128,7 +103,7 @@ def test_each_part_needs_its_own_libraries_alone() -> None:
 def test_spark_is_in_one_folder_of_the_pipeline() -> None:
     found = {
         module.rpartition(".")[0]
-        for module, imported in _imported().items()
+        for module, imported in imported_names().items()
         if _part(module) == "pipeline" and ("pyspark" in imported or any(_part(name) == "spark" for name in imported))
     }
     # One asks whether PySpark is there, by its name.
@@ -154,13 +129,15 @@ def _circle(imports: Mapping[str, set[str]]) -> list[str]:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert _circle({module: (imported & MODULES.keys()) - {module} for module, imported in _imported().items()}) == []
+    assert (
+        _circle({module: (imported & MODULES.keys()) - {module} for module, imported in imported_names().items()}) == []
+    )
 
 
 def test_no_sub_packages_import_each_other_in_a_circle() -> None:
     """Other than a folder and one that lies in it."""
     folders: dict[str, set[str]] = {}
-    for module, imported in _imported().items():
+    for module, imported in imported_names().items():
         folder = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
         others = folders.setdefault(folder, set())
         for other in imported & MODULES.keys():
@@ -191,7 +168,7 @@ def test_no_import_within_the_pipeline_runs_upwards() -> None:
     prefix = "logicalrep.pipeline."
     upwards = {
         (module, imported)
-        for module, imports in _imported().items()
+        for module, imports in imported_names().items()
         for imported in imports & MODULES.keys()
         if module.startswith(prefix) and imported.startswith(prefix)
         if (room := module.split(".")[2]) != (imported_room := imported.split(".")[2])
