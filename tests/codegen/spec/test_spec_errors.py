@@ -34,6 +34,7 @@ PROTOCOL_KEYS = "protocol, package, byte order, types, software, title, page, an
 
 # The file, what is replaced in it and by what, and the findings.
 MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
+    # Keys
     "an unknown key of a message": (
         STREAM,
         "  sets: streaming\n",
@@ -91,6 +92,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "spec/types.yaml:11:3: unknown key 'width' of type 'Oid'; allowed: base, signed, python, made by, arrow, epoch, values, doc"
         ],
     ),
+    # Types
     "an unknown type": (
         ROW,
         "xid: Int32",
@@ -139,6 +141,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "xid:",
         [f"spec/shop/row.yaml:8:7: Row.xid: '' is no type; allowed: {TYPES}"],
     ),
+    # Constants
     "a constant of two characters": (
         ROW,
         "Byte1('N')",
@@ -191,6 +194,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - first: Int8(-1)\n",
         [f"spec/shop/stream.yaml:14:7: Open.first: 'Int8(-1)' is no type; allowed: {TYPES}"],
     ),
+    # Names that are used twice
     "a field twice": (
         ROW,
         "    - new: Cells",
@@ -239,6 +243,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Oid:\n",
         ["spec/shop/stream.yaml:18:1: 'Oid' would become the class Oid, a name that is taken by a named type"],
     ),
+    # Names that are no names, or reserved
     "a name that is none": (
         STREAM,
         "Close:\n",
@@ -333,6 +338,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "spec/shop/stream.yaml:28:7: Close.flags: the bit's name 'self' is taken by a name that constructors have for themselves"
         ],
     ),
+    # Tags and references to the page
     "a tag twice": (
         STREAM,
         "Byte1('E')",
@@ -381,6 +387,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  ref: ROW\n",
         ["spec/shop/stream.yaml:18:1: ref 'ROW' of Close is also that of Row"],
     ),
+    # Conditions
     "when names nothing": (
         ROW,
         "      when: streaming\n",
@@ -418,6 +425,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      when: streaming\n",
         ["spec/shop/row.yaml:8:7: Row.xid is since version 1, but streaming is known since 2 only"],
     ),
+    # Repetitions and sizes
     "repeat names nothing": (
         ROW,
         "      repeat: cell_count\n",
@@ -522,6 +530,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "          size: rest\n",
         ["spec/shop/row.yaml:49:11: Something.value: only the last field of a message can take the rest"],
     ),
+    # Optional fields
     "optional of no constant": (
         ROW,
         "    - old_kind: Byte1('K') | Byte1('O')\n",
@@ -563,6 +572,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      optional: yes\n",
         ["spec/shop/row.yaml:13:7: 'optional' must be true or false"],
     ),
+    # Versions and releases
     "a since of zero": (
         ROW,
         "      since: 2\n      when",
@@ -617,6 +627,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  ref: CLOSE\n  release: 14\n",
         ["spec/shop/stream.yaml:18:1: Close is said to come with release 14, but its version came with release 14"],
     ),
+    # Descriptions, and fields that look them up
     "what describes nothing": (
         STREAM,
         "  sets: streaming\n",
@@ -641,6 +652,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - xid: Int32\n      looks up: Open\n",
         ["spec/shop/row.yaml:8:7: Row.xid: 'looks up' names 'Open', which describes nothing; allowed: none"],
     ),
+    # Columns of batches, and printed rows
     "a column of batches without a name": (
         ROW,
         "    - xid: Int32\n",
@@ -674,6 +686,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "        - length: Int32\n          printed under: n\n",
         ["spec/shop/row.yaml:47:11: Something.length: no other alternative with the tag 'n' has such a field"],
     ),
+    # Prose
     "a doc with a number sign": (
         ROW,
         "      doc: Whose it is.\n",
@@ -719,6 +732,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "a text with ': ' or ' #' in it must be in quotes"
         ],
     ),
+    # Keys with a likely correction, and keys without an effect
     "a key that is nearly one": (
         ROW,
         "  callback: row_cb\n",
@@ -734,6 +748,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  callback: row_cb\n  also when: sometimes\n",
         ["spec/shop/row.yaml:5:3: 'also when' is 'sometimes'; allowed: streaming, parallel"],
     ),
+    # Session facts
     "a session fact's name that is taken": (
         PROTOCOL,
         "  parallel:\n",
@@ -766,6 +781,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  parallel:\n    since: 3\n",
         ["spec/shop/protocol.yaml:19:3: parallel is since version 3, but the newest is 2"],
     ),
+    # Versions and their modules
     "versions out of order": (
         PROTOCOL,
         "  2:\n    module: v2",
@@ -784,6 +800,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    module: V 2\n",
         ["spec/shop/protocol.yaml:12:5: 'V 2' is no module name; lower-case letters, digits and _"],
     ),
+    # Places, callbacks and blocks
     "an unknown place": (
         ROW,
         "  place: [outside, stream]\n",
@@ -846,6 +863,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  place: [outside, stream]\n",
         ["spec/shop/stream.yaml:1:1: Open opens a block, so its place must be 'outside' alone"],
     ),
+    # Parts
     "part of something else": (
         ROW,
         "  part of: Cells\n",
@@ -880,6 +898,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
         ],
     ),
+    # Booleans, bits and values
     "a boolean of four bytes": (
         STREAM,
         "    - first: Int8\n",
@@ -960,6 +979,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      when: streaming\n      is: TransactionId\n",
         ["spec/shop/row.yaml:11:7: 'is' is 'TransactionId'; allowed: XLogRecPtr, Oid"],
     ),
+    # Missing or empty content
     "no doc of a field": (
         ROW,
         "      doc: Whose it is.\n",
@@ -1004,6 +1024,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  part of: Cells\n  fields:\n    - kind: Byte1('x')\n      doc: What.\n",
         ["spec/shop/row.yaml:33:1: Cell must have either 'fields' or 'one of'"],
     ),
+    # YAML
     "a tab": (
         ROW,
         "  doc: A row.\n",
@@ -1049,6 +1070,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  [ref]: ROW\n",
         ["spec/shop/row.yaml:2:3: Row has no 'ref'", "spec/shop/row.yaml:2:3: a key must be a text"],
     ),
+    # Files
     "a file that is listed and is not there": (
         PROTOCOL,
         "files: [row, stream]",
@@ -1078,6 +1100,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "files: [row, stream, ../types]",
         ["spec/shop/protocol.yaml:25:1: '../types' is no file name; lower-case letters, digits and _"],
     ),
+    # The file of types
     "a base that is none": (
         TYPES_FILE,
         "  base: Int32\n",
@@ -1148,6 +1171,9 @@ def test_a_mistake_that_causes_other_mistakes_is_reported_once(name: str) -> Non
     assert finding.removeprefix("spec/").removeprefix("shop/").startswith(f"{place}: ")
 
 
+# --- Rules that need two changes ---
+
+
 def test_what_looks_up_a_number_without_a_name_is_not_asked_for_the_type_none() -> None:
     changes = changed(STREAM, "  sets: streaming\n", "  sets: streaming\n  describes: first\n")
     (finding,) = _findings(changes | changed(ROW, "    - xid: Int32\n", "    - xid: Int32\n      looks up: Open\n"))
@@ -1206,6 +1232,9 @@ def test_a_comment_after_anything_but_prose_is_a_comment() -> None:
     load(write(Path(), changed(STREAM, "  doc: Opens a stream.\n", "  doc: 'Opens a stream.' # or so\n")))
 
 
+# --- Whole files and protocols ---
+
+
 def test_names_that_are_one_in_python_are_reported() -> None:
     close = FILES[STREAM].replace("Close:", "Stream Close:")
     again = "StreamClose:" + close.partition("Stream Close:")[2].replace("'E'", "'F'").replace("ref: CLOSE", "ref: C")
@@ -1261,6 +1290,9 @@ def test_one_tag_may_be_sent_in_both_directions() -> None:
 
 
 # Files that are hardly YAML, or hardly a mapping, and the finding.
+# --- Files that are no YAML, or odd ---
+
+
 ODD_FILES = {
     "nothing": ("", "spec/shop/row.yaml:1:1: is empty; a mapping is expected"),
     "a comment": ("# nothing\n", "spec/shop/row.yaml:1:1: is empty; a mapping is expected"),
@@ -1332,6 +1364,9 @@ def test_a_folder_in_place_of_a_file_is_reported() -> None:
     assert "spec/shop/row.yaml:1:1: cannot be read: [Errno 21] Is a directory: 'spec/shop/row.yaml'" in map(
         str, error.value.findings
     )
+
+
+# --- Commands ---
 
 
 @pytest.mark.parametrize("command", ["check", "regen"])
