@@ -65,16 +65,23 @@ from tests.pipeline.stored import new_log
 
 SKIPPED: SkippedCommit = {"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}
 TABLE_STATE = TableState(
-    "public/t", 3, Lsn(16), "load", 1, Phase.STOPPED, "why", 7, {"history": 4}, 5, "2026-01-01T00:00:00+00:00",
-    LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED], {"price": 2}, {"table": "ab", "history": None},
-    Buffered(Lsn(16), "load"),
+    folder="public/t", version=3, lsn=Lsn(16), load="load", timeline=1, phase=Phase.STOPPED, error="why", oid=7,
+    companions={"history": 4}, rows=5, commit_timestamp="2026-01-01T00:00:00+00:00",
+    progress=LoadProgress(rows=8, estimate=9, snapshot_since="2026-01-01T00:00:00+00:00"), refused="0/6",
+    skipped=[SKIPPED], unrepresentable={"price": 2}, commits={"table": "ab", "history": None},
+    buffered=Buffered(end=Lsn(16), load="load"),
 )  # fmt: skip
-HISTORY = History(CommitId(Lsn(24), 740, 5), Lsn(8), "1.5", "none")
+HISTORY = History(
+    last=CommitId(lsn=Lsn(24), xid=740, timestamp=5), slot_began=Lsn(8), server_started="1.5", origin="none"
+)
 SETTINGS = TableSettings(
     unrepresentable="text", deletes="soft", history=True, append=False, key=("id",), masked={"a": "nulled"},
     left_out=("b",), mask_key="check", origin="none", write_mode="merge-on-read",
     format="iceberg", partition_by=("day(at)",),
 )  # fmt: skip
+MOODS = CatalogType(
+    namespace="public", name="moods", is_base=False, delimiter=";", element=CatalogType(namespace="public", name="mood")
+)
 TABLE = TableSpec(
     relation=TableDescription(
         relation_id=Oid(7),
@@ -84,7 +91,7 @@ TABLE = TableSpec(
         columns=(v1.Column(flags=0, name="id", type_id=Oid(9), type_modifier=-1),),
         types=(v1.Type(type_id=Oid(9), namespace="public", name="moods"),),
     ),
-    catalog=TypeCatalog({9: CatalogType("public", "moods", False, ";", CatalogType("public", "mood"))}),
+    catalog=TypeCatalog({9: MOODS}),
     key=("id",),
     attnums=(1,),
     files=((7, 8),),
@@ -92,24 +99,24 @@ TABLE = TableSpec(
     settings=SETTINGS,
     dropped_columns=("gone",),
     companion="history",
-    type_parts=(TypePart(9, 10, "happy", 11),),
+    type_parts=(TypePart(type_id=9, number=10, label="happy", written=11),),
     protected=((2, "b"),),
     evidence=Evidence(
-        ((1, "id", 9, -1),),
-        ((1, 12),),
-        3,
-        ("p",),
-        ((7, "w"),),
-        ((13, 7, 14),),
-        ((1, 9, 0),),
-        ((15, 0),),
-        (16,),
-        ("t17",),
-        "C",
+        columns=((1, "id", 9, -1),),
+        columns_written=((1, 12),),
+        numbers=3,
+        published=("p",),
+        written=((7, "w"),),
+        links=((13, 7, 14),),
+        labelled=((1, 9, 0),),
+        key_indexes=((15, 0),),
+        filled=(16,),
+        logged=("t17",),
+        lc_monetary="C",
     ),
-    skipped=(Skipped("0/5", 2, "2026-01-01T00:00:00+00:00"),),
+    skipped=(Skipped(lsn="0/5", changes=2, at="2026-01-01T00:00:00+00:00"),),
     comments=((0, "all moods"), (1, "its name")),
-    partitions=(PartitionRule("day", 1),),
+    partitions=(PartitionRule(transform="day", number=1),),
 )
 
 
@@ -124,8 +131,8 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     assert place == {**identity, "format": 1, "table_format": "delta", "catalog": None}
     shutil.rmtree(tmp_path / "delta")
     before = State(
-        Lsn(32), "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00", {"public.t": TABLE_STATE},
-        "2026-01-02T00:00:00+00:00", HISTORY,
+        lsn=Lsn(32), commit_timestamp="2026-01-01T00:00:00+00:00", caught_up="2026-01-02T00:00:00+00:00",
+        tables={"public.t": TABLE_STATE}, until="2026-01-02T00:00:00+00:00", history=HISTORY,
     )  # fmt: skip
     states, state = States(storage), replace(before, until="2026-01-03T00:00:00+00:00")
     states.write(before)
@@ -133,23 +140,23 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     states.write(state)
     storage.delete("_logicalrep/states/00000000000000000001.json")
     name = TableName("public", "t")
-    settings = StoredSettings(SETTINGS, {name: SETTINGS}, {7: name}, {7: {"b": 2}})
+    settings = StoredSettings(defaults=SETTINGS, tables={name: SETTINGS}, protected={7: name}, numbers={7: {"b": 2}})
     settings.write(storage)
-    marks = {
-        "public/t": HeldCommit("public/t", "0/6", 1.5),
-        "public/u": TableLoad("public/u", "asked for", "load"),
-        "public/v": PartitionsLoad("public/v", "attached", (7, 8), 2.5),
-        "public/w": BufferedChanges("public/w", "its changes are buffered"),
+    pending = {
+        "public/t": HeldCommit(folder="public/t", refused="0/6", since=1.5),
+        "public/u": TableLoad(folder="public/u", reason="asked for", replaces="load"),
+        "public/v": PartitionsLoad(folder="public/v", reason="attached", partitions=(7, 8), begin=2.5),
+        "public/w": BufferedChanges(folder="public/w", reason="its changes are buffered"),
     }
-    kept = ChangeBuffer(storage)
-    for mark in marks.values():
-        kept.save_pending_load(mark)
-    kept.append("public/t", TableChanges(batches=[change_batch(relation(("id",)), [{"op": "truncate"}])]), Lsn(16))
+    buffer = ChangeBuffer(storage)
+    for load in pending.values():
+        buffer.save_pending_load(load)
+    buffer.append("public/t", TableChanges(batches=[change_batch(relation(("id",)), [{"op": "truncate"}])]), Lsn(16))
     ReloadLimiter(storage).add("public/t", "new table")
     pause(storage)
     request_skip(storage, name, Lsn(6))
     removed = RemovedFiles(storage, "public/t")
-    removed.add(RemovedFile(1.5, "part-1.parquet", 100))
+    removed.add(RemovedFile(at=1.5, path="part-1.parquet", size=100))
     removed.save(4)
     start = f"{tmp_path}/public/t/metadata/snap"
     metadata: dict[str, Any] = {
@@ -185,7 +192,7 @@ def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) ->
     assert State.read(storage) == state
     assert read_state(storage, datetime(2026, 1, 2, 12, tzinfo=UTC)) == before
     assert StoredSettings.read(storage) == settings
-    assert ChangeBuffer(storage).pending_loads() == marks
+    assert ChangeBuffer(storage).pending_loads() == pending
     assert [request.skip for _, request in take_requests(storage, pytest.fail)] == [(name, Lsn(6))]
     request_resync(storage, [name])
     where = parse_condition("id < 100 OR id BETWEEN 200 AND 300")
