@@ -44,6 +44,8 @@ def _pages() -> list[Page]:
 
 PAGES = _pages()
 _TARGETS = {page.source: page.target for page in PAGES}
+_TEST = re.compile(r"^<!-- (?:test|not run): .* -->\n", re.MULTILINE)
+"""A comment that names the test of the blocks below it."""
 _LINK = re.compile(r"(!?)\[((?:[^][]|\[[^]]*\])*)\]\((?!\w+:)([^)#\s]*)((?:#[^)\s]*)?)\)")
 
 
@@ -61,7 +63,7 @@ def page_text(page: Page) -> str:
     """Return a page's Markdown for the site.
 
     A link to another page leads there. One to a file that is no page becomes the file's path, as the repository's
-    address is not known yet. A diagram becomes its picture.
+    address is not known yet. A diagram becomes its picture. Comments on tests are removed.
     """
     text = (ROOT / page.source).read_text("utf-8")
     pieces = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
@@ -72,7 +74,7 @@ def page_text(page: Page) -> str:
             picture = f"{_up(page)}{diagram_name(page.source, diagrams)}.svg"
             pieces[index] = f"[![What this page describes, drawn]({picture}){{: .diagram }}]({picture})"
         elif not piece.startswith("```"):
-            pieces[index] = _LINK.sub(lambda link: _led(page, link), piece)
+            pieces[index] = _LINK.sub(lambda link: _led(page, link), _TEST.sub("", piece))
     return "".join(pieces)
 
 

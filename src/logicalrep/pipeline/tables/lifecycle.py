@@ -126,6 +126,7 @@ _PAGE = """# A table's life
 words, for what the phase means to readers. This page is written from `src/logicalrep/pipeline/tables/lifecycle.py`,
 whose table of transitions is the only one: each other transition is refused.
 
+<!-- not run: a diagram, which is written from the phases -->
 ```mermaid
 {diagram}
 ```
