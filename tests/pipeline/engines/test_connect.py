@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,23 +75,6 @@ def test_a_session_shows_that_it_lives(connect: Any, tmp_path: Path, monkeypatch
 
     with ConnectJobs(Session(), Storage(str(tmp_path), limits=Limits(alive_seconds=0.01))):
         eventually(lambda: len(asked) > 2)
-
-
-def _end(item: object) -> None:
-    os._exit(3)
-
-
-def _is_full(item: object) -> None:
-    raise OSError(28, "No space left on device")
-
-
-@pytest.mark.parametrize(("function", "text"), [(_is_full, "No space left on device$"), (_end, "exited unexpectedly")])
-def test_a_task_that_cannot_run_is_reported_in_a_sentence(
-    connect: Any, tmp_path: Path, function: Callable[[object], None], text: str
-) -> None:
-    with ConnectJobs(connect, Storage(str(tmp_path))) as jobs, pytest.raises(EngineError, match=text) as raised:
-        SparkEngine(jobs).run(function, [1], 0)
-    assert str(raised.value).startswith("[TASKS_FAILED] Spark could not run a task: ")
 
 
 @pytest.mark.filterwarnings("ignore:.RETRIES_EXCEEDED")

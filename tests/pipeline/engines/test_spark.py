@@ -13,7 +13,6 @@ import pytest
 from logicalrep.observe.observer import Observers
 from logicalrep.pipeline.config.settings import ReplicateSettings
 from logicalrep.pipeline.engines.engine import EngineEndedError, Shared
-from logicalrep.pipeline.engines.outcomes import TableFailedError
 from logicalrep.pipeline.engines.spark.engine import SparkEngine
 from logicalrep.pipeline.engines.spark.jobs import ClassicJobs
 from logicalrep.pipeline.run import run as replicating
@@ -26,10 +25,6 @@ def _doubled(number: int) -> int:
     if number == 13:
         raise DamagedError("13 is not there")
     return 2 * number
-
-
-def _broken(number: int) -> int:
-    return 1 // number
 
 
 def _turned(data: bytes) -> bytes:
@@ -65,13 +60,6 @@ def test_items_that_are_large_together_do_not_share_a_job(spark: Any) -> None:
             2 * number for number in range(12)
         ]
     assert _last_job(spark) - before == 12
-
-
-def test_a_task_that_fails_is_the_error_of_its_item_alone(spark: Any) -> None:
-    engine = SparkEngine(ClassicJobs(spark))
-    with pytest.raises(TableFailedError, match="ZeroDivisionError"):
-        engine.run_together(_broken, 0, 1)
-    assert engine.run_together(_doubled, 4, 1) == 8
 
 
 def test_items_outcomes_and_shared_values_do_not_pass_through_java_on_one_machine(

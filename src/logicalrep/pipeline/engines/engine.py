@@ -36,7 +36,7 @@ class Here(Generic[_Result]):
 class Engine(Protocol):
     """A runner of functions on items, in processes of this machine or of others.
 
-    `tests/pipeline/engines/test_engines.py` holds each engine to what follows.
+    `tests/pipeline/engines/test_every_engine.py` holds each engine to what follows.
 
     **Threads.** Any thread calls any method, many at the same time: for batches, loads, catching up and merges. Each
     thread waits for its own items alone.

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -23,6 +23,7 @@ from logicalrep.pipeline.engines.memory import release_memory
 from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled, result_of, run_here
 from logicalrep.pipeline.engines.shared_files import shared_by_file
 from logicalrep.pipeline.limits import Limits
+from logicalrep_runtime.errors import LogicalRepError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -30,6 +31,7 @@ _Result = TypeVar("_Result")
 # Signals to end go to all processes of a group, or of a service: they are this process's alone, which ends the others.
 _PROGRAM = """trap '' HUP INT TERM; exec "$@" """
 _WORKER = "import sys; sys.path[:] = sys.argv[2:]; from logicalrep.pipeline.engines.local import serve; serve()"
+_HAS_ENDED = "the engine has ended"
 _ENDING = 2.0
 """The longest time between the break of a process's connection and its end, in seconds."""
 
@@ -80,7 +82,13 @@ class LocalEngine:
         """
         if len(items) == 1:
             return [self._run(function, items[0], 0)]
-        return list(self._threads.map(lambda item: self._run(function, item, 0), items))
+        try:
+            return list(self._threads.map(lambda item: self._run(function, item, 0), items))
+        except (CancelledError, RuntimeError) as error:
+            if self._has_ended and not isinstance(error, LogicalRepError):
+                # No thread has begun with the items.
+                raise EngineError(_HAS_ENDED) from None
+            raise
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         """Return the function's result for an item. Raises what `run` does."""
@@ -141,7 +149,7 @@ class LocalEngine:
         """Yield an idle worker, or a new one, which is idle afterwards unless it has ended."""
         with self._changed:
             if self._has_ended:
-                raise EngineError("the engine has ended")
+                raise EngineError(_HAS_ENDED)
             worker = self._idle.pop() if self._idle else _Worker()
             self._workers.add(worker)
         try:

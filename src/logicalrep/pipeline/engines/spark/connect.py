@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import pyarrow as pa
 
 from logicalrep.pipeline.engines.engine import Here, Shared
-from logicalrep.pipeline.engines.outcomes import Caught, Outcome, TableFailedError
+from logicalrep.pipeline.engines.outcomes import Caught, Outcome, pickled
 from logicalrep.pipeline.engines.spark.errors import NO_TASK, java_has_ended, refuse_ended, spark_errors
 from logicalrep.pipeline.engines.spark.shared import SharedSpark
 from logicalrep.pipeline.state.state import FOLDER
@@ -101,19 +101,8 @@ def _answers(function: Callable[[Any], object], batches: Iterator[pa.RecordBatch
     caught = Caught(lambda item: function(pickle.loads(item)))
     for batch in batches:
         for number, item in zip(batch["number"], batch["item"], strict=True):
-            answer = _pickled(caught(item.as_py()))
+            answer = pickled(caught(item.as_py()))
             yield pa.RecordBatch.from_pydict({"number": [number.as_py()], "outcome": [answer]}, _SCHEMA)
-
-
-def _pickled(outcome: Outcome) -> bytes:
-    """Return an outcome in bytes; an error of another library may refuse to be made again."""
-    data = pickle.dumps(outcome)
-    if outcome[0] is not None:
-        try:
-            pickle.loads(data)
-        except Exception:
-            data = pickle.dumps((TableFailedError.of(outcome[0]), None))
-    return data
 
 
 @dataclass(frozen=True, slots=True)
