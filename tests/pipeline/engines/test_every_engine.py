@@ -62,7 +62,10 @@ def local_engines() -> Iterator[dict[str, Engine]]:
         yield {"local": local, "here": here, "elsewhere": TimedEngine(elsewhere, Stopwatch())}
 
 
-@pytest.fixture(params=["local", "here", "elsewhere", *(pytest.param(name, marks=pytest.mark.spark) for name in SPARK)])
+ON_SPARK = [pytest.param(name, marks=[pytest.mark.spark, pytest.mark.thorough]) for name in SPARK]
+
+
+@pytest.fixture(params=["local", "here", "elsewhere", *ON_SPARK])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
