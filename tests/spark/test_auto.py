@@ -18,7 +18,7 @@ from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots.creating import create_slot
 from logicalrep.postgres.slots.slot import Slot, query_slot
 from logicalrep.spark import auto, feed_schema
-from logicalrep.spark.auto import FAR, NEAR, suits_peek
+from logicalrep.spark.auto import PEEK_BACKLOG, RECEIVE_BACKLOG, suits_peek
 from logicalrep.spark.peek import stream as peek_stream
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.peek.slot_range import SlotRange
@@ -75,15 +75,15 @@ def slot(restart: int, head: int) -> Slot:
     ("restart", "behind", "state", "peeks"),
     [
         (0, 0, {}, False),
-        (0, NEAR, {}, False),
-        (0, NEAR + 1, {}, True),
+        (0, RECEIVE_BACKLOG, {}, False),
+        (0, RECEIVE_BACKLOG + 1, {}, True),
         (0, 1, {"has_end": True}, True),
         (0, 0, {"has_end": True}, False),
-        (0, FAR, {"receives": True}, False),
-        (0, FAR + 1, {"receives": True}, True),
+        (0, PEEK_BACKLOG, {"receives": True}, False),
+        (0, PEEK_BACKLOG + 1, {"receives": True}, True),
         # Behind an open transaction each peek decodes from that transaction's start.
-        (2 * FAR, FAR, {}, True),
-        (2 * FAR + 1, FAR, {}, False),
+        (2 * PEEK_BACKLOG, PEEK_BACKLOG, {}, True),
+        (2 * PEEK_BACKLOG + 1, PEEK_BACKLOG, {}, False),
         (512 * MIB, 10_000 * MIB, {}, True),
         (513 * MIB, 10_000 * MIB, {}, False),
         (513 * MIB, 10_000 * MIB, {"has_end": True}, False),
@@ -99,7 +99,7 @@ def test_the_choice(restart: int, behind: int, state: dict[str, bool], peeks: bo
 def test_far_behind_by_peek_and_near_the_end_by_walsender(
     db: Database, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auto, "NEAR", 1 << 20)
+    monkeypatch.setattr(auto, "RECEIVE_BACKLOG", 1 << 20)
     db.execute("INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(1, 9000) AS i")
     assert len(query.plan()) == 9000
     assert kinds(query) == {SlotRange}
@@ -113,7 +113,7 @@ def test_far_behind_by_peek_and_near_the_end_by_walsender(
     eventually(lambda: query_slot(db.connection, "s").confirmed.lsn > before)
     assert query_slot(db.connection, "s").active_pid is not None
     # It falls behind.
-    monkeypatch.setattr(auto, "FAR", 1 << 20)
+    monkeypatch.setattr(auto, "PEEK_BACKLOG", 1 << 20)
     monkeypatch.setattr(auto, "PAUSE", 0)
     query.reader.next_check = 0.0
     query.reader.walsender.receiver.stop()
@@ -246,7 +246,7 @@ def test_the_time_of_a_batch_is_flat_while_a_transaction_stays_open(db: Database
 def test_peek_behind_an_open_transaction_warns(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(peek_stream, "MUCH_WAL", 1 << 20)
+    monkeypatch.setattr(peek_stream, "REPEATED_WAL_WARNING", 1 << 20)
     other = db.writer()
     other.execute("BEGIN")
     other.execute("INSERT INTO t VALUES (-1)")

@@ -129,7 +129,7 @@ def test_a_cluster_whose_executors_have_no_logicalrep(bare_python: Path) -> None
 def test_executors_that_are_busy_are_not_waited_for(
     spark: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(executors, "are_of_this_python", lambda _: False)
+    monkeypatch.setattr(executors, "workers_run_this_python", lambda _: False)
     check_executors(spark)
     context = spark.sparkContext
 

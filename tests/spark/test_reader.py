@@ -164,9 +164,9 @@ def test_a_backlog_is_not_read_in_crumbs(db: Database, tmp_path: Path, monkeypat
 def test_a_query_that_is_far_behind_does_not_read_in_crumbs(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walsender_stream, "PLENTY", 400_000)
+    monkeypatch.setattr(walsender_stream, "TARGET_BATCH", 400_000)
     monkeypatch.setattr(walsender_stream, "LONGEST_WAIT", 60.0)
-    monkeypatch.setattr(walsender_stream, "GATHERING", 60.0)
+    monkeypatch.setattr(walsender_stream, "TARGET_WAIT", 60.0)
     query = Query(db, tmp_path, rows_per_record_batch="100")
     insert_in_transactions_of(100, db)
     assert len(query.plan()) >= 3000

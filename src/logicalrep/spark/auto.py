@@ -35,9 +35,9 @@ from logicalrep.spark.walsender.stream import WalsenderStreamReader
 from logicalrep.transactions.logs import warn
 from logicalrep_runtime.scalars import Lsn
 
-NEAR = 16 << 20
+RECEIVE_BACKLOG = 16 << 20
 """The WAL before the server's position in bytes that a walsender receives in a moment."""
-FAR = 128 << 20
+PEEK_BACKLOG = 128 << 20
 """The WAL in bytes from which on a query that receives had better read by peek."""
 _BATCH = 256 << 20
 """The WAL of a large batch in bytes."""
@@ -62,7 +62,7 @@ class AutoStreamReader(SlotStreamReader):
         # The walsender reads if the first is true, else peek; the others say which of them can.
         self._receives = False
         self._can_peek = self._can_receive = True
-        self._knows = False
+        self._modes_are_known = False
         self._has_end = False
         self.next_check = 0.0
 
@@ -85,7 +85,7 @@ class AutoStreamReader(SlotStreamReader):
         offset = self._latest(start, limit)
         # Spark 4.0 and 4.1 may ask once, for everything.
         is_rest = not HAS_ADMISSION_CONTROL or position == position_of(offset)
-        if self._receives and self.walsender.has_let_go and is_rest:
+        if self._receives and self.walsender.has_left_slot and is_rest:
             # A transaction comes that is too large for tasks.
             self._leave("a transaction is too large to be sent to the executors within their tasks")
             offset = self._latest(start, limit)
@@ -110,10 +110,10 @@ class AutoStreamReader(SlotStreamReader):
             self.position = last
         if not self._can_peek:
             return self.walsender.partitions(start, end)
-        if self._receives and self.walsender.has_all_of(first.lsn, last.lsn):
-            found = self.walsender.carry(start, end)
-            if found is not None:
-                return found
+        if self._receives and self.walsender.covers(first.lsn, last.lsn):
+            carried = self.walsender.carry(start, end)
+            if carried is not None:
+                return carried
             self._leave("a batch is too large to be sent to the executors within their tasks")
         elif self._receives and first.lsn != last.lsn:
             self._leave("a batch of an earlier process is read again")
@@ -142,8 +142,8 @@ class AutoStreamReader(SlotStreamReader):
 
     def _find_modes(self, offset: Mapping[str, object] | None) -> None:
         """Find out once which modes can read the slot; the offset knows the table, which is then checked."""
-        self._table.go_on_from(offset or {})
-        if self._knows:
+        self._table.resume_from(offset or {})
+        if self._modes_are_known:
             return
         slot = self.run(lambda connection: find_slot(connection, self._slot))
         major = self.run(server_major)
@@ -156,7 +156,7 @@ class AutoStreamReader(SlotStreamReader):
                 "slot %s: read by peek alone, as with 'relations' each batch describes its tables", self._options.slot
             )
             self._can_receive = False
-        self._knows = True
+        self._modes_are_known = True
 
     def _stay_with_walsender(self, reason: str) -> None:
         """Read by the walsender alone, through a spool that takes transactions of any size."""
@@ -177,7 +177,7 @@ class AutoStreamReader(SlotStreamReader):
         suits = suits_peek(slot, position.lsn, receives=self._receives, has_end=self._has_end)
         if self._receives:
             self.next_check = time.monotonic() + PAUSE
-            if suits and not self.walsender.has_let_go:
+            if suits and not self.walsender.has_left_slot:
                 self._leave(f"it is {slot.sent_up_to - position.lsn} bytes behind the server")
         elif (prefers_walsender or not suits) and self._try_walsender():
             log.info(
@@ -222,5 +222,5 @@ def suits_peek(slot: Slot, position: Lsn, *, receives: bool, has_end: bool) -> b
     there now.
     """
     behind = slot.sent_up_to - position
-    least = FAR if receives else 0 if has_end else NEAR
-    return behind > least and slot.decoded_again(position) <= _DECODED_AGAIN * max(min(behind, _BATCH), NEAR)
+    least = PEEK_BACKLOG if receives else 0 if has_end else RECEIVE_BACKLOG
+    return behind > least and slot.decoded_again(position) <= _DECODED_AGAIN * max(min(behind, _BATCH), RECEIVE_BACKLOG)

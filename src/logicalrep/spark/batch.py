@@ -78,20 +78,20 @@ class BatchReader(PromptReader, DataSourceReader):
 
 def files(path: str) -> list[Path]:
     """Return the captures of a path, a folder, a pattern, or several of these with commas."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for part in (part.strip() for part in path.split(",")):
         part = part.removeprefix("file:")
         if has_magic(part):
-            found += [Path(name) for name in sorted(glob(part, recursive=True)) if Path(name).is_file()]
+            paths += [Path(name) for name in sorted(glob(part, recursive=True)) if Path(name).is_file()]
         elif Path(part).is_dir():
-            found += sorted(file for file in Path(part).rglob("*") if file.is_file() and _is_read(file.name))
+            paths += sorted(file for file in Path(part).rglob("*") if file.is_file() and _is_read(file.name))
         elif Path(part).is_file():
-            found.append(Path(part))
+            paths.append(Path(part))
         else:
             raise OptionError(f"option 'path': there is no {part!r}")
-    if not found:
+    if not paths:
         raise OptionError(f"option 'path': no capture in {path!r}")
-    return found
+    return paths
 
 
 def _is_read(name: str) -> bool:

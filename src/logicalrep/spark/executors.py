@@ -11,7 +11,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from logicalrep.spark.quiet import tells_of_other_python
+from logicalrep.spark.quiet import is_python_mismatch
 from logicalrep.spark.server_connection import log
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -53,14 +53,14 @@ def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[
     if is_connect(spark):
         functions = importlib.import_module("pyspark.sql.connect.functions")
         add_tag, remove_tag, cancel = spark.addTag, spark.removeTag, spark.interruptTag
-    elif are_of_this_python(spark):
+    elif workers_run_this_python(spark):
         return
     else:
         functions = importlib.import_module("pyspark.sql.functions")
         # Such a session's interruptTag reaches only jobs that the same thread began.
         context = spark.sparkContext
         add_tag, remove_tag, cancel = context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
-    find_missing = functions.udf(finder(NEEDED[extra], installed_version()), "string", useArrow=False)
+    find_difference = functions.udf(difference_finder(NEEDED[extra], installed_version()), "string", useArrow=False)
     answered, waited_enough = threading.Event(), threading.Event()
 
     def give_up() -> None:
@@ -74,9 +74,9 @@ def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[
     add_tag(_TAG)
     threading.Thread(target=give_up, name=_TAG, daemon=True).start()
     try:
-        found = {row[0] for row in spark.range(_ROWS).select(find_missing("id")).collect()} - {""}
+        differences = {row[0] for row in spark.range(_ROWS).select(find_difference("id")).collect()} - {""}
     except Exception as error:
-        if tells_of_other_python(error):
+        if is_python_mismatch(error):
             own = ".".join(map(str, sys.version_info[:2]))
             raise ExecutorError(
                 f"the executors have another version of Python than the driver, which has {own}: name a Python {own} "
@@ -90,12 +90,12 @@ def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[
     finally:
         answered.set()
         remove_tag(_TAG)
-    if found:
-        what = "; ".join(sorted(found))
-        rest = f"with its extra '{extra}' for the Python of all executors, or name one that has it in PYSPARK_PYTHON"
-        if all(" has logicalrep " in each for each in found):
-            raise ExecutorError(f"{what}: install logicalrep {installed_version()} {rest}", code="PACKAGE_DIFFERS")
-        raise ExecutorError(f"{what}: install logicalrep {rest}", code="PACKAGE_MISSING")
+    if differences:
+        summary = "; ".join(sorted(differences))
+        remedy = f"with its extra '{extra}' for the Python of all executors, or name one that has it in PYSPARK_PYTHON"
+        if all(" has logicalrep " in difference for difference in differences):
+            raise ExecutorError(f"{summary}: install logicalrep {installed_version()} {remedy}", code="PACKAGE_DIFFERS")
+        raise ExecutorError(f"{summary}: install logicalrep {remedy}", code="PACKAGE_MISSING")
 
 
 def installed_version() -> str:
@@ -106,22 +106,22 @@ def installed_version() -> str:
         return ""
 
 
-def are_of_this_python(spark: SparkSession) -> bool:
+def workers_run_this_python(spark: SparkSession) -> bool:
     """Return whether the driver is the only executor, and its workers run this interpreter."""
     context = spark.sparkContext
     is_local = str(context.master).partition("[")[0] == "local"
     return is_local and context.pythonExec == sys.executable
 
 
-def finder(names: tuple[str, ...], of_driver: str) -> Callable[[object], str]:
+def difference_finder(names: tuple[str, ...], driver_version: str) -> Callable[[object], str]:
     """Return the function that says what a worker has not as the driver; it is local, so that it is pickled by value.
 
     Args:
         names: the modules that are needed.
-        of_driver: the version of the driver's package; empty if it is unknown.
+        driver_version: the version of the driver's package; empty if it is unknown.
     """
 
-    def find_missing(_: object) -> str:
+    def find_difference(_: object) -> str:
         import importlib.metadata
         import importlib.util
         import socket
@@ -132,9 +132,11 @@ def finder(names: tuple[str, ...], of_driver: str) -> Callable[[object], str]:
         if missing:
             return f"{worker} has no {', '.join(missing)}"
         try:
-            there = importlib.metadata.version("logicalrep")
+            worker_version = importlib.metadata.version("logicalrep")
         except importlib.metadata.PackageNotFoundError:
             return ""
-        return "" if of_driver in ("", there) else f"{worker} has logicalrep {there}, and the driver {of_driver}"
+        if driver_version in ("", worker_version):
+            return ""
+        return f"{worker} has logicalrep {worker_version}, and the driver {driver_version}"
 
-    return find_missing
+    return find_difference

@@ -31,8 +31,8 @@ def offset_of(
     Those that are None are left out.
     """
     offset: Offset = {"lsn": str(position.lsn)}
-    others = {"slot": slot, "first_xid": first_xid, "relation_id": relation_id}
-    offset |= {key: value for key, value in others.items() if value is not None}
+    optional = {"slot": slot, "first_xid": first_xid, "relation_id": relation_id}
+    offset |= {key: value for key, value in optional.items() if value is not None}
     if position.timeline is not None:
         timeline = position.timeline
         offset |= {"system_identifier": str(timeline.system_identifier), "timeline": timeline.id}
@@ -128,7 +128,7 @@ class Commits:
             self._first = start
         if start <= max(self._first, self._committed) or (start == self._end and self._is_proven):
             return True
-        now = time.monotonic()
+        time_now = time.monotonic()
         if self._asked is None or self._asked[0] != start:
-            self._asked = start, now
-        return now - self._asked[1] >= _SETTLED
+            self._asked = start, time_now
+        return time_now - self._asked[1] >= _SETTLED

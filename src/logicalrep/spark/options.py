@@ -18,7 +18,7 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol.versions import PARSE
 
-__all__ = ["OF_THE_FEED", "OptionError", "SourceOptions", "read_options"]
+__all__ = ["FEED_OPTIONS", "OptionError", "SourceOptions", "read_options"]
 
 _NEWEST = max(PARSE)
 # The largest WAL page of a server: a batch ends at the start of a page.
@@ -26,7 +26,7 @@ _WAL_PAGE = 64 << 10
 # A socket to Spark buffers a record batch of the feed of this size while Spark makes rows of the one before; a larger
 # one would keep its writer waiting. A typed table takes more messages, as those of other tables become no rows.
 _ROWS, _ROWS_OF_A_TABLE = 10_000, 30_000
-OF_THE_FEED = ("tables", "relations", "messages")
+FEED_OPTIONS = ("tables", "relations", "messages")
 """The options of the change feed that a typed table does not have."""
 # The options that Spark adds by itself.
 _OF_SPARK = ("paths", "header", "inferschema")
@@ -276,9 +276,9 @@ class SourceOptions:
 
 
 _OPTIONS: dict[str, tuple[str, Option]] = {
-    each.name: (each.metadata["option"].name or each.name, each.metadata["option"])
-    for each in fields(SourceOptions)
-    if "option" in each.metadata
+    field.name: (field.metadata["option"].name or field.name, field.metadata["option"])
+    for field in fields(SourceOptions)
+    if "option" in field.metadata
 }
 """The name and the option of each field, by the field's name."""
 _NAMES = ("dsn", *(name for name, _ in _OPTIONS.values()), *PARAMETERS)
@@ -293,8 +293,8 @@ def read_options(texts: Mapping[str, str]) -> SourceOptions:
             hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(_NAMES))}"
             raise OptionError(f"option {name!r} is unknown{hint}")
     _refuse_visible_password(options)
-    _refuse_what_does_nothing(options)
-    values: dict[str, Any] = {field: known.read(options, name) for field, (name, known) in _OPTIONS.items()}
+    _refuse_ineffective(options)
+    values: dict[str, Any] = {field: option.read(options, name) for field, (name, option) in _OPTIONS.items()}
     return SourceOptions(connection=settings_from(options), **values)
 
 
@@ -308,10 +308,10 @@ def _refuse_visible_password(options: Mapping[str, str]) -> None:
         )
 
 
-def _refuse_what_does_nothing(options: Mapping[str, str]) -> None:
+def _refuse_ineffective(options: Mapping[str, str]) -> None:
     """Refuse options that would have no effect."""
     if "table" in options:
-        for name in OF_THE_FEED:
+        for name in FEED_OPTIONS:
             if name in options:
                 raise OptionError(f"option {name!r} is for the change feed, and 'table' reads one table: leave one out")
     else:
@@ -346,5 +346,5 @@ without `table`, or `streaming` or `two_phase` for a stream with `mode = peek`.
 
 def page() -> str:
     """Return the documentation's page of all options as Markdown."""
-    lines = [f"| `{name}` | {known.default} | {known.doc} |\n" for name, known in _OPTIONS.values()]
+    lines = [f"| `{name}` | {option.default} | {option.doc} |\n" for name, option in _OPTIONS.values()]
     return _PAGE.format(_OF_LIBPQ, "".join(lines)).replace("|  |", "| |")

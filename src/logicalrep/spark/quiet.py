@@ -55,12 +55,12 @@ def sentences(error: BaseException) -> list[str]:
     return list(dict.fromkeys(line for text in _OURS.findall(str(error)) for line in text.splitlines()))
 
 
-def tells_of_other_python(error: BaseException) -> bool:
+def is_python_mismatch(error: BaseException) -> bool:
     """Return whether an error of Spark is that a worker's Python has another version: it comes as a worker's text."""
     return "PYTHON_VERSION_MISMATCH" in str(error)
 
 
-def end_with_our_sentence() -> None:
+def install_error_hooks() -> None:
     """Let a program, or a notebook's cell, that ends with one of our errors show its own lines and our sentence alone.
 
     The way through Spark is left out: Spark's log has all of it. Whoever handles exceptions in another way, such as a
@@ -68,8 +68,8 @@ def end_with_our_sentence() -> None:
     """
     if not isinstance(sys.excepthook, _Hook):
         sys.excepthook = _Hook(sys.excepthook)
-    there = sys.modules.get("IPython")
-    shell = None if there is None else there.get_ipython()
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
     if shell is not None and not shell.custom_exceptions:
         shell.set_custom_exc((PySparkException,), _end_of_cell)
 
@@ -77,30 +77,30 @@ def end_with_our_sentence() -> None:
 class _Hook:
     """An excepthook for our errors; others are left to the one before."""
 
-    def __init__(self, before: Callable[..., object]) -> None:
-        self._before = before
+    def __init__(self, previous: Callable[..., object]) -> None:
+        self._previous = previous
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        said = sentences(error) if isinstance(error, PySparkException) else []
-        if said and self._before is sys.__excepthook__:
-            said = _in_short(error, said, trace)
+        lines = sentences(error) if isinstance(error, PySparkException) else []
+        if lines and self._previous is sys.__excepthook__:
+            lines = _short_traceback(error, lines, trace)
         else:
-            self._before(kind, error, trace)
-        for line in said:
+            self._previous(kind, error, trace)
+        for line in lines:
             print(line, file=sys.stderr)
 
 
 def _end_of_cell(
     shell: Any, kind: type[BaseException], error: Any, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
-    said = sentences(error)
-    if said:
+    lines = sentences(error)
+    if lines:
         # IPython asks an exception for its text in this way.
-        error._render_traceback_ = lambda: _in_short(error, said, trace)
+        error._render_traceback_ = lambda: _short_traceback(error, lines, trace)
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
-def _in_short(error: BaseException, said: list[str], trace: TracebackType | None) -> list[str]:
+def _short_traceback(error: BaseException, errors: list[str], trace: TracebackType | None) -> list[str]:
     """Return the lines of a traceback that ends where the program calls Spark, and the sentences."""
     own = []
     for frame in traceback.extract_tb(trace):
@@ -111,4 +111,4 @@ def _in_short(error: BaseException, said: list[str], trace: TracebackType | None
             own.append(frame)
     lines = "".join(traceback.format_list(own)).splitlines()
     name = f"{type(error).__module__}.{type(error).__qualname__}"
-    return ["Traceback (most recent call last):", *lines, f"{name}: its whole text is in Spark's log", *said]
+    return ["Traceback (most recent call last):", *lines, f"{name}: its whole text is in Spark's log", *errors]

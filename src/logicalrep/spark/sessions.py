@@ -21,7 +21,7 @@ from logicalrep.spark.java import is_java_installed, java_options, make_java_hom
 from logicalrep.spark.offsets import offset_in_progress, position_of
 from logicalrep.spark.options import OptionError, read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
-from logicalrep.spark.quiet import end_with_our_sentence
+from logicalrep.spark.quiet import install_error_hooks
 from logicalrep.spark.server_connection import acknowledge_position, log_to_standard_error
 from logicalrep.spark.source import ConnectDataSource, LogicalRepDataSource
 from logicalrep.transactions.logs import warn
@@ -40,7 +40,7 @@ def register(spark: SparkSession) -> SparkSession:
     Example:
         >>> spark = register(SparkSession.builder.getOrCreate())
     """
-    end_with_our_sentence()
+    install_error_hooks()
     check_executors(spark)
     spark.dataSource.register(ConnectDataSource if is_connect(spark) else LogicalRepDataSource)
     return spark
@@ -152,10 +152,10 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
     with_slots = [offset for offset in offsets if isinstance(offset, dict) and "slot" in offset]
     of_slot = [offset for offset in with_slots if offset["slot"] == read.the_slot]
     if len(of_slot) != 1:
-        found = ", ".join(repr(offset["slot"]) for offset in with_slots) or "not named"
+        slots = ", ".join(repr(offset["slot"]) for offset in with_slots) or "not named"
         raise QueryError(
             f"{len(of_slot)} of the query's sources read replication slot {read.the_slot!r}, but exactly one must: "
-            f"the slots of its sources are {found}",
+            f"the slots of its sources are {slots}",
             code="QUERY_NOT_OF_SLOT",
         )
     position = position_of(of_slot[0])
@@ -184,15 +184,15 @@ def run_available_now(writer: DataStreamWriter, **options: str) -> StreamingQuer
     read = read_options(options)
     with read.connection.connect() as connection:
         end = query_sent_end(connection, read.the_slot)
-    before = None
+    previous = None
     while True:
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         reached = acknowledge(query, **options)
         # A run that comes no further has found nothing to read in the rest.
-        if HAS_ADMISSION_CONTROL or reached is None or reached == before or Lsn(reached) >= end:
+        if HAS_ADMISSION_CONTROL or reached is None or reached == previous or Lsn(reached) >= end:
             return query
-        before = reached
+        previous = reached
 
 
 @contextmanager
@@ -224,5 +224,5 @@ def snapshot(**options: str) -> Iterator[str]:
         warn(check(connection, replace(read.needs, create_slot=True, snapshot=True)))
         tables = [name for name in query_published_tables(connection, read.publications) if read.reads(*name)]
     made_with = {"two_phase": read.two_phase, "failover": read.failover}
-    with create_slot_with_snapshot(read.connection, read.the_slot, tables, **made_with) as made:
-        yield str(made)
+    with create_slot_with_snapshot(read.connection, read.the_slot, tables, **made_with) as slot_snapshot:
+        yield str(slot_snapshot)

@@ -63,14 +63,14 @@ class SnapshotReader(PromptReader, DataSourceReader):
         if self._snapshot.slot != options.the_slot:
             raise OptionError(f"option 'snapshot' belongs to the slot {self._snapshot.slot!r}, not {options.slot!r}")
         names = ", ".join(options.publications)
-        with options.connection.connect() as connection, options.connection.connect() as now:
+        with options.connection.connect() as connection, options.connection.connect() as current:
             # A query about a publication locks all of its tables.
-            for session in (connection, now):
+            for session in (connection, current):
                 session.execute(sql.SQL("SET lock_timeout = {}").format(PATIENCE))
             self._hold(connection)
             try:
                 # Making the snapshot has logged the warnings.
-                check(now, options.needs)
+                check(current, options.needs)
                 relation = query_published_relation(connection, self._table, options.publications)
                 if relation is None:
                     raise OptionError(
@@ -79,7 +79,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
                 parts = query_parts(connection, relation, options.publications)
             except LOCKED as error:
                 raise blocked(f"a table of {names}") from error
-            if query_definitions(connection, options.publications) != query_definitions(now, options.publications):
+            if query_definitions(connection, options.publications) != query_definitions(current, options.publications):
                 raise SnapshotError(
                     f"{names} was altered since the snapshot was made: make it again", code="SNAPSHOT_STALE"
                 )
@@ -93,10 +93,10 @@ class SnapshotReader(PromptReader, DataSourceReader):
 
     def _read(self, part: TablePart) -> Iterator[pa.RecordBatch]:
         settings = self._options.connection
-        with settings.connect() as connection, settings.connect() as now:
+        with settings.connect() as connection, settings.connect() as current:
             self._hold(connection)
             options = with_catalog(connection, self._options)
-            with closing(copy_rows(connection, part.rows, now)) as data:
+            with closing(copy_rows(connection, part.rows, current)) as data:
                 rows = inserts(data, part.relation, part.commit_lsn)
                 messages = inserted(part.relation, rows, part.commit_lsn, self._snapshot.taken)
                 yield from committed_batches(messages, Decoder(1), row_form(options, self._schema))

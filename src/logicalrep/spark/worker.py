@@ -40,9 +40,9 @@ def _loading() -> Callable[[bytes], object]:
                 f"source ({error}): install logicalrep with its extra 'spark' for the Python of all executors, or name "
                 "one that has it in PYSPARK_PYTHON"
             ) from None
-        made = object.__new__(kind)
-        made.__dict__.update(state)
-        return made
+        instance = object.__new__(kind)
+        instance.__dict__.update(state)
+        return instance
 
     return load
 

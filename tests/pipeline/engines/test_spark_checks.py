@@ -81,7 +81,7 @@ def test_executors_with_all_that_is_needed(
 
 
 def test_an_existing_session_is_checked(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "are_of_this_python", lambda _: False)
+    monkeypatch.setattr(executors, "workers_run_this_python", lambda _: False)
     said: list[str] = []
 
     class Told(Observer):

@@ -120,7 +120,7 @@ def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
 def test_counts_continue_from_one_reader_to_the_other(
     db: Database, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auto, "NEAR", 1 << 20)
+    monkeypatch.setattr(auto, "RECEIVE_BACKLOG", 1 << 20)
     db.execute("INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(1, 9000) AS i")
     assert len(query.plan()) == 9000
     address = monitor_of(query).address
@@ -149,9 +149,11 @@ def test_figures_that_executors_lack_are_omitted(
     db: Database, query: Query, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monitor = monitor_of(query)
-    teller = monitor.teller
+    counts_sender = monitor.counts_sender
     # Nothing listens there.
-    monkeypatch.setattr(monitor, "teller", lambda end: replace(teller(end), address="http://127.0.0.1:9/counts/x"))
+    monkeypatch.setattr(
+        monitor, "counts_sender", lambda end: replace(counts_sender(end), address="http://127.0.0.1:9/counts/x")
+    )
     for number in (1, 2):
         db.execute(f"INSERT INTO t VALUES ({number})")
         assert len(query.plan()) == 1
@@ -170,7 +172,7 @@ def test_figures_that_executors_lack_are_omitted(
 @pytest.mark.parametrize("query", ["peek"], indirect=True)
 def test_counts_come_from_the_querys_own_tasks_alone(query: Query) -> None:
     monitor = monitor_of(query)
-    path = monitor.teller(Lsn(1)).address
+    path = monitor.counts_sender(Lsn(1)).address
 
     def post(address: str, content: bytes) -> int:
         try:
@@ -195,7 +197,7 @@ def test_an_address_is_checked_before_anything_starts(db: Database, tmp_path: Pa
 
 
 def test_a_port_that_stays_taken_ends_the_query(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitoring, "UNTIL_FREE", 0.5)
+    monkeypatch.setattr(monitoring, "PORT_PATIENCE", 0.5)
     with serve("0", list) as taken:
         query = Query(db, tmp_path, mode="peek", listen=taken.split("/")[2])
         with pytest.raises(ListenError, match=r"\[LISTEN_REFUSED\] cannot listen at 127\.0\.0\.1:"):

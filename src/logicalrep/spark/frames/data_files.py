@@ -28,18 +28,18 @@ def read_data_files(
         files: by the files' paths or URIs, with the characters of names as they are, the numbers of the rows that are
             there no more; None if all are there.
     """
-    whole = [_pattern(path) for path, gone in files.items() if gone is None]
-    marked = {path: gone for path, gone in files.items() if gone is not None}
+    whole = [_pattern(path) for path, deleted_rows in files.items() if deleted_rows is None]
+    marked = {path: deleted_rows for path, deleted_rows in files.items() if deleted_rows is not None}
     rows = spark.read.schema(schema).parquet(*whole) if whole else spark.createDataFrame([], schema)
     if not marked:
         return rows
     numbered = spark.read.schema(schema).parquet(*map(_pattern, marked))
     numbered = numbered.select("*", col("_metadata.file_name").alias(_NAME), col("_metadata.row_index").alias(_NUMBER))
-    names = [file_name(path) for path, gone in marked.items() for _ in range(len(gone))]
+    names = [file_name(path) for path, deleted_rows in marked.items() for _ in range(len(deleted_rows))]
     numbers = np.concatenate([*marked.values()]).astype(np.int64)
-    gone_rows = spark.createDataFrame(pa.table({_NAME: names, _NUMBER: numbers}))
-    there = numbered.join(broadcast(gone_rows), [_NAME, _NUMBER], "left_anti").drop(_NAME, _NUMBER)
-    return rows.unionByName(there) if whole else there
+    deleted = spark.createDataFrame(pa.table({_NAME: names, _NUMBER: numbers}))
+    remaining = numbered.join(broadcast(deleted), [_NAME, _NUMBER], "left_anti").drop(_NAME, _NUMBER)
+    return rows.unionByName(remaining) if whole else remaining
 
 
 def file_name(path: str) -> str:

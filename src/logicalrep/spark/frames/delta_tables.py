@@ -58,12 +58,12 @@ def table(
 
 def _marked_rows(vectors: pa.RecordBatchReader) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """Return the numbers of the rows that are there no more, by the names of their files."""
-    found = {}
+    deleted_rows = {}
     for batch in pa.RecordBatchReader.from_stream(vectors):
-        for uri, is_there in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):
-            stays = is_there.values.to_numpy(zero_copy_only=False)
-            found[file_name(uri.as_py())] = np.flatnonzero(~stays)
-    return found
+        for uri, selection in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):
+            is_live = selection.values.to_numpy(zero_copy_only=False)
+            deleted_rows[file_name(uri.as_py())] = np.flatnonzero(~is_live)
+    return deleted_rows
 
 
 __all__ = ["table"]

@@ -56,9 +56,9 @@ def fitted(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
 
 def _check_names(frame: DataFrame) -> None:
     names = [*frame.columns, "_deleted"]
-    is_case_told = (frame.sparkSession.conf.get("spark.sql.caseSensitive") or "").lower() == "true"
-    told = names if is_case_told else [name.lower() for name in names]
-    ambiguous = [name for name, as_told in zip(names, told, strict=True) if told.count(as_told) > 1]
+    is_case_sensitive = (frame.sparkSession.conf.get("spark.sql.caseSensitive") or "").lower() == "true"
+    folded = names if is_case_sensitive else [name.lower() for name in names]
+    ambiguous = [name for name, folded_name in zip(names, folded, strict=True) if folded.count(folded_name) > 1]
     if ambiguous:
         raise MergeError(
             f"Spark cannot tell the columns {', '.join(ambiguous)} apart (_deleted is one of changed_rows): where they "

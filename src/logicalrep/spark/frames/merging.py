@@ -36,16 +36,16 @@ def changed_rows(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> D
         >>> merge = merge.whenMatchedDelete("c._deleted").whenMatchedUpdateAll()
         >>> merge.whenNotMatchedInsertAll("NOT c._deleted").execute()
     """
-    before = fitted(table, changes, keys)
-    changed, is_truncated = _changed(before, changes, keys)
+    current = fitted(table, changes, keys)
+    changed, is_truncated = _changed(current, changes, keys)
     if not is_truncated:
         return changed
-    gone = before.join(changed, list(keys), "left_anti")
+    truncated = current.join(changed, list(keys), "left_anti")
     checked = [
         _named_key(name, "a row of the copy", "no MERGE deletes it after this truncate: delete it first")
         for name in keys
     ]
-    return changed.unionByName(gone.select(*checked, lit(True).alias("_deleted")), allowMissingColumns=True)
+    return changed.unionByName(truncated.select(*checked, lit(True).alias("_deleted")), allowMissingColumns=True)
 
 
 def merged(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -57,16 +57,16 @@ def merged(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
     Example:
         >>> merged(spark.read.parquet("orders/1"), batch, keys=["id"]).write.parquet("orders/2")
     """
-    before = fitted(table, changes, keys)
-    changed, is_truncated = _changed(before, changes, keys)
+    current = fitted(table, changes, keys)
+    changed, is_truncated = _changed(current, changes, keys)
     after = changed.where("NOT _deleted").drop("_deleted")
     if is_truncated:
         return after
-    untouched = before.join(changed, list(keys), "left_anti")
+    untouched = current.join(changed, list(keys), "left_anti")
     return untouched.select([column(name) for name in after.columns]).union(after)
 
 
-def _changed(before: DataFrame, changes: DataFrame, keys: Sequence[str]) -> tuple[DataFrame, bool]:
+def _changed(current: DataFrame, changes: DataFrame, keys: Sequence[str]) -> tuple[DataFrame, bool]:
     """Return a row for each key that has changes since the last truncate, and whether there is a truncate."""
     facts = changes.selectExpr(
         f"max({POSITION}) FILTER (WHERE _change_type = 'truncate') AS truncated",
@@ -77,36 +77,36 @@ def _changed(before: DataFrame, changes: DataFrame, keys: Sequence[str]) -> tupl
     if facts.truncated is not None:
         version, ordinal = facts.truncated
         events = events.where(f"{POSITION} > struct({version}L, {ordinal}L)")
-        before = before.limit(0)
+        current = current.limit(0)
     if facts.unchanged:
-        events = with_unchanged(before, events, keys, facts.unchanged)
+        events = with_unchanged(current, events, keys, facts.unchanged)
     is_gone = expr(IS_GONE)
-    values = [when(~is_gone, column(name)).alias(name) for name in before.columns if name not in keys]
+    values = [when(~is_gone, column(name)).alias(name) for name in current.columns if name not in keys]
     row = struct(is_gone.alias("_deleted"), "_unchanged", *values)
     # The row's struct is named `_deleted`, the one name that no column of the table can have.
     checked = [_named_key(name, "a change", "is it a column of the replica identity?") for name in keys]
     last = events.groupBy(checked).agg(max_by(row, expr(ORDER)).alias("_deleted"))
     changed = last.select(
-        *(column(name) if name in keys else _of_last(name).alias(name) for name in before.columns),
+        *(column(name) if name in keys else _last_change_field(name).alias(name) for name in current.columns),
         _checked(keys).alias("_deleted"),
     )
     return changed, facts.truncated is not None
 
 
-def _of_last(name: str) -> Column:
+def _last_change_field(name: str) -> Column:
     return col("_deleted").getField(name)
 
 
-def _named_key(key: str, whose: str, more: str) -> Column:
+def _named_key(key: str, whose: str, remedy: str) -> Column:
     """Return the key's value, or an error for a row without one."""
-    error = MergeError(f"{whose} has no value for the key {key}: {more}", code="KEY_NULL")
+    error = MergeError(f"{whose} has no value for the key {key}: {remedy}", code="KEY_NULL")
     return coalesce(column(key), raise_error(lit(str(error)))).alias(key)
 
 
 def _checked(keys: Sequence[str]) -> Column:
     """Return whether the last change deletes, or an error for a row with a value that is unknown."""
     row = concat_ws(", ", *(concat(lit(f"{name} = "), column(name).cast("string")) for name in keys))
-    unchanged = _of_last("_unchanged")
+    unchanged = _last_change_field("_unchanged")
     text = (
         lit(str(MergeError("the values of ", code="VALUE_NOT_SENT"))),
         concat_ws(", ", unchanged),
@@ -114,5 +114,5 @@ def _checked(keys: Sequence[str]) -> Column:
         row,
         lit(", and the copy lacks them: give them to the copy, or make it again"),
     )
-    is_deleted = _of_last("_deleted")
+    is_deleted = _last_change_field("_deleted")
     return when(~is_deleted & (size(unchanged) > 0), raise_error(concat(*text))).otherwise(is_deleted)

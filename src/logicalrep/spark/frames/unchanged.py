@@ -42,16 +42,16 @@ def with_unchanged(table: DataFrame, events: DataFrame, keys: Sequence[str], nam
     `table` is the copy before the changes, none of which truncates.
     """
     # The preimage has a key that is stored out of line and was not sent again.
-    sent = {name: _of_change(first(column(name), ignorenulls=True)) for name in names if name in keys}
+    sent = {name: _over_change(first(column(name), ignorenulls=True)) for name in names if name in keys}
     events = events.withColumns({name: coalesce(column(name), value) for name, value in sent.items()})
     names = [name for name in names if name not in keys]
-    states = events.withColumns({name: _said(name) for name in names})
-    states = states.unionByName(_copied(table, events, keys, names), allowMissingColumns=True)
+    states = events.withColumns({name: _own_state(name) for name in names})
+    states = states.unionByName(_initial_states(table, events, keys, names), allowMissingColumns=True)
     is_moved = reduce(or_, (column(name)["kind"] == _MOVED for name in names), lit(False))
     # A value can move with its row through several keys; each round resolves one move.
     while not states.where(is_moved).isEmpty():
         states = states.withColumns({name: struct(column(name).alias("state"), _latest(name, keys)) for name in names})
-        states = states.withColumns({name: _taken_along(name) for name in names}).localCheckpoint()
+        states = states.withColumns({name: _resolved_state(name) for name in names}).localCheckpoint()
     states = states.withColumns({name: _latest(name, keys) for name in names})
     is_known = {name: coalesce(column(name)["kind"] == _KNOWN, lit(False)) for name in names}
     values = {name: when(is_known[name], column(name)["value"]) for name in names}
@@ -59,10 +59,10 @@ def with_unchanged(table: DataFrame, events: DataFrame, keys: Sequence[str], nam
     return states.where("_change_type IS NOT NULL").withColumns(values | {"_unchanged": nowhere})
 
 
-def _said(name: str) -> Column:
+def _own_state(name: str) -> Column:
     """Return a column's state after a change by itself. Inserts made from updates by a row filter lack values."""
     is_left_out = array_contains("_unchanged", name)
-    has_preimage = _of_change(count("*")) > 1
+    has_preimage = _over_change(count("*")) > 1
     return (
         when(expr(IS_GONE), None)
         .when(~is_left_out, _state(_KNOWN, column(name)))
@@ -71,7 +71,7 @@ def _said(name: str) -> Column:
     )
 
 
-def _copied(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
+def _initial_states(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
     """Return the rows of the copy with changed keys, as states before the first change.
 
     The copy's NULL for a value stored out of line is not a known value: the copy did not receive it.
@@ -83,12 +83,12 @@ def _copied(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Seq
     return rows.select(*map(column, keys), ordinal, *states)
 
 
-def _taken_along(name: str) -> Column:
+def _resolved_state(name: str) -> Column:
     """Return a column's state: the preimage's if the value moved with the row, which may have moved before."""
     state = column(name)["state"]
     preimage = when(expr("_change_type = 'update_preimage'"), column(name)["latest"])
-    before = coalesce(_of_change(first(preimage, ignorenulls=True)), _state(_NOWHERE, state["value"]))
-    return when(state["kind"] == _MOVED, before).otherwise(state)
+    moved = coalesce(_over_change(first(preimage, ignorenulls=True)), _state(_NOWHERE, state["value"]))
+    return when(state["kind"] == _MOVED, moved).otherwise(state)
 
 
 def _state(kind: int, value: Column) -> Column:
@@ -103,6 +103,6 @@ def _latest(name: str, keys: Sequence[str]) -> Column:
     return last(column(name), ignorenulls=True).over(until_now).alias("latest")
 
 
-def _of_change(aggregate: Column) -> Column:
+def _over_change(aggregate: Column) -> Column:
     """Aggregate over the two images of an update, or over the one row of another change."""
     return aggregate.over(Window.partitionBy(expr(POSITION)))

@@ -58,15 +58,15 @@ class MetricsListener(StreamingQueryListener):
                 if not isinstance(end, dict) or not {"slot", "lsn"} <= end.keys():
                     continue
                 name = str(end["slot"])
-                before = slots.get(name, Figures(slot=name, changes=0, batches=0, seconds={"spark": 0.0}))
+                previous = slots.get(name, Figures(slot=name, changes=0, batches=0, seconds={"spark": 0.0}))
                 latest = offset_in_progress(source.latestOffset)
-                after = replace(before, checkpointed=time.time(), **_of_server(latest))
+                after = replace(previous, checkpointed=time.time(), **_of_server(latest))
                 if source.startOffset != source.endOffset:
                     after = replace(
                         after,
-                        changes=(before.changes or 0) + source.numInputRows,
-                        batches=(before.batches or 0) + 1,
-                        seconds={"spark": before.seconds["spark"] + max(seconds, 0)},
+                        changes=(previous.changes or 0) + source.numInputRows,
+                        batches=(previous.batches or 0) + 1,
+                        seconds={"spark": previous.seconds["spark"] + max(seconds, 0)},
                     )
                 slots[name] = after
 

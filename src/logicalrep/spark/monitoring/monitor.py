@@ -31,7 +31,7 @@ from logicalrep_runtime.scalars import Lsn
 
 _log = logger("logicalrep")
 
-UNTIL_FREE = 10.0
+PORT_PATIENCE = 10.0
 """The seconds for which the process of an earlier run of the query may still have the port."""
 _PATIENCE = 2.0
 """The seconds that a task gives to telling its counts."""
@@ -48,13 +48,13 @@ class _Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
+class CountsSender:
     """Tells a batch's counts from the executor that reads it to the driver."""
 
     address: str
     end: Lsn
 
-    def tell(self, counts: Counts) -> None:
+    def send(self, counts: Counts) -> None:
         """Send the counts. Where the driver cannot be reached, it has no sums of them, and says so."""
         committed = None if counts.committed is None else counts.committed.isoformat()
         content = asdict(counts) | {"committed": committed, "end": str(self.end)}
@@ -83,7 +83,7 @@ class Monitor:
         self._committed: datetime | None = None
         self._checkpointed: float | None = None
         self._planned: _Planned | None = None
-        self._told: dict[str, Counts] = {}
+        self._counts_by_end: dict[str, Counts] = {}
         self._has_all = True
         self._changes = self._bytes = self._batches = 0
         self._seconds = {"server": 0.0, "decoding": 0.0, "spark": 0.0}
@@ -103,7 +103,7 @@ class Monitor:
         _log.info("slot %s: metrics at %smetrics", slot, self.address)
 
     def _wait_for_listener(self, listen: str) -> str:
-        deadline = time.monotonic() + UNTIL_FREE
+        deadline = time.monotonic() + PORT_PATIENCE
         while True:
             try:
                 posts = {self._tell_path: self._take}
@@ -117,13 +117,13 @@ class Monitor:
         """Listen no more, and look at the slot no more."""
         self._stack.close()
 
-    def teller(self, end: Lsn) -> Teller:
+    def counts_sender(self, end: Lsn) -> CountsSender:
         """Return what tells the counts of the batch that ends at a position, in an executor."""
         parts = urlsplit(self.address)
         host = parts.hostname or ""
         if host in ("0.0.0.0", "::"):
             host = socket.gethostname()
-        return Teller(f"http://{f'[{host}]' if ':' in host else host}:{parts.port}{self._tell_path}", end)
+        return CountsSender(f"http://{f'[{host}]' if ':' in host else host}:{parts.port}{self._tell_path}", end)
 
     def record_request(self) -> None:
         """Note that Spark asks for a batch: it has ended the one before."""
@@ -135,8 +135,8 @@ class Monitor:
             self._batches += 1
             self._seconds["spark"] += time.monotonic() - planned.began
             self._reached = max(self._reached, planned.end)
-            counts = planned.counts or self._told.get(str(planned.end))
-            self._told.clear()
+            counts = planned.counts or self._counts_by_end.get(str(planned.end))
+            self._counts_by_end.clear()
             if counts is None:
                 if self._has_all:
                     _log.warning(
@@ -192,11 +192,11 @@ class Monitor:
             )
 
     def _take(self, content: bytes) -> None:
-        found: dict[str, Any] = json.loads(content)
-        end, committed = found.pop("end"), found.pop("committed")
-        counts = Counts(committed=None if committed is None else datetime.fromisoformat(committed), **found)
+        message: dict[str, Any] = json.loads(content)
+        end, committed = message.pop("end"), message.pop("committed")
+        counts = Counts(committed=None if committed is None else datetime.fromisoformat(committed), **message)
         with self._lock:
-            self._told[end] = counts
+            self._counts_by_end[end] = counts
 
     def _sample(self) -> None:
         slot = self._connection.run(lambda connection: find_slot(connection, self._slot_name))

@@ -49,10 +49,10 @@ class Counts:
 
     def count_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the same record batches, and count their rows and the time in which they are made."""
-        made = iter(batches)
+        iterator = iter(batches)
         while True:
             began, received = time.monotonic(), self.receiving
-            batch = next(made, None)
+            batch = next(iterator, None)
             self.decoding += time.monotonic() - began - (self.receiving - received)
             if batch is None:
                 return
@@ -102,10 +102,10 @@ def commit_times(batch: pa.RecordBatch) -> NDArray[np.int64]:
 
 def progress(slot: Slot, position: Lsn, mode: str) -> dict[str, str | int]:
     """Return the `latestOffset` of Spark's progress report; Spark only displays it."""
-    found: dict[str, str | int] = {
+    figures: dict[str, str | int] = {
         "lsn": str(slot.head),
         "behind_bytes": max(slot.head - position, 0),
         "retained_bytes": slot.retained_bytes,
         "mode": mode,
     }
-    return found if slot.retained_limit is None else found | {"retained_limit_bytes": slot.retained_limit}
+    return figures if slot.retained_limit is None else figures | {"retained_limit_bytes": slot.retained_limit}

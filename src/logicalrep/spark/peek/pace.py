@@ -64,12 +64,12 @@ class Pace:
 
     def _suitable(self, wal: int, took: float) -> int | None:
         """Return the WAL of a batch that takes as long as it should, after one that took longer."""
-        fixed, each = 0.0, took / wal
+        fixed, per_byte = 0.0, took / wal
         sizes, times = zip(*self._batches, strict=True)
         if max(sizes) > _DIFFERENT * min(sizes):
-            each, fixed = statistics.linear_regression(sizes, times)
-            if each <= 0:
+            per_byte, fixed = statistics.linear_regression(sizes, times)
+            if per_byte <= 0:
                 # Smaller batches take as long.
                 return None
         # Shorter batches would do little but repeat what each one costs.
-        return max(int(max(self._seconds - fixed, fixed) / each), LEAST)
+        return max(int(max(self._seconds - fixed, fixed) / per_byte), LEAST)

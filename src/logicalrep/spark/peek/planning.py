@@ -155,8 +155,8 @@ def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn,
             changes_before, bytes_before = changes, size
             continue
         over = [
-            found - limit
-            for found, limit in ((changes - changes_before, limits.changes), (size - bytes_before, limits.bytes))
+            count - limit
+            for count, limit in ((changes - changes_before, limits.changes), (size - bytes_before, limits.bytes))
             if limit is not None
         ]
         batch_end.is_last = max(over) >= 0

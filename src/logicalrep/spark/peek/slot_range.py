@@ -19,7 +19,7 @@ from logicalrep.postgres.slots.copies import can_be_copied, create_copies
 from logicalrep.postgres.slots.positions import check_not_passed, check_within_wal
 from logicalrep.postgres.slots.slot import Slot, query_slot
 from logicalrep.postgres.timelines import WalPosition
-from logicalrep.spark.monitoring.monitor import Teller
+from logicalrep.spark.monitoring.monitor import CountsSender
 from logicalrep.spark.monitoring.statistics import Counts
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.last_position import YieldedRows
@@ -43,7 +43,7 @@ class SlotRange(InputPartition):
     end: WalPosition
     relation_id: int | None = None
     """The OID of the table that is read, if known."""
-    teller: Teller | None = None
+    counts_sender: CountsSender | None = None
     """Tells the batch's counts to the driver; None if nobody wants them."""
 
 
@@ -61,7 +61,7 @@ def read_slot(
     schema: StructType,
     start: WalPosition | None,
     end: WalPosition,
-    teller: Teller | None = None,
+    counts_sender: CountsSender | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of all that committed at or after `start` (None: the slot's position) and before `end`.
 
@@ -92,8 +92,8 @@ def read_slot(
                     # A slot cannot move during a query; this finds a move between two queries.
                     slot = check_readable(connection, options, start, end)
                 counts.report(slot, "read", "peek", first, end.lsn, time.monotonic() - began)
-                if teller is not None:
-                    teller.tell(counts)
+                if counts_sender is not None:
+                    counts_sender.send(counts)
             return
         except TRANSIENT as error:
             retries.wait_or_raise(error)

@@ -32,7 +32,7 @@ from logicalrep.spark.worker import collect_garbage_once
 from logicalrep.transactions.logs import warn
 from logicalrep_runtime.scalars import Lsn
 
-MUCH_WAL = 64 << 20
+REPEATED_WAL_WARNING = 64 << 20
 """The WAL in bytes that may be decoded again for each batch without a warning."""
 
 
@@ -44,10 +44,10 @@ class PeekStreamReader(SlotStreamReader):
         self._planner: Planner | None = None
         self._acknowledged = Lsn(0)
         # The WAL that is decoded again for each batch, when it was last warned of.
-        self._warned_of = MUCH_WAL
+        self._warned_of = REPEATED_WAL_WARNING
         self._seen: Slot | None = None
         # The end of the WAL up to which nothing was found, and the time of the next peek.
-        self._nothing_up_to = Lsn(0)
+        self._empty_up_to = Lsn(0)
         self._next_peek = 0.0
 
     # In the driver
@@ -62,7 +62,7 @@ class PeekStreamReader(SlotStreamReader):
         self._record_request(start)
         if start is not None:
             self.position = position_of(start)
-            self._table.go_on_from(start)
+            self._table.resume_from(start)
             if self._is_in_checkpoint(self.position.lsn):
                 self.acknowledge(self.position)
         pause = self._next_peek - time.monotonic()
@@ -79,7 +79,7 @@ class PeekStreamReader(SlotStreamReader):
             took = time.monotonic() - began
             self._next_peek = time.monotonic() + max(self._options.poll_interval, 4 * took)
             if self.driver.monitor is not None:
-                self.driver.monitor.record_position(max(end.lsn, self._nothing_up_to))
+                self.driver.monitor.record_position(max(end.lsn, self._empty_up_to))
         elif self.position is not None:
             self._pace.record_batch(self.position.lsn, end.lsn)
         self.position = end
@@ -92,7 +92,7 @@ class PeekStreamReader(SlotStreamReader):
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """Return one partition, as a slot has one reader at a time."""
         first, last = position_of(start), position_of(end)
-        self._table.go_on_from(start)
+        self._table.resume_from(start)
         if self.position is None or self.position.lsn < last.lsn:
             self.position = last
         if first.lsn == last.lsn:
@@ -104,11 +104,11 @@ class PeekStreamReader(SlotStreamReader):
         self.acknowledge(first)
         # The task counts them.
         Counts(changes=None, bytes=None).report(slot, "batch", "peek", first.lsn, last.lsn)
-        monitor, teller = self.driver.monitor, None
+        monitor, counts_sender = self.driver.monitor, None
         if monitor is not None:
             monitor.record_batch("peek", last.lsn, None)
-            teller = monitor.teller(last.lsn)
-        return [SlotRange(first, last, self._table.relation_id, teller)]
+            counts_sender = monitor.counts_sender(last.lsn)
+        return [SlotRange(first, last, self._table.relation_id, counts_sender)]
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Advance the slot to `end`: Spark has committed everything before."""
@@ -133,7 +133,7 @@ class PeekStreamReader(SlotStreamReader):
         if position is not None:
             check_within_wal(self._options.connection, seen, position)
             check_not_passed(seen.name, seen.confirmed.lsn, position.lsn)
-            if head <= max(position.lsn, self._nothing_up_to):
+            if head <= max(position.lsn, self._empty_up_to):
                 return position
             self._warn_of_lag(seen, position.lsn, head)
         if self._planner is None:
@@ -142,7 +142,7 @@ class PeekStreamReader(SlotStreamReader):
         end = self._planner.end(connection, start.lsn, head, limits)
         if end is not None:
             return WalPosition(end, seen.timeline)
-        self._nothing_up_to = head
+        self._empty_up_to = head
         if position is None or head - position.lsn >= self._options.idle_advance_bytes:
             # The WAL has no changes to read: an occasional empty batch lets the server remove it.
             return WalPosition(head, seen.timeline)
@@ -150,13 +150,13 @@ class PeekStreamReader(SlotStreamReader):
 
     def _warn_of_lag(self, seen: Slot, position: Lsn, head: Lsn) -> None:
         """Warn if most of what the server decodes for a batch lies before it, and again whenever that has doubled."""
-        again = seen.decoded_again(position)
-        if again >= max(self._warned_of, 4 * (head - position)):
-            self._warned_of = 2 * again
+        repeated_bytes = seen.decoded_again(position)
+        if repeated_bytes >= max(self._warned_of, 4 * (head - position)):
+            self._warned_of = 2 * repeated_bytes
             log.warning(
                 "slot %s: the server decodes %d MiB of WAL before each batch again, behind an open transaction: "
                 "end it, or read with mode = auto or walsender",
-                self._slot, again >> 20,
+                self._slot, repeated_bytes >> 20,
             )  # fmt: skip
 
     # In an executor
@@ -166,4 +166,6 @@ class PeekStreamReader(SlotStreamReader):
         assert isinstance(partition, SlotRange)
         log_to_standard_error()
         options = replace(self._options, relation_id=partition.relation_id)
-        return collect_garbage_once(read_slot(options, self._schema, partition.start, partition.end, partition.teller))
+        return collect_garbage_once(
+            read_slot(options, self._schema, partition.start, partition.end, partition.counts_sender)
+        )

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from logicalrep.postgres.server import query_wal_head
-from logicalrep.spark.options import OF_THE_FEED, OptionError, SourceOptions, read_options
+from logicalrep.spark.options import FEED_OPTIONS, OptionError, SourceOptions, read_options
 
 
 def typed_table(
@@ -61,7 +61,8 @@ def typed_table(
 def _typed_options(table: str, new_columns: str, text_columns: str, options: dict[str, str]) -> SourceOptions:
     feed = read_options(options)
     of_table = {"table": table, "new_columns": new_columns, "text_columns": text_columns}
-    typed = read_options({name: value for name, value in options.items() if name.lower() not in OF_THE_FEED} | of_table)
+    shared = {name: value for name, value in options.items() if name.lower() not in FEED_OPTIONS}
+    typed = read_options(shared | of_table)
     assert typed.table is not None
     if feed.tables and typed.table not in feed.tables:
         raise OptionError(f"option 'tables' leaves out {typed.table}: name it there too")

@@ -24,11 +24,11 @@ class TableIdentity:
         self.relation_id: int | None = None
         """The OID; None if it is not known yet, or the query reads the change feed."""
 
-    def go_on_from(self, offset: Mapping[str, object]) -> None:
+    def resume_from(self, offset: Mapping[str, object]) -> None:
         """Take the OID from an offset, if it has one."""
-        found = offset.get("relation_id")
-        if found is not None:
-            self.relation_id = int(str(found))
+        relation_id = offset.get("relation_id")
+        if relation_id is not None:
+            self.relation_id = int(str(relation_id))
 
     def query(self, connection: Connection) -> None:
         """Read the OID of the table's name; raise TableChangedError if it differs from the known one.

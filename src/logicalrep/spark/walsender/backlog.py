@@ -30,10 +30,10 @@ class Backlog:
 
     def remove_up_to(self, lsn: Lsn) -> None:
         """Remove the transactions that end at or before a position."""
-        gone = bisect_left(self._ends, lsn + 1)
-        if gone:
-            self._rows_before, self._bytes_before = self._rows[gone - 1], self._bytes[gone - 1]
-            del self._ends[:gone], self._rows[:gone], self._bytes[:gone], self._commit_times[:gone]
+        count = bisect_left(self._ends, lsn + 1)
+        if count:
+            self._rows_before, self._bytes_before = self._rows[count - 1], self._bytes[count - 1]
+            del self._ends[:count], self._rows[:count], self._bytes[:count], self._commit_times[:count]
 
     def end_after(self, start: Lsn, position: Lsn, limits: ReadLimits) -> tuple[Lsn, bool]:
         """Return the end of the batch from `start`, and whether it has rows; all before `position` is received."""

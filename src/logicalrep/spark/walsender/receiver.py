@@ -89,7 +89,7 @@ class SpoolReceiver(SlotReceiver):
         self._progress = ReceiverState()
         self._backlog = Backlog()
         # The commits of prepared transactions whose changes were not sent.
-        self._alone: list[Decision] = []
+        self._decisions: list[Decision] = []
         # Told to the thread: Spark's commits, and the end of the batch being read, which must be received.
         self._committed = self._needed = Lsn(0)
         self._thread.start()
@@ -102,11 +102,11 @@ class SpoolReceiver(SlotReceiver):
         return self._progress.position
 
     @property
-    def has_let_go(self) -> bool:
+    def has_left_slot(self) -> bool:
         """Whether it has left the slot because of a transaction that is too large to be kept."""
         return not self._thread.is_alive() and self._is_too_large
 
-    def has_all_of(self, start: Lsn, end: Lsn) -> bool:
+    def covers(self, start: Lsn, end: Lsn) -> bool:
         """Return whether it has received, and still keeps, the rows of a batch."""
         return self.start is not None and max(self.start, self._committed) <= start and end <= self.position
 
@@ -127,7 +127,7 @@ class SpoolReceiver(SlotReceiver):
             self._changed.notify_all()
             self._await(lambda: self.position >= end)
             self._check()
-            for decision in self._alone:
+            for decision in self._decisions:
                 if start < decision.end_lsn <= end and decision.error is not None and not is_empty(decision):
                     raise decision.error
             return self._rows.partitions(start, end)
@@ -146,7 +146,7 @@ class SpoolReceiver(SlotReceiver):
 
         def is_enough() -> bool:
             has_all = until is not None and self.position >= until
-            return self.is_full or self.has_let_go or self._backlog.has(after, enough) or has_all
+            return self.is_full or self.has_left_slot or self._backlog.has(after, enough) or has_all
 
         with self._changed:
             return self._await(is_enough, seconds)
@@ -162,15 +162,15 @@ class SpoolReceiver(SlotReceiver):
             if lsn <= self._committed:
                 return
             self._committed = lsn
-            self._alone = [decision for decision in self._alone if decision.end_lsn > lsn]
+            self._decisions = [decision for decision in self._decisions if decision.end_lsn > lsn]
             self._rows.remove_before(lsn)
             self._backlog.remove_up_to(lsn)
             self._changed.notify_all()
 
-    def wait_until_told(self, lsn: Lsn) -> None:
+    def wait_until_acknowledged(self, lsn: Lsn) -> None:
         """Wait until a position is acknowledged to the server, for a second at most."""
         with self._changed:
-            self._await(lambda: self._progress.acknowledged >= lsn or self.has_let_go, 1)
+            self._await(lambda: self._progress.acknowledged >= lsn or self.has_left_slot, 1)
 
     def stop(self) -> None:
         """End the thread, which leaves the slot, and remove the rows."""
@@ -180,7 +180,7 @@ class SpoolReceiver(SlotReceiver):
 
     def _check(self) -> None:
         super()._check()
-        if not self._thread.is_alive() and not self.has_let_go:
+        if not self._thread.is_alive() and not self.has_left_slot:
             raise SlotError("the receiver has ended: start the query again", code="RECEIVER_ENDED")
 
     # In the thread
@@ -214,7 +214,7 @@ class SpoolReceiver(SlotReceiver):
     def _decide(self, decision: Decision) -> None:
         if decision.error is not None:
             with self._changed:
-                self._alone.append(decision)
+                self._decisions.append(decision)
                 # It counts as a transaction, so that a batch ends there and checks it.
                 self._backlog.add(decision.end_lsn, 0, 0, 0)
         self._advance()
@@ -223,12 +223,12 @@ class SpoolReceiver(SlotReceiver):
         committed = self._committing.committed(transactions)
         count = len(committed.positions)
         rows, committed_at = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for made in self.replication.traffic.time_decoding(committed.rows):
-            numbers = committed.numbers(made)
+        for rows_of_commits in self.replication.traffic.time_decoding(committed.rows):
+            numbers = committed.numbers(rows_of_commits)
             rows += np.bincount(numbers, minlength=count)
-            committed_at[numbers] = commit_times(made.batch)
+            committed_at[numbers] = commit_times(rows_of_commits.batch)
             with self._changed:
-                self._rows.write(made.batch, made.positions)
+                self._rows.write(rows_of_commits.batch, rows_of_commits.positions)
             self.replication.report_in_time()
         with self._changed:
             for number in np.flatnonzero(rows).tolist():

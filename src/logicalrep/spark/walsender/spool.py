@@ -119,8 +119,8 @@ class Spool:
     def partitions(self, start: Lsn, end: Lsn) -> list[InputPartition]:
         """Return a partition for each segment with rows whose position is at or after `start` and before `end`."""
         self.seal()
-        found = [segment for segment in self.segments if segment.last >= start and segment.first < end]
-        return [SegmentRange(segment.path, start, end) for segment in found]
+        segments = [segment for segment in self.segments if segment.last >= start and segment.first < end]
+        return [SegmentRange(segment.path, start, end) for segment in segments]
 
     def remove_before(self, lsn: Lsn) -> None:
         """Remove the segments whose rows all lie before a position."""

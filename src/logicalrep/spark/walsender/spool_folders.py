@@ -46,13 +46,13 @@ def open_own_folder(path: Path | str, within: int | None = None) -> int:
         if error.errno == errno.EACCES:
             raise _refused(path, "is closed to this user") from None
         raise
-    found = os.fstat(folder)
-    if found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    status = os.fstat(folder)
+    if status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return folder
     os.close(folder)
-    if found.st_uid != os.geteuid():
-        raise _refused(path, f"belongs to the user {found.st_uid}")
-    raise _refused(path, f"can be written by others (its mode is {stat.S_IMODE(found.st_mode):04o})")
+    if status.st_uid != os.geteuid():
+        raise _refused(path, f"belongs to the user {status.st_uid}")
+    raise _refused(path, f"can be written by others (its mode is {stat.S_IMODE(status.st_mode):04o})")
 
 
 def _refused(path: Path | str, reason: str) -> SpoolError:

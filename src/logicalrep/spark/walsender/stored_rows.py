@@ -55,14 +55,14 @@ class RowsInMemory:
 
     def partitions(self, start: Lsn, end: Lsn) -> list[InputPartition] | None:
         """Return the partitions with the rows from `start` on and before `end`; None if tasks cannot carry them."""
-        found: list[InputPartition] = []
+        tasks: list[InputPartition] = []
         size = 0
         for data in _tasks(self._between(start, end)):
             size += len(data)
             if len(data) > LARGEST_TASK or size > MOST_IN_MEMORY:
                 return None
-            found.append(CarriedRows(data))
-        return found
+            tasks.append(CarriedRows(data))
+        return tasks
 
     def remove_before(self, lsn: Lsn) -> None:
         """Remove the record batches whose rows all lie before a position."""

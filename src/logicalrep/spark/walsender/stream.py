@@ -35,9 +35,9 @@ from logicalrep_runtime.scalars import Lsn
 
 LONGEST_WAIT = 5.0
 """The longest wait for changes that the server has not sent yet, in seconds, before an empty answer."""
-PLENTY = 32 << 20
+TARGET_BATCH = 32 << 20
 """The bytes of messages that make a batch large enough for Spark's overhead."""
-GATHERING = 1.0
+TARGET_WAIT = 1.0
 """The longest wait for such a batch while the server has more than that to send, in seconds."""
 
 
@@ -61,13 +61,13 @@ class WalsenderStreamReader(SlotStreamReader):
     def initialOffset(self) -> Offset:
         """Return the slot's position; create the slot if the options say so."""
         self.position = self.run(self._initial)
-        self._go_on_from({})
+        self._resume_from({})
         return self._offset(self.position)
 
     def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._record_request(start)
-        self._go_on_from(start or {})
+        self._resume_from(start or {})
         if start is not None:
             self.position = position_of(start)
             if self._is_in_checkpoint(self.position.lsn):
@@ -96,13 +96,13 @@ class WalsenderStreamReader(SlotStreamReader):
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """Return the partitions with the rows of the batch."""
-        found = self.carry(start, end)
-        assert found is not None
-        return found
+        carried = self.carry(start, end)
+        assert carried is not None
+        return carried
 
     def carry(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition] | None:
         """Return the partitions with the rows of the batch; None if tasks cannot carry them."""
-        self._go_on_from(start)
+        self._resume_from(start)
         begins, ends = position_of(start), position_of(end)
         first, last = begins.lsn, ends.lsn
         receiver = self.start_receiver(first)
@@ -113,8 +113,8 @@ class WalsenderStreamReader(SlotStreamReader):
         self._commits.record_batch(first, last)
         self._check(receiver, begins, ends)
         self.run(self._table.query)
-        found = receiver.partitions(first, last, self._is_empty)
-        if found is None:
+        partitions = receiver.partitions(first, last, self._is_empty)
+        if partitions is None:
             return None
         counts = receiver.counts(first, last)
         slot = self.run(lambda connection: find_slot(connection, self._slot))
@@ -123,7 +123,7 @@ class WalsenderStreamReader(SlotStreamReader):
         if self.driver.monitor is not None:
             # The receiver's traffic has its bytes.
             self.driver.monitor.record_batch("walsender", last, replace(counts, bytes=0))
-        return found
+        return partitions
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Note that Spark has committed everything before `end`."""
@@ -149,13 +149,13 @@ class WalsenderStreamReader(SlotStreamReader):
         self.is_idle = False
 
     @property
-    def has_let_go(self) -> bool:
+    def has_left_slot(self) -> bool:
         """Whether the receiver has left the slot because of a transaction that is too large to be kept."""
-        return self.receiver is not None and self.receiver.has_let_go
+        return self.receiver is not None and self.receiver.has_left_slot
 
-    def has_all_of(self, start: Lsn, end: Lsn) -> bool:
+    def covers(self, start: Lsn, end: Lsn) -> bool:
         """Return whether the receiver keeps all rows of a batch."""
-        return self.receiver is not None and self.receiver.has_all_of(start, end)
+        return self.receiver is not None and self.receiver.covers(start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a partition."""
@@ -179,9 +179,9 @@ class WalsenderStreamReader(SlotStreamReader):
     def _offset(self, position: WalPosition) -> Offset:
         return offset_of(position, slot=self._slot, first_xid=self._first_xid, relation_id=self._table.relation_id)
 
-    def _go_on_from(self, offset: Mapping[str, object]) -> None:
+    def _resume_from(self, offset: Mapping[str, object]) -> None:
         """Take the table and the first transaction from an offset; the default for the latter is the next one."""
-        self._table.go_on_from(offset)
+        self._table.resume_from(offset)
         first = offset.get("first_xid")
         if first is not None:
             self._first_xid = int(str(first))
@@ -226,7 +226,7 @@ class WalsenderStreamReader(SlotStreamReader):
     def _wait_for_end(self, receiver: SpoolReceiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options, self._pace)
         # The size at which a batch need not wait for more.
-        enough = ReadLimits(limits.changes, min(limits.bytes or PLENTY, PLENTY))
+        enough = ReadLimits(limits.changes, min(limits.bytes or TARGET_BATCH, TARGET_BATCH))
         if self._target is None:
             if self.is_idle:
                 receiver.wait(start, self._options.poll_interval)
@@ -234,21 +234,21 @@ class WalsenderStreamReader(SlotStreamReader):
                 # The server may have changes that have not been received yet.
                 reached = self._sent_up_to()
                 receiver.wait(start, LONGEST_WAIT, reached)
-                if reached - receiver.position > PLENTY and not receiver.has_let_go:
-                    receiver.wait(start, GATHERING, reached, enough)
+                if reached - receiver.position > TARGET_BATCH and not receiver.has_left_slot:
+                    receiver.wait(start, TARGET_WAIT, reached, enough)
             end, has_rows = receiver.end_after(start, limits)
             self.is_idle = not has_rows
             self._nothing_before = start if has_rows else end
         else:
             if start >= self._target:
                 # After the last batch the process may end at once.
-                receiver.wait_until_told(start)
+                receiver.wait_until_acknowledged(start)
                 return start
             if not self._wait_for_commits(receiver, start, self._target):
                 return start
             receiver.wait(start, LONGEST_WAIT, self._target, enough)
             end, has_rows = receiver.end_after(start, limits)
-            return end if has_rows or receiver.has_let_go else self._target
+            return end if has_rows or receiver.has_left_slot else self._target
         if has_rows or end - start >= self._options.idle_advance_bytes:
             return end
         return start
