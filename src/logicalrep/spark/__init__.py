@@ -1,4 +1,4 @@
-"""A replication slot as a DataFrame: the data source `logicalrep` for Spark's streams and batches.
+"""Spark's data source `logicalrep`: the changes of a replication slot as a DataFrame, for streams and batches.
 
     from logicalrep.spark import register, session
 
@@ -6,7 +6,7 @@
     changes = spark.readStream.format("logicalrep").options(dsn=..., slot=..., publication=...).load()
 
 docs/reference/spark-options.md lists the options. `snapshot` creates a slot with a snapshot of the rows before its
-first change, and `table` reads a Delta table that `logicalrep replicate` keeps.
+first change, and `table` reads a Delta table that `logicalrep replicate` writes.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""mode = auto: by peek through a backlog, by the walsender near the end.
+"""mode = auto: peek reads a backlog, the walsender reads near the end of the WAL.
 
-Offsets mean the same in both, and a batch has the same rows with the same ordinals whoever reads it. So the reader may
-change between any two batches, and a batch that was planned before a restart is read by peek: nothing is stored. What a
-receiver keeps travels to the executors within their tasks. A batch that is too large for this is read from the slot,
-which the receiver leaves for that.
+Both modes give the same offsets the same meaning, and a batch the same rows with the same ordinals. So the reader
+may change between any two batches, nothing about the mode is stored, and peek reads a batch that was planned before
+a restart. The tasks carry a receiver's rows to the executors. If tasks cannot carry a batch, the receiver leaves the
+slot, and an executor reads the batch from the slot.
 
-A session by SQL decodes four to five times as fast as a walsender, but each one begins at the slot's restart_lsn, which
-stays behind the oldest open transaction. A walsender decodes everything once.
+An SQL session decodes four to five times as fast as a walsender, but each session begins at the slot's restart_lsn,
+which stays behind the oldest open transaction. A walsender decodes everything once.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from logicalrep.transactions.logs import warn
 from logicalrep_runtime.scalars import Lsn
 
 RECEIVE_BACKLOG = 16 << 20
-"""The WAL before the server's position in bytes that a walsender receives in a moment."""
+"""The backlog, in bytes of WAL, within which a walsender catches up in a moment."""
 PEEK_BACKLOG = 128 << 20
-"""The WAL in bytes from which on a query that receives had better read by peek."""
+"""The backlog, in bytes of WAL, from which a query leaves its walsender for peek."""
 _BATCH = 256 << 20
-"""The WAL of a large batch in bytes."""
+"""The WAL of a large batch, in bytes."""
 _DECODED_AGAIN = 2
-"""The largest part of a batch that peek may decode before the batch's start; at three it is no faster."""
+"""The most WAL that peek may decode again, as a multiple of the batch; at three peek is no faster."""
 PAUSE = 1.0
-"""The time between two checks of how far a receiving query is behind, in seconds."""
+"""Time between two checks of a walsender's backlog, in seconds."""
 _WITHOUT_WALSENDER = 60.0
-"""The time for which a query that gets no walsender stays with peek, in seconds."""
+"""Time before the next attempt after the server refused a walsender, in seconds."""
 
 
 class AutoStreamReader(SlotStreamReader):
-    """A stream reader that reads each batch by peek or by the walsender.
+    """Stream reader that reads each batch by peek or by the walsender.
 
-    With `mode = walsender` it reads by peek only what is too large for the walsender.
+    With `mode = walsender`, peek reads only batches that are too large for the walsender.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -69,14 +69,12 @@ class AutoStreamReader(SlotStreamReader):
     # In the driver
 
     def initialOffset(self) -> Offset:
-        """Return the slot's position; create the slot if the options say so."""
         self._find_modes({})
         offset = self._peek.initialOffset() if self._can_peek else self.walsender.initialOffset()
         self.position = position_of(offset)
         return offset
 
     def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
-        """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._find_modes(start)
         if start is not None:
             self.position = position_of(start)
@@ -93,17 +91,15 @@ class AutoStreamReader(SlotStreamReader):
         return offset
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:
-        """Return the server's position for Spark's progress report."""
         return self._reader.reportLatestOffset()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note the end of the WAL, up to which the query reads."""
         self._has_end = True
         for reader in (self._peek, self.walsender):
             reader.prepareForTriggerAvailableNow()
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
-        """Return partitions with the rows themselves, or one that an executor reads from the slot."""
+        """Return partitions that carry the rows, or one partition that an executor reads from the slot."""
         self._find_modes(start)
         first, last = position_of(start), position_of(end)
         if self.position is None or self.position.lsn < last.lsn:
@@ -120,12 +116,10 @@ class AutoStreamReader(SlotStreamReader):
         return self._peek.partitions(start, end)
 
     def commit(self, end: Mapping[str, object]) -> None:
-        """Note that Spark has committed everything before `end`."""
         self._find_modes(end)
         self._reader.commit(end)
 
     def stop(self) -> None:
-        """End the receiver and close the connections."""
         # The connection is that of all three.
         self.walsender.stop()
 
@@ -141,7 +135,7 @@ class AutoStreamReader(SlotStreamReader):
         return self._reader.latestOffset(start, limit)
 
     def _find_modes(self, offset: Mapping[str, object] | None) -> None:
-        """Find out once which modes can read the slot; the offset knows the table, which is then checked."""
+        """Find out once which modes can read the slot, and check the offset's table."""
         self._table.resume_from(offset or {})
         if self._modes_are_known:
             return
@@ -159,14 +153,12 @@ class AutoStreamReader(SlotStreamReader):
         self._modes_are_known = True
 
     def _stay_with_walsender(self, reason: str) -> None:
-        """Read by the walsender alone, through a spool that takes transactions of any size."""
         folder = self._options.spool or default_folder()
         log.info("slot %s: read by walsender through the folder %s: %s", self._slot, folder, reason)
         self.walsender = self._by_walsender(replace(self._options, spool=folder))
         self._can_peek, self._receives = False, True
 
     def _choose(self, start: Mapping[str, object] | None, position: WalPosition | None) -> None:
-        """Change the reader if the other one suits the slot's state better."""
         if not (self._can_peek and self._can_receive) or position is None or time.monotonic() < self.next_check:
             # The first batch of a new query on Spark 4.0 and 4.1 may be one of Trigger.AvailableNow: peek is faster.
             return
@@ -190,7 +182,7 @@ class AutoStreamReader(SlotStreamReader):
             self._receives = True
 
     def _try_walsender(self) -> bool:
-        """Return whether the server has a walsender to spare; if not, stay with peek for a while."""
+        """Return whether the server has a free walsender; if not, stay with peek for `_WITHOUT_WALSENDER` seconds."""
         try:
             self._options.connection.connect(replication=True).close()
         except TRANSIENT as error:
@@ -202,7 +194,6 @@ class AutoStreamReader(SlotStreamReader):
         return True
 
     def _leave(self, reason: str) -> None:
-        """Let the receiver leave the slot, which is read by peek from now on."""
         log.info("slot %s: read by peek, as %s", self._slot, reason)
         self.walsender.leave()
         self._receives = False
@@ -210,16 +201,15 @@ class AutoStreamReader(SlotStreamReader):
     # In an executor
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the record batches of a partition."""
         reader = self._peek if isinstance(partition, SlotRange) else self.walsender
         return reader.read(partition)
 
 
 def suits_peek(slot: Slot, position: Lsn, *, receives: bool, has_end: bool) -> bool:
-    """Return whether the next batch from a position is better read by peek than by a walsender.
+    """Return whether peek should read the next batch from a position, rather than a walsender.
 
-    A query that `receives` has a walsender, which it costs something to leave; one that `has_end` ends with what is
-    there now.
+    `receives`: the query has a walsender, which is costly to leave. `has_end`: the query reads to the current end of
+    the WAL and stops.
     """
     behind = slot.sent_up_to - position
     least = PEEK_BACKLOG if receives else 0 if has_end else RECEIVE_BACKLOG

@@ -1,4 +1,4 @@
-"""`spark.read`: many capture files in parallel, or the changes of a slot without moving it."""
+"""`spark.read`: capture files in parallel, or the changes of a slot that stays where it is."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from logicalrep.transactions.logs import warn
 
 @dataclass
 class File(InputPartition):
-    """A capture, which is one session, so that one task reads it."""
+    """A capture. It is one session, so one task reads it."""
 
     path: Path
 
 
 class BatchReader(PromptReader, DataSourceReader):
-    """A reader of captures by path, or of a slot by peek."""
+    """Reader of captures by path, or of a slot by peek."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__()
@@ -39,7 +39,6 @@ class BatchReader(PromptReader, DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a partition for each file, or one for the slot."""
         if self._options.path is not None:
             return [File(path) for path in files(self._options.path)]
         log_to_standard_error()
@@ -51,11 +50,10 @@ class BatchReader(PromptReader, DataSourceReader):
 
     @property
     def _slot_options(self) -> SourceOptions:
-        """The options for a slot: only peek reads it without moving it."""
+        """The options for a slot: only peek reads a slot without moving it."""
         return replace(self._options, mode="peek", streaming=None)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the record batches of a capture or of the slot."""
         if isinstance(partition, SlotRange):
             return collect_garbage_once(read_slot(self._slot_options, self._schema, None, partition.end))
         assert isinstance(partition, File)
@@ -77,7 +75,7 @@ class BatchReader(PromptReader, DataSourceReader):
 
 
 def files(path: str) -> list[Path]:
-    """Return the captures of a path, a folder, a pattern, or several of these with commas."""
+    """Return the captures of a path: a file, a folder, a pattern, or several of these with commas."""
     paths: list[Path] = []
     for part in (part.strip() for part in path.split(",")):
         part = part.removeprefix("file:")

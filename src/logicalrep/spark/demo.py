@@ -1,7 +1,7 @@
-"""A demonstration on one machine: `python -m logicalrep.spark.demo`.
+"""Demonstration on one machine: `python -m logicalrep.spark.demo`.
 
-It starts a PostgreSQL 18 and a local Spark, runs the business of a shop, streams its changes, shows them, and compares
-the result with the server's tables.
+The demonstration starts a PostgreSQL 18 and a local Spark, runs the business of a shop, streams its changes, shows
+them, and compares the result with the server's tables.
 """
 
 from __future__ import annotations
@@ -114,7 +114,6 @@ def _check(feed: DataFrame, connection: Connection) -> int:
 
 
 def _query_rows(connection: Connection, table: str) -> _Rows:
-    """Return a table's rows by id, with the server's texts as values."""
     cursor = connection.execute(f"SELECT * FROM {table} LIMIT 0")
     assert cursor.description is not None
     names = [column.name for column in cursor.description]

@@ -1,4 +1,4 @@
-"""The check of the executors' Python workers, which need what the driver has: Python, the package, its libraries."""
+"""The check that the executors' Python workers have the driver's Python, package and libraries."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ NEEDED: dict[Extra, tuple[str, ...]] = {
     "spark": (*_OURS, *_OF_SPARK),
     "replicate": (*_OURS, *_OF_SPARK, "deltalake", "obstore", "pyroaring", "yaml"),
 }
-"""The modules that tasks import, by the extra that has them."""
+"""The modules that tasks import, by extra."""
 LONGEST_WAIT = 30.0
-"""The longest wait for an executor, in seconds."""
+"""Longest wait for an executor, in seconds."""
 _ROWS = 512
-"""The number of rows, which are spread over all parallel tasks of the executors."""
+"""Number of rows of the check, which Spark spreads over all parallel tasks of the executors."""
 _TAG = "logicalrep-executors"
 
 
 class ExecutorError(LogicalRepError, RuntimeError):
-    """An executor that cannot run tasks; the text names it, and what it lacks or has otherwise."""
+    """An executor cannot run tasks; the text names the executor and the missing or different module."""
 
     code = "PACKAGE_MISSING"
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether a session is one of Spark Connect."""
+    """Return whether the session is a session of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def check_executors(spark: SparkSession, extra: Extra = "spark", warn: Callable[[str], object] = log.warning) -> None:
     """Raise ExecutorError if a Python worker of the present executors cannot run tasks.
 
-    It needs the driver's version of Python and of the package, and the libraries of the extra. `warn` is told if none
-    answers.
+    A worker needs the driver's version of Python and of the package, and the libraries of the extra. If no executor
+    answers within `LONGEST_WAIT`, `warn` is called instead.
     """
     add_tag: Callable[[str], None]
     remove_tag: Callable[[str], None]
@@ -114,10 +114,12 @@ def workers_run_this_python(spark: SparkSession) -> bool:
 
 
 def difference_finder(names: tuple[str, ...], driver_version: str) -> Callable[[object], str]:
-    """Return the function that says what a worker has not as the driver; it is local, so that it is pickled by value.
+    """Return the function with which a worker describes how it differs from the driver.
+
+    The function is local, so that it is pickled by value.
 
     Args:
-        names: the modules that are needed.
+        names: the modules that a worker needs.
         driver_version: the version of the driver's package; empty if it is unknown.
     """
 

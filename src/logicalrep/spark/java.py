@@ -1,4 +1,4 @@
-"""The Java of a local session: its options, and a Java from PyPI for machines without one."""
+"""The Java of a local session: its options, and a Java from PyPI for machines without Java."""
 
 from __future__ import annotations
 
@@ -70,20 +70,20 @@ def _options_of_the_machine() -> Iterator[str]:
 
 
 def is_java_installed() -> bool:
-    """Return whether Spark's launcher finds a Java by itself."""
+    """Return whether Spark's launcher finds a Java."""
     return "JAVA_HOME" in os.environ or shutil.which("java") is not None
 
 
 class JavaError(LogicalRepError, RuntimeError):
-    """A machine without a Java for Spark."""
+    """The machine has no Java for Spark."""
 
     code = "JAVA_MISSING"
 
 
 def has_ended(within: float) -> bool:
-    """Return whether the Java that this process started has ended, or does within some seconds; false without one.
+    """Return whether this process's Java has ended, or ends within some seconds; false without a Java.
 
-    Its connections break before the process is gone.
+    Java's connections break before its process ends.
     """
     process = _process()
     if process is None:
@@ -96,13 +96,13 @@ def has_ended(within: float) -> bool:
 
 
 def launch_apart(settings: Mapping[str, str]) -> None:
-    """Start the Java of this process's Spark, which signals to end do not reach: it ends with this process.
+    """Start this process's Java for Spark out of reach of signals: it ends with this process.
 
-    A signal to all processes of a group, or of a service, would otherwise end Java while a batch is applied. What Java
-    writes to its standard error goes to a file that has no name; if Java does not start, it is shown.
+    A signal to a process group or a service would otherwise end Java while a batch is applied. Java's standard error
+    goes to an unnamed file, which is shown if Java does not start.
 
     Args:
-        settings: Spark's settings, of which Java's own take effect at its start alone.
+        settings: Spark's settings; Java's own take effect only at its start.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -127,7 +127,7 @@ def launch_apart(settings: Mapping[str, str]) -> None:
 
 @contextmanager
 def quiet_end() -> Iterator[None]:
-    """Let PySpark print no tracebacks while its Java ends in this context: whoever waits for Java gets the error."""
+    """Let PySpark print no tracebacks while its Java ends in this context: the caller gets the error."""
     from pyspark import SparkContext
 
     def is_of_others(record: logging.LogRecord) -> bool:
@@ -145,7 +145,7 @@ def quiet_end() -> Iterator[None]:
 
 
 def forget() -> None:
-    """Forget the Spark of this process, whose Java has ended, so that another one can be started."""
+    """Forget this process's Spark after its Java has ended, so that another can start."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -165,7 +165,6 @@ def forget() -> None:
 
 
 def _process() -> subprocess.Popen[bytes] | None:
-    """Return the process of the Java that this one has started; None if there is none."""
     from pyspark import SparkContext
 
     return getattr(SparkContext._gateway, "proc", None)

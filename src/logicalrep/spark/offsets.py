@@ -1,4 +1,4 @@
-"""Spark's checkpoint of a query: its offsets, which are positions in the WAL, and what is certainly in it."""
+"""Spark's checkpoint of a query: its offsets (positions in the WAL), and the positions it certainly contains."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def offset_of(
 ) -> Offset:
     """Return a position as an offset: `lsn`, and `system_identifier`, `timeline` and `timeline_began` if known.
 
+    Arguments that are None are left out.
+
     Args:
         position: the position.
-        slot: the slot of the position.
+        slot: the slot's name.
         first_xid: the 64-bit id of the first transaction that the query receives whole, only with two_phase.
-        relation_id: the OID of the table that is read.
-
-    Those that are None are left out.
+        relation_id: the OID of the query's table.
     """
     offset: Offset = {"lsn": str(position.lsn)}
     optional = {"slot": slot, "first_xid": first_xid, "relation_id": relation_id}
@@ -42,7 +42,7 @@ def offset_of(
 
 
 def position_of(offset: Mapping[str, Any]) -> WalPosition:
-    """Return the position of an offset; raise OptionError for an offset of another source."""
+    """Return the position of an offset; raise OptionError for another source's offset."""
     lsn, system, timeline = (offset.get(name) for name in ("lsn", "system_identifier", "timeline"))
     if not isinstance(lsn, str):
         raise OptionError(
@@ -56,7 +56,7 @@ def position_of(offset: Mapping[str, Any]) -> WalPosition:
 
 
 def offset_in_progress(text: str | None) -> object:
-    """Return an offset from Spark's progress report, which may be of another source; None without one."""
+    """Return an offset from Spark's progress report, which may be another source's; None without an offset."""
     if text is None:
         return None
     # With Spark Connect, Spark 4.0 and 4.1 send the text of a dict instead.
@@ -67,22 +67,22 @@ def offset_in_progress(text: str | None) -> object:
 
 
 _SETTLED = 10.0
-"""The seconds of an idle query after which its checkpoint has the first batch, which Spark always begins to write."""
+"""Seconds after which an idle query's checkpoint contains its first batch, which Spark always begins to write."""
 
 
 class AsyncProgressError(LogicalRepError, RuntimeError):
-    """A batch that Spark begins although its checkpoint may lack the one before."""
+    """Spark begins a batch although its checkpoint may lack the previous batch."""
 
     code = "ASYNC_PROGRESS"
 
 
 class Commits:
-    """The positions that are certainly in a query's checkpoint, from the calls that its reader gets.
+    """The positions that a query's checkpoint certainly contains, derived from Spark's calls of its reader.
 
-    Spark tells what it has committed by `commit`, before it plans the next batch. From 4.2 on it also names the end of
-    the last batch as the start of the next one, which is earlier, and all that comes of an idle query. With the sink's
-    option `asyncProgressTrackingEnabled` Spark writes its checkpoint later, and not for each batch: that start is not
-    in it.
+    Spark calls `commit` with the committed offset before it plans the next batch. From 4.2 on Spark also passes the
+    end of the last batch as the start of the next: earlier than `commit`, and the only call for an idle query. With
+    the sink's option `asyncProgressTrackingEnabled` Spark writes its checkpoint later, and not for each batch: the
+    checkpoint may lack that start.
 
     Example:
         >>> commits = Commits()
@@ -94,7 +94,6 @@ class Commits:
     """
 
     def __init__(self) -> None:
-        """Begin with a new process, which starts from what the checkpoint has."""
         self._first: Lsn | None = None
         # The last batch, and whether Spark had committed all before it by then.
         self._start = self._end = Lsn(0)
@@ -103,11 +102,11 @@ class Commits:
         self._asked: tuple[Lsn, float] | None = None
 
     def record_commit(self, end: Lsn) -> None:
-        """Note that Spark has committed everything before a position."""
+        """Record that Spark has committed everything before a position."""
         self._committed = max(self._committed, end)
 
     def record_batch(self, start: Lsn, end: Lsn) -> None:
-        """Note that Spark begins a batch. Raises AsyncProgressError if it has not committed the one before."""
+        """Record that Spark begins a batch; raise AsyncProgressError if it has not committed the previous batch."""
         if start == end or (start, end) == (self._start, self._end):
             return
         self._is_proven = start <= self._committed
@@ -123,7 +122,7 @@ class Commits:
         self._start, self._end = start, end
 
     def has(self, start: Lsn) -> bool:
-        """Return whether the checkpoint has everything before the position from which Spark asks for the next batch."""
+        """Return whether the checkpoint contains everything before `start`, the start of the next batch."""
         if self._first is None:
             self._first = start
         if start <= max(self._first, self._committed) or (start == self._end and self._is_proven):

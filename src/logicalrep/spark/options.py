@@ -1,4 +1,4 @@
-"""The options of the data source: each one's type, reader, default and documentation in one table."""
+"""The options of the data source: the type, reader, default and documentation of each option, in one table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WAL_PAGE = 64 << 10
 # one would keep its writer waiting. A typed table takes more messages, as those of other tables become no rows.
 _ROWS, _ROWS_OF_A_TABLE = 10_000, 30_000
 FEED_OPTIONS = ("tables", "relations", "messages")
-"""The options of the change feed that a typed table does not have."""
+"""Options of the change feed, which a typed table does not have."""
 # The options that Spark adds by itself.
 _OF_SPARK = ("paths", "header", "inferschema")
 
@@ -38,7 +38,6 @@ def _rows(texts: OptionTexts, name: str) -> int:
 
 
 def _snapshot(texts: OptionTexts, name: str) -> Snapshot | None:
-    """Read a snapshot from `snapshot(...)`; None without the option."""
     if name not in texts:
         return None
     try:
@@ -221,7 +220,7 @@ class SourceOptions:
 
     @property
     def the_slot(self) -> str:
-        """The slot's name; raises OptionError without one."""
+        """The slot's name; raises OptionError without a slot."""
         if self.slot is None:
             raise OptionError("option 'slot' is missing: the name of the replication slot to read from")
         return self.slot
@@ -248,12 +247,12 @@ class SourceOptions:
 
     @property
     def uses_spool(self) -> bool:
-        """Whether a walsender's rows travel through a folder; without, large transactions must be read by peek."""
+        """Whether a walsender's rows travel through a folder; without a folder, peek must read large transactions."""
         must = self.two_phase or self.streaming in ("on", "parallel") or self.relations
         return self.spool is not None or (self.mode == "walsender" and must)
 
     def plugin_options(self, newest_protocol: int) -> PluginOptions:
-        """Return pgoutput's options for a server whose newest protocol version is given."""
+        """Return pgoutput's options for a server whose newest protocol version is `newest_protocol`."""
         version = self.protocol_version or newest_protocol
         streaming: Streaming = self.streaming or "off"
         # A streaming session numbers the messages of rolled-back savepoints, and others do not.
@@ -270,7 +269,6 @@ class SourceOptions:
         )
 
     def reads(self, schema: str, name: str) -> bool:
-        """Return whether the options select a table."""
         wanted = self.tables if self.table is None else (self.table,)
         return not wanted or (schema, name) in wanted
 
@@ -285,7 +283,7 @@ _NAMES = ("dsn", *(name for name, _ in _OPTIONS.values()), *PARAMETERS)
 
 
 def read_options(texts: Mapping[str, str]) -> SourceOptions:
-    """Return the given options, whose names may be in any case; raise OptionError for an invalid one."""
+    """Return the options of `texts`, whose names may be in any case; raise OptionError for an invalid option."""
     options = {name.lower(): value for name, value in texts.items() if name.lower() not in _OF_SPARK}
     for name in options:
         if name not in _NAMES:
@@ -299,7 +297,7 @@ def read_options(texts: Mapping[str, str]) -> SourceOptions:
 
 
 def _refuse_visible_password(options: Mapping[str, str]) -> None:
-    """Refuse a password that Spark would show in plans: it hides only options with the word password."""
+    """Refuse a password that Spark would show in plans: Spark hides only options with the word password."""
     dsn = options.get("dsn", "")
     if "password" not in dsn.lower() and settings_from({"dsn": dsn}).has_password:
         raise OptionError(
@@ -309,7 +307,6 @@ def _refuse_visible_password(options: Mapping[str, str]) -> None:
 
 
 def _refuse_ineffective(options: Mapping[str, str]) -> None:
-    """Refuse options that would have no effect."""
     if "table" in options:
         for name in FEED_OPTIONS:
             if name in options:

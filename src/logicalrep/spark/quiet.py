@@ -19,9 +19,9 @@ from pyspark.errors import PySparkException
 
 @contextmanager
 def silence_java() -> Iterator[None]:
-    """Let a Java that is started in this context write its standard error into a file, also afterwards.
+    """Send the standard error of a Java that starts in this context to a file, also after the context.
 
-    Python's own standard error is that of before once the context ends. An exception in it shows the file.
+    Python's standard error is restored at the context's end. An exception in the context shows the file.
     """
     sys.stderr.flush()
     standard_error = os.dup(2)
@@ -42,11 +42,11 @@ def silence_java() -> Iterator[None]:
 
 _PYSPARK = Path(pyspark.__file__).parent
 _OURS = re.compile(r"^(?:logicalrep[\w.]*|RuntimeError): ((?:\[[A-Z_]+\] .*\n?)+)", re.MULTILINE)
-"""An error of the project as Python's traceback ends with it; several findings have a line each."""
+"""An error of the project at the end of Python's traceback; several findings have a line each."""
 
 
 def sentences(error: BaseException) -> list[str]:
-    """Return the sentences of this project's errors, each with its code, from an error of Spark that passes them on.
+    """Return the sentences of this project's errors, with their codes, from an error that Spark passes on.
 
     Example:
         >>> sentences(query.exception())
@@ -56,15 +56,16 @@ def sentences(error: BaseException) -> list[str]:
 
 
 def is_python_mismatch(error: BaseException) -> bool:
-    """Return whether an error of Spark is that a worker's Python has another version: it comes as a worker's text."""
+    """Return whether an error of Spark reports a worker's other version of Python, which comes as the worker's text."""
     return "PYTHON_VERSION_MISMATCH" in str(error)
 
 
 def install_error_hooks() -> None:
-    """Let a program, or a notebook's cell, that ends with one of our errors show its own lines and our sentence alone.
+    """Let a program or a notebook's cell that ends with an error of this project show its own lines and the error
+    alone.
 
-    The way through Spark is left out: Spark's log has all of it. Whoever handles exceptions in another way, such as a
-    service that collects them, gets them as before, with our sentence after it.
+    Spark's frames are left out: Spark's log has them. Other handlers of exceptions, such as a service that collects
+    them, get the exception unchanged, and the error's sentence follows.
     """
     if not isinstance(sys.excepthook, _Hook):
         sys.excepthook = _Hook(sys.excepthook)
@@ -75,7 +76,7 @@ def install_error_hooks() -> None:
 
 
 class _Hook:
-    """An excepthook for our errors; others are left to the one before."""
+    """Excepthook for this project's errors; other errors go to the previous hook."""
 
     def __init__(self, previous: Callable[..., object]) -> None:
         self._previous = previous

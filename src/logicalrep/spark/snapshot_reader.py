@@ -31,7 +31,7 @@ from logicalrep_protocol.decoder import Decoder
 from logicalrep_runtime.scalars import Lsn
 
 PATIENCE = "10s"
-"""The longest wait for a lock on a table."""
+"""Longest wait for a lock on a table."""
 
 
 @dataclass
@@ -42,11 +42,11 @@ class TablePart(InputPartition):
     """The table with its published columns."""
     rows: FileRows
     commit_lsn: Lsn
-    """The commit_lsn of its rows, which differs between parts, so that each row has a position of its own."""
+    """The rows' commit_lsn, which differs between parts: each row has a unique position."""
 
 
 class SnapshotReader(PromptReader, DataSourceReader):
-    """A reader of a table's rows, as if transactions right before the slot's position had inserted them."""
+    """Reader of a table's rows, as if transactions right before the slot's position had inserted them."""
 
     def __init__(self, options: SourceOptions, snapshot: Snapshot, schema: StructType) -> None:
         super().__init__()
@@ -57,7 +57,6 @@ class SnapshotReader(PromptReader, DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the parts of the table, or of each of its partitions."""
         log_to_standard_error()
         options = self._options
         if self._snapshot.slot != options.the_slot:
@@ -102,7 +101,6 @@ class SnapshotReader(PromptReader, DataSourceReader):
                 yield from committed_batches(messages, Decoder(1), row_form(options, self._schema))
 
     def _hold(self, connection: Connection) -> None:
-        """Set the snapshot, and lock the table."""
         hold(connection, self._snapshot)
         with readable(self._table):
             hold_tables(connection, [self._table], patience=0)

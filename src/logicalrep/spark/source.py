@@ -14,18 +14,19 @@ from logicalrep.transactions.logs import warn
 class LogicalRepDataSource(PickledForWorkers, DataSource):
     """A PostgreSQL replication slot as a stream of committed row changes.
 
-    `docs/reference/spark-options.md` lists all options with their defaults. The server is given by `dsn`, or by
-    libpq's parameters (`host`, `user`, `password` ...) and its environment. `table` selects one table in its own
-    columns; without it the source returns the change feed. `mode` is auto, peek or walsender. `spark.read` also takes
-    `path` (capture files), or `snapshot` (the rows that `table` had at the start of the slot); without
-    either, it reads the slot and does not move it.
+    `docs/reference/spark-options.md` lists all options with their defaults. `dsn`, or libpq's parameters (`host`,
+    `user`, `password` ...) and its environment, name the server. `table` selects one table in its own columns;
+    without `table` the source returns the change feed. `mode` is auto, peek or walsender. `spark.read` also takes
+    `path` (capture files), or `snapshot` (the rows of `table` at the start of the slot); without either, it reads
+    the slot and does not move it.
 
     Raises, when a query starts:
         OptionError: an option is unknown, missing or invalid.
         PreflightError: the server, the slot or the publication does not meet a requirement.
 
     Example:
-        >>> options = {"dsn": "host=db.example.org dbname=shop user=replicator", "slot": "spark", "publication": "shop"}
+        >>> options = {"dsn": "host=db.example.org dbname=shop user=replicator", "slot": "spark", "publication":
+        "shop"}
         >>> changes = register(spark).readStream.format("logicalrep").options(**options, create_slot="true").load()
     """
 
@@ -35,7 +36,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
         return "logicalrep"
 
     def schema(self) -> StructType:
-        """Return the change feed's schema, or the present schema of the table in the option `table`."""
+        """Return the change feed's schema, or the current schema of the table in the option `table`."""
         options = self.read_source_options()
         if options.table is None:
             return feed_schema()
@@ -81,7 +82,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
         return AutoStreamReader(options, schema)
 
     def read_source_options(self) -> SourceOptions:
-        """Return the options with their types, after the warnings about them."""
+        """Return the options with their types, and log the warnings about them."""
         options = read_options(dict(self.options))
         warn(options.connection.warnings)
         return options

@@ -1,4 +1,4 @@
-"""The base of the stream readers of a slot: the driver's connection, the table, the sink's pace."""
+"""The base of a slot's stream readers: the driver's connection, the table, the sink's pace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 
 
 class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
-    """A stream reader of a slot; how batches are planned and read is its subclasses' matter."""
+    """Stream reader of a slot; subclasses plan and read the batches."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     ) -> None:
         """Take the options and the schema.
 
-        The connection, the table, the pace and what Spark has committed are those of `shared`, if it is given. With
-        `locks`, a connection of its own locks the slot, which a reader by SQL does not hold between two queries.
+        The reader uses the connection, table, pace and commits of `shared`, if given. With `locks`, a separate
+        connection locks the slot, which an SQL reader does not hold between two queries.
         """
         super().__init__()
         self._options = options
@@ -62,11 +62,10 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return read_limit(self._options)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note the end of the WAL, up to which the query reads."""
+        """Record the end of the WAL, at which the query stops."""
         self._target = self._sent_up_to()
 
     def stop(self) -> None:
-        """Close the connection."""
         self.driver.stop()
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
@@ -79,7 +78,7 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return self._target is not None or self._commits.has(start)
 
     def _record_request(self, start: Mapping[str, object] | None) -> None:
-        """Note that Spark asks for the batch from `start` on: it has ended the one before."""
+        """Record that Spark asks for the batch from `start`: it has finished the previous batch."""
         self._pace.end_batch()
         if self.driver.monitor is not None:
             self.driver.monitor.record_request()
@@ -91,7 +90,6 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return offset_of(position, slot=self._slot, relation_id=self._table.relation_id)
 
     def _initial(self, connection: Connection) -> WalPosition:
-        """Return the slot's position; create the slot if the options say so."""
         ensure_slot(connection, self._options.needs)
         return query_slot(connection, self._slot).confirmed
 

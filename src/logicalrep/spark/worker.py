@@ -1,4 +1,4 @@
-"""Support for Python workers: readers that start their tasks fast, and report a missing package clearly."""
+"""Support for Python workers: readers whose tasks start fast, and a clear report of a missing package."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _modules = 0
 
 
 class PickledForWorkers:
-    """A base class of objects that Spark pickles for its workers: a missing package is reported in one sentence."""
+    """Base class of objects that Spark pickles for its workers: a missing package is reported in one sentence."""
 
     def __reduce__(self) -> tuple[Callable[[bytes], object], tuple[bytes]]:
         return _loading(), (cloudpickle.dumps((type(self), self.__dict__)),)  # type: ignore[no-untyped-call]
 
 
 def _loading() -> Callable[[bytes], object]:
-    """Return the function that unpickles an object; it is local, so that it is pickled by value."""
+    """Return the function that unpickles an object; the function is local, so that it is pickled by value."""
 
     def load(data: bytes) -> object:
         import pickle
@@ -48,11 +48,11 @@ def _loading() -> Callable[[bytes], object]:
 
 
 class PromptReader(PickledForWorkers):
-    """A reader whose pickle is long, so that its partition is sent without delay.
+    """A reader with a long pickle, so that its partition is sent without delay.
 
-    Spark writes a task's reader to the worker's socket, and then its partition. TCP holds the partition back until the
-    worker's side acknowledges the reader, which takes 40 ms for a short one. Data longer than a TCP segment is
-    acknowledged at once.
+    Spark writes a task's reader to the worker's socket, and then its partition. TCP holds the partition back until
+    the worker's side acknowledges the reader, which takes 40 ms for a short reader. Data longer than a TCP segment
+    is acknowledged at once.
     """
 
     def __init__(self) -> None:
@@ -60,10 +60,10 @@ class PromptReader(PickledForWorkers):
 
 
 def collect_garbage_once(batches: Iterator[_Batch]) -> Iterator[_Batch]:
-    """Yield the same batches; after the last, exempt all loaded objects from further garbage collection.
+    """Yield the batches; after the last, exempt all loaded objects from further garbage collection.
 
-    Spark's worker collects garbage after each task, and the next task waits for it. With the many objects of numba and
-    Arrow that takes a tenth of a second.
+    Spark's worker collects garbage after each task, and the next task waits for it. With the many objects of numba
+    and Arrow that takes a tenth of a second.
     """
     try:
         yield from batches

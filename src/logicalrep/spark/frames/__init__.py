@@ -1,4 +1,4 @@
-"""Typed changes to tables: applying a batch of a typed table's rows to a copy of the table."""
+"""Typed changes to tables: a batch of a typed table's rows, applied to a copy of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data files of one table as a DataFrame, without the rows that are marked as gone in them."""
+"""Data files of one table as a DataFrame, without deleted rows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def read_data_files(
     Args:
         spark: a session, also of Spark Connect.
         schema: the columns, of which a file may lack some.
-        files: by the files' paths or URIs, with the characters of names as they are, the numbers of the rows that are
-            there no more; None if all are there.
+        files: the numbers of each file's deleted rows, by the file's unescaped path or URI; None if no row is
+            deleted.
     """
     whole = [_pattern(path) for path, deleted_rows in files.items() if deleted_rows is None]
     marked = {path: deleted_rows for path, deleted_rows in files.items() if deleted_rows is not None}
@@ -43,10 +43,10 @@ def read_data_files(
 
 
 def file_name(path: str) -> str:
-    """Return the name of a file, which tells it from all others of its table."""
+    """Return the file's name, which is unique within its table."""
     return unquote(PurePosixPath(path).name)
 
 
 def _pattern(path: str) -> str:
-    """Return a path as Spark takes it, which would find other files by some characters."""
+    """Return the path with escapes for the characters of Spark's patterns."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)

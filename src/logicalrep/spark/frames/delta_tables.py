@@ -1,4 +1,4 @@
-"""A Delta table as a DataFrame, by its log and without Delta's connector, of which there is none for some Sparks."""
+"""A Delta table as a DataFrame, read by its log and without Delta's connector, which some Sparks lack."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from logicalrep.options.paths import below
 from logicalrep.spark.frames.data_files import file_name, read_data_files
 
 _FEATURES = {"timestampNtz", "deletionVectors"}
-"""The features of the protocol that are read here."""
+"""The features of Delta's protocol that `table` can read."""
 
 
 def table(
     spark: SparkSession, path: str, version: int | None = None, *, storage_options: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """Return the rows of a Delta table that `logicalrep replicate` keeps, as they are at one version.
+    """Return the rows of a Delta table that `logicalrep replicate` writes, at one version.
 
-    The log is read in this process, by `deltalake` of the extra `local` or `replicate`; Spark reads the data files. The
-    columns are those of the table now, whatever older files have, and rows that are marked in deletion vectors are left
-    out. Files of old versions go in time: a DataFrame is for use soon after, and not to be kept for hours.
+    `deltalake` (from the extra `local` or `replicate`) reads the log in this process; Spark reads the data files.
+    The columns are the table's current columns, also for older files, and rows in deletion vectors are left out.
+    Vacuuming removes the files of old versions: use the DataFrame soon, and do not hold it for hours.
 
     Args:
         spark: a session, also of Spark Connect; its executors reach the path.
-        path: the table's folder, or its URI as Spark takes it, with the characters of names as they are.
-        version: the version; None for the last one.
-        storage_options: what reading the log of an object store takes, as in `replicate`.
+        path: the table's folder, or its URI for Spark, unescaped.
+        version: the version; None for the latest version.
+        storage_options: the object store's options for the log, as in `replicate`.
 
     Raises:
-        TableNotFoundError: `deltalake` finds no Delta table there.
+        TableNotFoundError: `deltalake` finds no Delta table at the path.
         MalformedFileError: the log names a file outside of the table's folder.
-        ValueError: the table needs a feature that is not known here.
+        ValueError: the table needs a feature that this function does not support.
 
     Example:
         >>> table(spark, "lake/public/orders").groupBy("customer_id").count().show(5)
@@ -57,7 +57,7 @@ def table(
 
 
 def _marked_rows(vectors: pa.RecordBatchReader) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Return the numbers of the rows that are there no more, by the names of their files."""
+    """Return the numbers of deleted rows, by file name."""
     deleted_rows = {}
     for batch in pa.RecordBatchReader.from_stream(vectors):
         for uri, selection in zip(batch.column("filepath"), batch.column("selection_vector"), strict=True):

@@ -10,9 +10,12 @@ POSITION = "struct(_commit_version, _ordinal)"
 
 ORDER = "struct(_commit_version, _ordinal, _change_type <> 'update_preimage')"
 IS_GONE = "_change_type IN ('update_preimage', 'delete')"
-"""Whether the row is gone from this key. A preimage has this effect only if the update's new row has another key."""
+"""Whether the change removes the row from its key.
+
+A preimage removes it only if the update's new row has another key.
+"""
 
 
 def column(name: str) -> Column:
-    """Return the column of that name, whatever characters are in it."""
+    """Return the column of that name, whose characters are quoted."""
     return col("`" + name.replace("`", "``") + "`")

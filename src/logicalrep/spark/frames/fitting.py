@@ -1,4 +1,4 @@
-"""The check that a copy of a table fits its changes; Spark would silently convert what does not fit."""
+"""The check that a copy of a table fits its changes; Spark would silently convert values of other types."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class MergeError(LogicalRepError, ValueError):
-    """A copy and changes that do not fit together. The text tells the column and the remedy."""
+    """A copy and its changes do not fit together; the text names the column and the remedy."""
 
     code = "COPY_DIFFERS"
 
 
 def fitted(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the copy in the columns of `changes`, NULL where it lacks one. Raises MergeError if it does not fit."""
+    """Return the copy in the columns of `changes`, NULL where the copy lacks a column;
+
+    raise MergeError if it does not fit.
+    """
     added = {field.name for field in TYPED_COLUMNS}
     if not added <= set(changes.columns):
         raise MergeError(

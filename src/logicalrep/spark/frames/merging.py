@@ -1,6 +1,6 @@
-"""The state of a table after a batch of its changes, in DataFrames: for every table format, and without one.
+"""The state of a table after a batch of its changes, as DataFrames, for every table format.
 
-The last change of each key counts. `unchanged` finds the values that it leaves out.
+The last change of each key decides. `unchanged` supplies the values that a change leaves out.
 """
 
 from __future__ import annotations
@@ -16,19 +16,25 @@ from logicalrep.spark.frames.unchanged import with_unchanged
 
 
 def changed_rows(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return a row for each changed key: the table's columns, and `_deleted`, which is true if the row is gone.
+    """Return a row for each changed key: the table's columns, and `_deleted`, which is true if the row was deleted.
 
-    A MERGE can take it: delete matched rows that are `_deleted`, update other matched rows, insert the rest unless
-    `_deleted`. A deleted row has values for the keys only. After a truncate all rows of `table` are included.
+    Use the rows in a MERGE: delete matched rows that are `_deleted`, update other matched rows, insert the rest
+    unless `_deleted`. A deleted row has values for the keys only. After a truncate the result includes all rows of
+    `table`.
 
-    `changes` are rows of a typed table, all those of some transactions; `table` is the copy before them, or the rows of
-    a snapshot: its columns in any order, of the types of `changes`, and NULL where it lacks one. `keys` are the columns
-    of the replica identity or, if that is FULL, those of any unique index that is not deferrable. Spark reads both
-    several times, partly before this returns: persist `changes`.
+    Args:
+        table: the copy before the changes, or the rows of a snapshot: its columns in any order, of the types of
+            `changes`, and NULL where it lacks a column.
+        changes: rows of a typed table, complete for their transactions. Spark reads both DataFrames several times,
+            partly before this function returns: persist `changes`.
+        keys: the columns of the replica identity; with REPLICA IDENTITY FULL the columns of any unique index that is
+            not deferrable.
 
-    Raises MergeError if columns, types or keys do not fit. Reading the rows fails on a change without a value for a
-    key, on one that leaves out a value which the copy does not have either, and after a truncate on a row of the copy
-    without a value for a key.
+    Raises:
+        MergeError: columns, types or keys do not fit.
+
+    Reading the rows fails on a change without a value for a key, on a change that leaves out a value which the copy
+    lacks too, and after a truncate on a row of the copy without a value for a key.
 
     Example:
         >>> rows = changed_rows(copy, changes.persist(), keys=["id"])
@@ -51,8 +57,8 @@ def changed_rows(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> D
 def merged(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return the table after the changes, its columns in the order of `changes`.
 
-    Arguments and errors are those of `changed_rows`. After a truncate all rows of the copy are gone, also those without
-    a value for a key.
+    For arguments and errors see `changed_rows`. A truncate removes all rows of the copy, also rows without a value
+    for a key.
 
     Example:
         >>> merged(spark.read.parquet("orders/1"), batch, keys=["id"]).write.parquet("orders/2")
@@ -67,7 +73,7 @@ def merged(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
 
 
 def _changed(current: DataFrame, changes: DataFrame, keys: Sequence[str]) -> tuple[DataFrame, bool]:
-    """Return a row for each key that has changes since the last truncate, and whether there is a truncate."""
+    """Return a row for each key with changes after the last truncate, and whether the changes truncate."""
     facts = changes.selectExpr(
         f"max({POSITION}) FILTER (WHERE _change_type = 'truncate') AS truncated",
         "array_distinct(flatten(collect_set(_unchanged))) AS unchanged",
@@ -98,13 +104,12 @@ def _last_change_field(name: str) -> Column:
 
 
 def _named_key(key: str, whose: str, remedy: str) -> Column:
-    """Return the key's value, or an error for a row without one."""
     error = MergeError(f"{whose} has no value for the key {key}: {remedy}", code="KEY_NULL")
     return coalesce(column(key), raise_error(lit(str(error)))).alias(key)
 
 
 def _checked(keys: Sequence[str]) -> Column:
-    """Return whether the last change deletes, or an error for a row with a value that is unknown."""
+    """Return whether the last change deletes, or an error for a row with an unknown value."""
     row = concat_ws(", ", *(concat(lit(f"{name} = "), column(name).cast("string")) for name in keys))
     unchanged = _last_change_field("_unchanged")
     text = (

@@ -1,7 +1,7 @@
-"""The values that changes leave out, taken from the changes before them or from the copy of the table.
+"""The values that changes leave out, taken from earlier changes or from the copy of the table.
 
-The server does not send a value that is stored out of line (TOAST) and stays the same; `_unchanged` names its column.
-The row keeps the value even if its key changes: it is then the one that was there under the previous key.
+The server does not send an unchanged value that is stored out of line (TOAST); `_unchanged` names its column. A row
+keeps such a value when its key changes: the value is then found under the previous key.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from pyspark.sql.functions import (
 from logicalrep.spark.frames.events import IS_GONE, ORDER, POSITION, column
 
 _KNOWN, _MOVED, _NOWHERE = 0, 1, 2
-"""The kinds of a column's state: its value is known; it is the preimage's value; it is unknown.
+"""The states of a column: its value is known; it is the preimage's value; it is unknown.
 
-During the search each of the columns is a struct of this `kind` and the `value`, or NULL if it is the same as after the
-previous change of the same key.
+During the search each column is a struct of this `kind` and the `value`, or NULL if the previous change of the key
+decides.
 """
 
 
 def with_unchanged(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """Return the changes with the values they left out of the columns `names`; `_unchanged` names those still unknown.
+    """Return the changes with the values they left out of the columns `names`; `_unchanged` names values still unknown.
 
     `table` is the copy before the changes, none of which truncates.
     """
@@ -72,9 +72,9 @@ def _own_state(name: str) -> Column:
 
 
 def _initial_states(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """Return the rows of the copy with changed keys, as states before the first change.
+    """Return the copy's rows with changed keys, as states before the first change.
 
-    The copy's NULL for a value stored out of line is not a known value: the copy did not receive it.
+    NULL in the copy is not a known value: the copy may not have received a value that is stored out of line.
     """
     rows = table.join(events.select([column(key) for key in keys]), list(keys), "left_semi")
     # Each row has its own position, as Spark would gather rows that share one in a single partition.
@@ -96,7 +96,7 @@ def _state(kind: int, value: Column) -> Column:
 
 
 def _latest(name: str, keys: Sequence[str]) -> Column:
-    """Return a column's state after a change, as far as the changes of the same key tell."""
+    """Return a column's state after a change, decided by the changes of the same key."""
     until_now = (
         Window.partitionBy([column(key) for key in keys]).orderBy(expr(ORDER)).rowsBetween(Window.unboundedPreceding, 0)
     )
@@ -104,5 +104,4 @@ def _latest(name: str, keys: Sequence[str]) -> Column:
 
 
 def _over_change(aggregate: Column) -> Column:
-    """Aggregate over the two images of an update, or over the one row of another change."""
     return aggregate.over(Window.partitionBy(expr(POSITION)))

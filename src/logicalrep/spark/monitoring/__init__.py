@@ -1,1 +1,1 @@
-"""The figures of a query: in the log, in Spark's progress reports, and as metrics."""
+"""A query's figures: in the log, in Spark's progress reports, and as metrics."""

@@ -1,4 +1,4 @@
-"""The metrics of all queries of a session, from the progress reports that Spark sends to the program."""
+"""The metrics of a session's queries, from the progress reports that Spark sends to the program."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 
 class MetricsListener(StreamingQueryListener):
-    """A listener that is also a collector of prometheus_client; `logicalrep.metrics.listener` makes one."""
+    """Spark listener and collector of prometheus_client; create it with `logicalrep.metrics.listener`."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self._lock = threading.Lock()
         # By the queries' ids, which a restart does not change, and by the slots' names.
         self._queries: dict[str, dict[str, Figures]] = {}
@@ -38,7 +37,7 @@ class MetricsListener(StreamingQueryListener):
         yield from collected(self.figures())
 
     def figures(self) -> list[Figures]:
-        """Return the figures of each slot that a query reads, or read before it failed."""
+        """Return the figures of each slot of a running or failed query."""
         with self._lock:
             return [figures for slots in self._queries.values() for figures in slots.values()]
 
@@ -46,7 +45,7 @@ class MetricsListener(StreamingQueryListener):
         """Do nothing: the first progress report has the slots."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Add a batch to the figures of the slots that it was read from."""
+        """Add a batch to the figures of its slots."""
         progress = event.progress
         # Spark has these durations in milliseconds.
         took = progress.durationMs
@@ -71,20 +70,20 @@ class MetricsListener(StreamingQueryListener):
                 slots[name] = after
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Note that a query goes on, though there is nothing to read."""
+        """Record that an idle query still runs."""
         with self._lock:
             slots = self._queries.get(str(event.id), {})
             slots |= {name: replace(figures, checkpointed=time.time()) for name, figures in slots.items()}
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Forget a query that was stopped; the figures of one that failed stay, so that an alert finds them."""
+        """Forget a query that was stopped; a failed query's figures stay, so that an alert finds them."""
         if event.exception is None:
             with self._lock:
                 self._queries.pop(str(event.id), None)
 
 
 def _of_server(latest: object) -> dict[str, Any]:
-    """Return the figures in the source's `latestOffset`, which there is from Spark 4.2 on."""
+    """Return the figures in the source's `latestOffset`, which Spark reports from 4.2 on."""
     if not isinstance(latest, dict) or "behind_bytes" not in latest:
         return {}
     return {

@@ -1,6 +1,6 @@
-"""The figures of a query, in the process of the driver in which Spark keeps the query's reader.
+"""The figures of a query, in the driver's process that holds the query's reader.
 
-What an executor's task counts comes here by HTTP, at the address of the metrics: Spark has no other way for it.
+An executor's task sends its counts here by HTTP, to the address of the metrics: Spark has no other way.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from logicalrep_runtime.scalars import Lsn
 _log = logger("logicalrep")
 
 PORT_PATIENCE = 10.0
-"""The seconds for which the process of an earlier run of the query may still have the port."""
+"""Time for which the query's previous process may still hold the port, in seconds."""
 _PATIENCE = 2.0
-"""The seconds that a task gives to telling its counts."""
+"""Timeout for sending a task's counts, in seconds."""
 
 
 @dataclass(slots=True)
@@ -43,19 +43,19 @@ class _Planned:
 
     end: Lsn
     counts: Counts | None
-    """None for one whose task tells them."""
+    """None if the batch's task sends its counts."""
     began: float
 
 
 @dataclass(frozen=True, slots=True)
 class CountsSender:
-    """Tells a batch's counts from the executor that reads it to the driver."""
+    """Sends a batch's counts from its executor to the driver."""
 
     address: str
     end: Lsn
 
     def send(self, counts: Counts) -> None:
-        """Send the counts. Where the driver cannot be reached, it has no sums of them, and says so."""
+        """Send the counts; log if the driver cannot be reached, which then has no sums."""
         committed = None if counts.committed is None else counts.committed.isoformat()
         content = asdict(counts) | {"committed": committed, "end": str(self.end)}
         request = Request(self.address, json.dumps(content).encode(), {"Content-Type": "application/json"})
@@ -65,13 +65,10 @@ class CountsSender:
 
 
 class Monitor:
-    """Counts what a query reads, looks at its slot, and serves the figures until it is closed."""
+    """Counts what a query reads, samples its slot, and serves the figures until it is closed."""
 
     def __init__(self, settings: ConnectionSettings, slot: str, listen: str) -> None:
-        """Begin to listen, and to look at the slot, by a connection of its own.
-
-        Raises ListenError if the address cannot be listened at.
-        """
+        """Listen, and sample the slot; raise ListenError if the address is not available."""
         self._slot_name = slot
         self._connection = ServerConnection(settings, 0)
         self._lock = threading.Lock()
@@ -90,14 +87,14 @@ class Monitor:
         self.traffic = Traffic()
         """The counts of the walsender's sessions."""
         self.restarts = 0
-        """The other connections that were made anew."""
+        """Number of replacements of other connections."""
         self.mode: str | None = None
-        """The way in which the slot is read: `peek` or `walsender`."""
+        """The mode of the query's last batch: `peek` or `walsender`."""
         # Only the query's own tasks know it.
         self._tell_path = f"/counts/{secrets.token_urlsafe(16)}"
         self._stack = ExitStack()
         self.address = self._wait_for_listener(listen)
-        """The URL of the server."""
+        """The server's URL."""
         self._stack.callback(self._connection.close)
         self._stack.enter_context(sampling(self._sample, self._miss_sample))
         _log.info("slot %s: metrics at %smetrics", slot, self.address)
@@ -114,11 +111,11 @@ class Monitor:
                 time.sleep(0.2)
 
     def close(self) -> None:
-        """Listen no more, and look at the slot no more."""
+        """Stop listening and sampling."""
         self._stack.close()
 
     def counts_sender(self, end: Lsn) -> CountsSender:
-        """Return what tells the counts of the batch that ends at a position, in an executor."""
+        """Return the sender of counts for the batch that ends at a position; an executor uses it."""
         parts = urlsplit(self.address)
         host = parts.hostname or ""
         if host in ("0.0.0.0", "::"):
@@ -126,7 +123,7 @@ class Monitor:
         return CountsSender(f"http://{f'[{host}]' if ':' in host else host}:{parts.port}{self._tell_path}", end)
 
     def record_request(self) -> None:
-        """Note that Spark asks for a batch: it has ended the one before."""
+        """Record that Spark asks for a batch: it has finished the previous batch."""
         with self._lock:
             self._checkpointed = time.time()
             planned, self._planned = self._planned, None
@@ -153,18 +150,17 @@ class Monitor:
             self._committed = counts.committed or self._committed
 
     def record_position(self, position: Lsn) -> None:
-        """Note that Spark has everything before a position, as far as the query reads it."""
         with self._lock:
             self._reached = max(self._reached, position)
 
     def record_batch(self, mode: str, end: Lsn, counts: Counts | None) -> None:
-        """Note a batch that Spark works on from now on; without counts its task tells them."""
+        """Record the batch that Spark works on; without `counts` its task sends them."""
         with self._lock:
             self.mode = mode
             self._planned = _Planned(end, counts, time.monotonic())
 
     def figures(self) -> Figures:
-        """Return the figures of this moment."""
+        """Return the current figures."""
         with self._lock:
             slot, last = self._slot, self._samples.last
             if last is not None and last.confirmed_flush_lsn is not None:

@@ -23,21 +23,21 @@ _log = logger("logicalrep.batch")
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of one batch; `of_messages` and `of_rows` count what passes through them."""
+    """The counts of one batch."""
 
     changes: int | None = 0
-    """The number of rows; None if it is not known here."""
+    """Number of rows; None if unknown."""
     bytes: int | None = 0
-    """The bytes of messages; None if they are not known here."""
+    """Bytes of messages; None if unknown."""
     committed: datetime | None = None
-    """The commit time of the last transaction."""
+    """Commit time of the last transaction."""
     receiving: float = 0.0
-    """The seconds in which messages were received."""
+    """Time spent receiving messages, in seconds."""
     decoding: float = 0.0
-    """The seconds in which rows were made of them."""
+    """Time spent decoding rows, in seconds."""
 
     def count_messages(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
-        """Yield the same message batches, and count their bytes and the time until they came."""
+        """Yield the message batches, and count their bytes and the time spent waiting for them."""
         began = time.monotonic()
         for messages in batches:
             assert self.bytes is not None
@@ -48,7 +48,7 @@ class Counts:
         self.receiving += time.monotonic() - began
 
     def count_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the same record batches, and count their rows and the time in which they are made."""
+        """Yield the record batches, and count their rows and the time spent decoding them."""
         iterator = iter(batches)
         while True:
             began, received = time.monotonic(), self.receiving
@@ -66,7 +66,7 @@ class Counts:
     def report(
         self, slot: Slot, event: str, mode: str, start: Lsn | None, end: Lsn, seconds: float | None = None
     ) -> None:
-        """Log the batch from `start` to `end`, and its lag behind the server; `seconds` is the time that it took."""
+        """Log the batch from `start` to `end`, and its lag behind the server; `seconds` is the batch's duration."""
         lag = max(slot.head - end, 0)
         timed = seconds is not None
         log_figures(

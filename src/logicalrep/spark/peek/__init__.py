@@ -1,1 +1,1 @@
-"""mode = peek: each micro-batch reads its part of the slot through SQL."""
+"""mode = peek: each micro-batch reads its range of the slot through SQL."""

@@ -37,18 +37,17 @@ class ReadLimits:
     changes: int | None = None
     bytes: int | None = None
     wal: int | None = None
-    """The WAL from its start on, in bytes."""
+    """Bytes of WAL from the batch's start."""
 
 
 def read_limit(options: SourceOptions) -> ReadMaxRows | ReadMaxBytes:
-    """Return the options' limit as Spark's object."""
     if options.max_changes is not None:
         return ReadMaxRows(options.max_changes)
     return ReadMaxBytes(options.max_bytes or _max_wal(options) or 0)
 
 
 def limits_of(limit: object | None, options: SourceOptions, pace: Pace) -> ReadLimits:
-    """Return the limits of the next batch: none with Trigger.Once, else those of the options and the sink's pace."""
+    """Return the limits of the next batch: none with Trigger.Once, else the options' limits and the sink's pace."""
     if HAS_ADMISSION_CONTROL and isinstance(limit, ReadAllAvailable):
         return ReadLimits()
     bounds = [wal for wal in (_max_wal(options), pace.bound) if wal is not None]
@@ -56,7 +55,7 @@ def limits_of(limit: object | None, options: SourceOptions, pace: Pace) -> ReadL
 
 
 def _max_wal(options: SourceOptions) -> int | None:
-    """Return the limit on the WAL; the default is a limit only if a run can have several batches.
+    """Return the limit on the WAL; the default limits only runs that can have several batches.
 
     Spark 4.0 and 4.1 make one batch with Trigger.AvailableNow, which must read everything, and do not report the
     trigger.

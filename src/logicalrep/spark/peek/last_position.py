@@ -1,4 +1,4 @@
-"""The position of a reader whose range is read again, so that it continues after its last row."""
+"""The position of the last yielded row, from which a reader continues when it reads its range again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class YieldedRows:
     """The position of the last yielded row, and the yielded rows of that position.
 
     A position is a commit LSN with a change's number, or the end LSN of a message outside of transactions. The two
-    images of an update share one, as do a table's descriptions and the change after them.
+    images of an update share a position, as do a table's descriptions and the change after them.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class YieldedRows:
         return None if self._last is None else lsn_of(self._last[0])
 
     def take_new(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the new rows of a record batch, and note them as yielded."""
+        """Return the new rows of a record batch, and record them as yielded."""
         lsns, ordinals = _positions(batch)
         if self._last is not None:
             lsn, ordinal = self._last
@@ -46,7 +46,7 @@ class YieldedRows:
 
 
 def _positions(batch: pa.RecordBatch) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the LSN and the ordinal of each row; -1 for a message outside of transactions, which ends before."""
+    """Return the LSN and the ordinal of each row; the ordinal is -1 for a message outside of transactions."""
     if _is_typed(batch):
         lsns, ordinals = batch["_commit_version"], batch["_ordinal"]
     else:
@@ -55,7 +55,7 @@ def _positions(batch: pa.RecordBatch) -> tuple[NDArray[np.uint64], NDArray[np.in
 
 
 def _rows(batch: pa.RecordBatch, indices: NDArray[np.int64]) -> list[tuple[object, ...]]:
-    """Return the values that tell apart the rows of one position."""
+    """Return the values that distinguish the rows of one position."""
     names = ["_change_type"] if _is_typed(batch) else ["op", "relation_id"]
     return list(zip(*(batch[name].take(indices).to_pylist() for name in names), strict=True))
 

@@ -1,4 +1,4 @@
-"""The pace of the sink: the WAL for which a batch takes about the time that the options wish."""
+"""The pace of the sink: the WAL of a batch that takes about the time that the options ask for."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections import deque
 from logicalrep_runtime.scalars import Lsn
 
 LEAST = 1 << 20
-"""The smallest bound in bytes of WAL."""
+"""The smallest bound, in bytes of WAL."""
 _REMEMBERED = 8
 """The number of batches from which the next bound is computed."""
 _DIFFERENT = 1.5
-"""The ratio of two batches' sizes from which on their times tell the fixed part of a batch's time."""
+"""The ratio of two batches' sizes from which their times show the fixed part of a batch's time."""
 _ON_TIME = 0.1
-"""The seconds after a whole second within which a batch is taken for one that a trigger's interval began."""
+"""Seconds after a whole second within which a trigger's interval is taken to have begun the batch."""
 
 
 class Pace:
     """The bound on a batch, which shrinks when batches take longer than a number of seconds, and grows again.
 
-    It decides only where a new batch ends. A planned batch keeps its end, also after a restart.
+    The bound decides only where a new batch ends. A planned batch keeps its end, also after a restart.
 
-    A batch's time is that from its plan to the next one, which has begun when Spark asks for it. With a trigger's
-    interval Spark may have waited before it asks, until a multiple of that interval: such a time says nothing.
+    A batch lasts from its plan to the plan of the next batch, when Spark asks for it. With a trigger's interval
+    Spark may wait for a multiple of the interval before it asks: such a time is ignored.
 
     Example:
         >>> pace = Pace(30)
@@ -42,11 +42,11 @@ class Pace:
         """The most WAL of the next batch in bytes; None while no batch has taken too long."""
 
     def record_batch(self, start: Lsn, end: Lsn) -> None:
-        """Note that the next batch is planned; one without WAL is none."""
+        """Record the plan of the next batch; a batch without WAL is ignored."""
         self._planned = (end - start, time.monotonic()) if end > start else None
 
     def end_batch(self) -> None:
-        """Note that Spark asks for another batch, so that the planned one is done."""
+        """Record that Spark asks for another batch: the planned batch is done."""
         if self._planned is None:
             return
         wal, began = self._planned
@@ -63,7 +63,7 @@ class Pace:
             self.bound *= 2
 
     def _suitable(self, wal: int, took: float) -> int | None:
-        """Return the WAL of a batch that takes as long as it should, after one that took longer."""
+        """Return the WAL of a batch that takes as long as it should, after a batch that took longer."""
         fixed, per_byte = 0.0, took / wal
         sizes, times = zip(*self._batches, strict=True)
         if max(sizes) > _DIFFERENT * min(sizes):

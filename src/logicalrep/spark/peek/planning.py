@@ -1,4 +1,4 @@
-"""The planner of batches, which finds the end of the next one by a query that sends no changes."""
+"""The planner of batches, which finds the end of the next batch by a query that sends no changes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _COMMIT = Struct(">xBQQ")
 _MESSAGE = Struct(">xBQ")
 
 _MARGIN = 1.25
-"""The factor by which a peek exceeds the expected size of a batch: another one would decode everything again."""
+"""The factor by which a peek exceeds the expected size of a batch: a second peek would decode everything again."""
 _MOST_MESSAGES = (1 << 31) - 1
 """The largest number that the server accepts."""
 
@@ -61,15 +61,15 @@ class _BatchEnd:
     is_last: bool = False
     """Whether the limits allow no later end."""
     counted: tuple[int, int, int] = 0, 0, 0
-    """The messages, changes and bytes up to the last message seen."""
+    """The messages, changes and bytes up to the last message of the peek."""
     is_at_end: bool = False
-    """Whether `end` is the last end seen."""
+    """Whether `end` is the last end of the peek."""
 
 
 class Planner:
-    """A planner of batches' ends; with limits on changes or bytes a batch ends after a transaction or a message.
+    """Plans batches' ends; with limits on changes or bytes a batch ends after a transaction or a message.
 
-    With a limit on the WAL alone it may end anywhere: the next batch has the transactions that commit later.
+    With a limit on the WAL alone a batch may end anywhere: the next batch has the transactions that commit later.
     """
 
     def __init__(self, slot: str, options: PluginOptions) -> None:
@@ -79,7 +79,7 @@ class Planner:
         self._messages_per_change, self._messages_per_byte = 2.0, 0.01
 
     def end(self, connection: Connection, start: Lsn, head: Lsn, limits: ReadLimits) -> Lsn | None:
-        """Return the end of the batch from `start`, at most `head`; None if there is nothing."""
+        """Return the end of the batch from `start`, at most `head`; None if there are no changes."""
         bound = head
         if limits.wal is not None and head - start > limits.wal:
             bound = page_at(start + limits.wal)
@@ -103,7 +103,7 @@ class Planner:
             wanted = min(max(2 * wanted, self._expected(limits)), _MOST_MESSAGES)
 
     def _expected(self, limits: ReadLimits) -> int:
-        """Return the expected number of messages of a batch, with the margin."""
+        """Return the expected number of a batch's messages, with the margin."""
         expected = [_MOST_MESSAGES / _MARGIN]
         if limits.changes is not None:
             expected.append(limits.changes * self._messages_per_change)
@@ -118,7 +118,9 @@ class Planner:
             self._messages_per_byte = messages / size
 
     def _query_first(self, connection: Connection, head: Lsn) -> Lsn | None:
-        """Return the LSN of the first commit, or the end of the first message outside of transactions; None without."""
+        """Return the LSN of the first commit, or the end of the first message outside of transactions; None without
+        either.
+        """
         wanted = 1
         while True:
             call = peek_call(self._slot, self._options, head, wanted)
@@ -174,7 +176,7 @@ def _end(data: bytes) -> Lsn:
 
 
 def _is_before(data: bytes, start: Lsn) -> bool:
-    """Return whether an earlier batch has it: a commit that begins before `start`, or a message that ends before."""
+    """Return whether an earlier batch has a commit that begins, or a message that ends, before `start`."""
     if data[0] == COMMIT:
         return bool(_COMMIT.unpack_from(data)[1] < start)
     return _end(data) <= start

@@ -1,6 +1,6 @@
-"""A lock on a slot that lasts as long as a session: a reader by SQL does not hold the slot between two queries.
+"""A lock on a slot for a session's lifetime: an SQL reader does not hold the slot between two queries.
 
-It is an advisory lock in the slot's database, so it excludes only other readers that take it.
+The lock is an advisory lock in the slot's database, so it excludes only readers that take the lock too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AND (lock.classid::bigint << 32 | lock.objid::bigint) = %s
 
 
 def lock_slot(connection: Connection, slot: str, *, patience: float) -> None:
-    """Take the lock until the connection closes; raise SlotError if another session keeps it for `patience` seconds."""
+    """Take the lock until the connection closes; raise SlotError if another session holds it for `patience` seconds."""
     key = lock_key(slot)
     connection.execute(_NOTICES)
     retries = Retries(patience)
@@ -36,5 +36,5 @@ def lock_slot(connection: Connection, slot: str, *, patience: float) -> None:
 
 
 def lock_key(slot: str) -> int:
-    """Return the number of a slot's lock, which no other program is likely to use."""
+    """Return the key of a slot's advisory lock, which no other program is likely to use."""
     return int.from_bytes(blake2b(slot.encode(), digest_size=8, person=b"logicalrep").digest(), signed=True)

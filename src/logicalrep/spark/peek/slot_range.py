@@ -1,4 +1,4 @@
-"""The reading of a part of a slot in an executor; several sessions of the server decode a large part in parallel."""
+"""Reading a range of a slot in an executor; several of the server's sessions decode a large range in parallel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from logicalrep.spark.typed_tables.table_schema import with_catalog
 from logicalrep_runtime.scalars import Lsn
 
 WAL_OF_A_SESSION = 32 << 20
-"""The WAL for a session in bytes: less is not worth the session's start."""
+"""WAL per session in bytes: less does not repay the session's start."""
 
 _LARGEST_PAGE = 64 << 10
 """The largest WAL page of a server in bytes; page sizes are powers of two."""
@@ -37,18 +37,18 @@ _LARGEST_PAGE = 64 << 10
 
 @dataclass
 class SlotRange(InputPartition):
-    """The part of a slot that a micro-batch reads."""
+    """The range of a slot that a micro-batch reads."""
 
     start: WalPosition
     end: WalPosition
     relation_id: int | None = None
-    """The OID of the table that is read, if known."""
+    """The OID of the query's table, if known."""
     counts_sender: CountsSender | None = None
-    """Tells the batch's counts to the driver; None if nobody wants them."""
+    """Sends the batch's counts to the driver; None without metrics."""
 
 
 def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> Slot:
-    """Return the slot; raise LostPositionError if it is past `start`, or the WAL does not contain `start` and `end`."""
+    """Return the slot; raise LostPositionError if it is past `start`, or the WAL lacks `start` or `end`."""
     slot = query_slot(connection, options.the_slot)
     for position in (start, end):
         check_within_wal(options.connection, slot, position)
@@ -63,9 +63,9 @@ def read_slot(
     end: WalPosition,
     counts_sender: CountsSender | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of all that committed at or after `start` (None: the slot's position) and before `end`.
+    """Yield the record batches of all commits from `start` (None: the slot's position) to before `end`.
 
-    After a broken connection the slot is read again, and the rows that were yielded before are left out.
+    After a broken connection the slot is read again without the rows that were already yielded.
     """
     began = time.monotonic()
     yielded = YieldedRows()
@@ -108,7 +108,7 @@ def decoded_range(
     end: Lsn,
     counts: Counts,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of a range, part after part, each decoded by its own session of the server."""
+    """Yield the record batches of a range, split into parts that the server's sessions decode in parallel."""
     plugin, form = options.plugin_options(newest_protocol(connection)), row_form(options, schema)
     first = slot.confirmed.lsn if start is None else start
     wanted = sessions_for(connection, options, slot, first, end)
@@ -132,12 +132,11 @@ def page_at(lsn: int) -> Lsn:
 
 
 def page_after(lsn: int) -> Lsn:
-    """Return the start of the next WAL page."""
     return page_at(lsn + _LARGEST_PAGE)
 
 
 def sessions_for(connection: Connection, options: SourceOptions, slot: Slot, start: Lsn, end: Lsn) -> int:
-    """Return the number of sessions that are worth their start."""
+    """Return the number of sessions that repay their start."""
     size = end - start
     # Each session reads the WAL from the slot's restart_lsn on, a copy twice, and describes each table again.
     if options.relations or slot.decoded_again(start) > size or not can_be_copied(connection, slot):

@@ -1,9 +1,9 @@
-"""The reading by peek: each micro-batch reads its part of the slot through SQL, and the slot follows Spark's commits.
+"""Streaming by peek: each micro-batch reads its range of the slot through SQL, and the slot follows Spark's commits.
 
 An offset is a position in the WAL of a timeline. The batch (start, end] has a transaction if and only if its commit
-record begins at or after start and before end, and a message outside of transactions if its own record does. The slot
-never moves past an offset that Spark has committed: if it is past the checkpoint, another reader has moved it, which is
-an error.
+record begins at or after start and before end, and a message outside of transactions if its own record does. The
+slot never moves past an offset that Spark has committed: if it is past the checkpoint, another reader has moved it,
+which is an error.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from logicalrep.transactions.logs import warn
 from logicalrep_runtime.scalars import Lsn
 
 REPEATED_WAL_WARNING = 64 << 20
-"""The WAL in bytes that may be decoded again for each batch without a warning."""
+"""Bytes of WAL decoded again for each batch from which the reader warns."""
 
 
 class PeekStreamReader(SlotStreamReader):
-    """A stream reader that plans micro-batches in the driver and reads them in the executors."""
+    """Stream reader that plans micro-batches in the driver and reads them in the executors."""
 
     def __init__(self, options: SourceOptions, schema: StructType, shared: SlotStreamReader | None = None) -> None:
         super().__init__(options, schema, shared)
@@ -53,12 +53,10 @@ class PeekStreamReader(SlotStreamReader):
     # In the driver
 
     def initialOffset(self) -> Offset:
-        """Return the slot's position; create the slot if the options say so."""
         self.position = self.run(self._initial)
         return self._offset(self.position)
 
     def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
-        """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._record_request(start)
         if start is not None:
             self.position = position_of(start)
@@ -86,7 +84,6 @@ class PeekStreamReader(SlotStreamReader):
         return self._offset(end)
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:
-        """Return the server's position for Spark's progress report."""
         return None if self._seen is None or self.position is None else progress(self._seen, self.position.lsn, "peek")
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
@@ -117,7 +114,7 @@ class PeekStreamReader(SlotStreamReader):
         self.acknowledge(position)
 
     def acknowledge(self, position: WalPosition) -> None:
-        """Advance the slot to a position, which the checkpoint has."""
+        """Advance the slot to a position that the checkpoint contains."""
         if position.lsn > self._acknowledged:
             self.run(lambda connection: acknowledge_position(connection, self._options, position))
             self._acknowledged = position.lsn
@@ -149,7 +146,7 @@ class PeekStreamReader(SlotStreamReader):
         return position
 
     def _warn_of_lag(self, seen: Slot, position: Lsn, head: Lsn) -> None:
-        """Warn if most of what the server decodes for a batch lies before it, and again whenever that has doubled."""
+        """Warn if the server decodes much WAL before the batch again, and whenever that WAL doubles."""
         repeated_bytes = seen.decoded_again(position)
         if repeated_bytes >= max(self._warned_of, 4 * (head - position)):
             self._warned_of = 2 * repeated_bytes
@@ -162,7 +159,6 @@ class PeekStreamReader(SlotStreamReader):
     # In an executor
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the record batches of a part of the slot."""
         assert isinstance(partition, SlotRange)
         log_to_standard_error()
         options = replace(self._options, relation_id=partition.relation_id)

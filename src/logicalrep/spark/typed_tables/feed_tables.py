@@ -14,9 +14,9 @@ from logicalrep.spark.options import FEED_OPTIONS, OptionError, SourceOptions, r
 def typed_table(
     table: str, *, new_columns: str = "error", text_columns: str = "", **options: str
 ) -> Callable[[DataFrame], DataFrame]:
-    """Return a transformation of the change feed into one table's typed rows, the same as with the option `table`.
+    """Return a transformation of the change feed into one table's typed rows, equal to the rows of the option `table`.
 
-    The columns are read from the server once, now. The query raises TableChangedError if the table is renamed or
+    The call reads the columns from the server, once. The query raises TableChangedError if the table is renamed or
     replaced later, except for captures (option `path`).
 
     Args:

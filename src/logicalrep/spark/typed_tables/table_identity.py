@@ -1,4 +1,4 @@
-"""The identity of a typed stream's table: it keeps its OID when renamed; another table of its name has another."""
+"""The identity of a typed stream's table: its OID, which a rename keeps and a replacement changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHERE namespace.nspname = %s AND class.relname = %s OR class.oid = %s
 
 
 class TableIdentity:
-    """The OID of a query's table, which is read from the server once and kept in the query's offsets."""
+    """The OID of a query's table, read from the server once and stored in the query's offsets."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._table = options.table
@@ -25,13 +25,12 @@ class TableIdentity:
         """The OID; None if it is not known yet, or the query reads the change feed."""
 
     def resume_from(self, offset: Mapping[str, object]) -> None:
-        """Take the OID from an offset, if it has one."""
         relation_id = offset.get("relation_id")
         if relation_id is not None:
             self.relation_id = int(str(relation_id))
 
     def query(self, connection: Connection) -> None:
-        """Read the OID of the table's name; raise TableChangedError if it differs from the known one.
+        """Read the OID of the table's name; raise TableChangedError if it differs from the known OID.
 
         A dropped table is no error: its earlier changes can be read.
         """

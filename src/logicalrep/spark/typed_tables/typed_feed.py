@@ -13,12 +13,9 @@ from logicalrep.spark.worker import PickledForWorkers
 
 
 class FeedTable(FeedDecoder, PickledForWorkers):
-    """A converter of a table's rows in the change feed into typed rows."""
+    """Converter of a table's rows in the change feed into typed rows."""
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a record batch of the typed table for each record batch of the feed.
-
-        Raises what `typed` does.
-        """
+        """Yield a typed record batch for each record batch of the feed; raises the errors of `typed`."""
         schema = arrow_schema(relation_schema(self.relation, self.text_columns, self.catalog))
         yield from self.typed(batches, schema)

@@ -11,7 +11,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class Backlog:
-    """The transactions with rows in the order of their ends, each with its commit time and the sums up to it."""
+    """The transactions with rows, ordered by end, each with its commit time and the sums up to it."""
 
     def __init__(self) -> None:
         self._ends, self._rows, self._bytes, self._commit_times = array("Q"), array("Q"), array("Q"), array("q")

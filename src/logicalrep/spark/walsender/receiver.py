@@ -1,4 +1,4 @@
-"""The thread in the driver that receives from the walsender and keeps committed changes for Spark."""
+"""The thread in the driver that receives from the walsender and holds committed changes for Spark."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class ReceiverState:
     acknowledged: Lsn = _NOWHERE
     """The position that was last acknowledged to the server."""
     waits_for_room: bool = False
-    """Whether nothing more is received before Spark commits."""
+    """Whether the receiver waits for Spark to commit before it receives more."""
 
 
 class SpoolReceiver(SlotReceiver):
-    """A receiver that runs ahead of the batches until it holds as many rows as it may."""
+    """Receiver that runs ahead of the batches until it holds as many rows as it may."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class SpoolReceiver(SlotReceiver):
         start: Lsn | None,
         traffic: Traffic | None = None,
     ) -> None:
-        """Start the thread. Spark has all that committed before `start`, which is left out; None: unknown.
+        """Start the thread, which adds the received bytes to `traffic`.
 
-        What is received is added to `traffic`.
+        Spark has all commits before `start`, which are left out; None: unknown.
         """
         self.start = start
         self._options = options
@@ -103,11 +103,11 @@ class SpoolReceiver(SlotReceiver):
 
     @property
     def has_left_slot(self) -> bool:
-        """Whether it has left the slot because of a transaction that is too large to be kept."""
+        """Whether the receiver has left the slot because a transaction is too large for memory."""
         return not self._thread.is_alive() and self._is_too_large
 
     def covers(self, start: Lsn, end: Lsn) -> bool:
-        """Return whether it has received, and still keeps, the rows of a batch."""
+        """Return whether the receiver has received, and still holds, the rows of a batch."""
         return self.start is not None and max(self.start, self._committed) <= start and end <= self.position
 
     def end_after(self, start: Lsn, limits: ReadLimits) -> tuple[Lsn, bool]:
@@ -117,10 +117,10 @@ class SpoolReceiver(SlotReceiver):
             return self._backlog.end_after(start, self.position, limits)
 
     def partitions(self, start: Lsn, end: Lsn, is_empty: Callable[[Decision], bool]) -> list[InputPartition] | None:
-        """Return the partitions of a batch, all of which they wait for; None if tasks cannot carry them.
+        """Return a batch's partitions, all of which wait for the batch; None if tasks cannot carry them.
 
-        `is_empty` decides whether a committed prepared transaction without received changes has none. Raises
-        TransactionError if it has: they were sent before the reading began.
+        `is_empty` decides whether a committed prepared transaction without received changes has none. If it has
+        changes, raises TransactionError: the server sent them before the reader started.
         """
         with self._changed:
             self._needed = end
@@ -133,7 +133,6 @@ class SpoolReceiver(SlotReceiver):
             return self._rows.partitions(start, end)
 
     def counts(self, start: Lsn, end: Lsn) -> Counts:
-        """Return the changes and bytes of a batch, and its last commit time."""
         with self._changed:
             return self._backlog.counts(start, end)
 
@@ -153,11 +152,11 @@ class SpoolReceiver(SlotReceiver):
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is received before Spark commits."""
+        """Whether the receiver waits for Spark to commit before it receives more."""
         return self._progress.waits_for_room and self._rows.size > self._room
 
     def commit(self, lsn: Lsn) -> None:
-        """Note that Spark has committed everything before a position: remove its rows and acknowledge it."""
+        """Remove the rows of all commits before a position, which Spark has committed, and acknowledge it."""
         with self._changed:
             if lsn <= self._committed:
                 return
@@ -192,7 +191,7 @@ class SpoolReceiver(SlotReceiver):
 
     @property
     def _is_too_large(self) -> bool:
-        """Whether the transaction being received is too large to be kept; a spool takes any."""
+        """Whether the current transaction is too large for memory; a spool takes any."""
         return 0 < self._most_unfinished < self.replication.unfinished_bytes
 
     def _is_over(self) -> bool:
@@ -203,7 +202,7 @@ class SpoolReceiver(SlotReceiver):
         self._advance(tells=True)
 
     def _advance(self, *, tells: bool = False) -> None:
-        """Publish the received position, acknowledge the committed one, and wait while there is no room."""
+        """Publish the received position, acknowledge the committed position, and wait while there is no room."""
         position = self.replication.position
         if position > self.position:
             self._publish(position=position)

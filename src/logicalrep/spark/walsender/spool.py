@@ -1,7 +1,7 @@
-"""The spool: Arrow segment files with received rows that Spark has not committed yet, for the executors.
+"""The spool: Arrow segment files of received rows that Spark has not committed yet, for the executors.
 
-A segment has the rows of whole or split transactions, each with the position that decides its batch. The files need not
-survive the process: the server sends lost rows again, as they were not acknowledged.
+A segment has the rows of whole or split transactions, each with the position that decides its batch. The files need
+not survive the process: the server sends lost rows again, as they were not acknowledged.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from logicalrep.spark.walsender.spool_folders import SpoolError, add_folder, ope
 from logicalrep_runtime.scalars import Lsn
 
 _POSITION = "_position"
-"""The name of the positions' column, which is the first of a segment and is not passed to Spark."""
+"""The name of the positions' column: a segment's first column, which is not passed to Spark."""
 _SUFFIX = ".arrow"
-"""The suffix of finished segments."""
 _UNFINISHED = ".part"
 
 
@@ -44,7 +43,7 @@ class Segment:
 
 @dataclass
 class SegmentRange(InputPartition):
-    """The part of a segment that belongs to a micro-batch."""
+    """The rows of a segment that belong to a micro-batch."""
 
     path: Path
     start: Lsn
@@ -64,10 +63,10 @@ class SegmentRange(InputPartition):
 
 
 class Spool:
-    """A writer of segments in its own folder, which also removes them."""
+    """Writes segments into its own folder, and removes them."""
 
     def __init__(self, folder: Path, slot: str, schema: pa.Schema, segment_bytes: int) -> None:
-        """Create a spool within `folder`, which may have others too, for rows of a schema."""
+        """Create a spool for a schema's rows within `folder`, which several spools may share."""
         self._schema = pa.schema([pa.field(_POSITION, pa.int64()), *schema])
         self._segment_bytes = segment_bytes
         self._shared = open_shared_folder(folder)
@@ -171,7 +170,6 @@ def _open_segment(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _open_file(name: str, mode: str, folder: int) -> IO[bytes]:
-    """Open a file in an open folder; the mode `x` creates it and fails if it exists."""
     return cast(
         IO[bytes],
         open(name, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600, dir_fd=folder)),

@@ -1,9 +1,9 @@
 """The folders of spools, which no other user can write, and which are checked before each use.
 
-A user who can write into a spool can forge rows. So a folder is opened without following a link, its owner and mode are
-checked, and its files are reached through its descriptor.
+A user who can write into a spool can forge rows. So a folder is opened without following a link, its owner and mode
+are checked, and its files are reached through its descriptor.
 
-A spool's folder is locked as long as its process lives; a folder without a lock is abandoned. The lock is on the folder
+A spool's folder is locked while its process lives; a folder without a lock is abandoned. The lock is on the folder
 itself, so no lock file can be planted, and programs that clean temporary folders leave it alone.
 """
 
@@ -23,7 +23,7 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class SpoolError(LogicalRepError, RuntimeError):
-    """A spool that is not safe, or that this machine does not see; the text says which, and what to do."""
+    """A spool is not safe, or this machine does not see it; the text names the spool and the remedy."""
 
     code = "SPOOL_UNSAFE"
 

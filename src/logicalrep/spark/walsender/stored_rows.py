@@ -1,4 +1,4 @@
-"""The committed rows that a receiver keeps for Spark in memory; a Spool keeps them in files instead."""
+"""The committed rows that a receiver holds for Spark in memory; a Spool stores them in files instead."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pyspark.sql.datasource import InputPartition
 from logicalrep_runtime.scalars import Lsn
 
 MOST_IN_MEMORY = 64 << 20
-"""The rows that a receiver keeps in memory, in bytes, and the most that the tasks of a batch carry to the executors.
+"""Most bytes of rows in a receiver's memory, and in the tasks of a batch.
 
 A batch of 256 MiB exhausted a driver's heap of 1 GiB at the third batch.
 """
 _GATHERED = 4 << 20
-"""The rows that are compressed together, in bytes."""
+"""Bytes of rows that are compressed together."""
 TASK = 900 << 10
-"""The compressed rows of a task in bytes: Spark warns of tasks of more than 1000 KiB."""
+"""Bytes of a task's compressed rows: Spark warns of tasks of more than 1000 KiB."""
 LARGEST_TASK = 4 << 20
 """The largest compressed row that a task carries, in bytes."""
 _ZSTD = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -35,7 +35,6 @@ class CarriedRows(InputPartition):
     """An Arrow stream, compressed."""
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches."""
         with pa.ipc.open_stream(self.data) as reader:
             yield from reader
 
@@ -46,7 +45,7 @@ class RowsInMemory:
     def __init__(self) -> None:
         self._batches: deque[tuple[pa.RecordBatch, NDArray[np.int64]]] = deque()
         self.size = 0
-        """The bytes that the rows take."""
+        """Bytes of the rows."""
 
     def write(self, batch: pa.RecordBatch, positions: NDArray[np.int64]) -> None:
         """Add rows with the positions that decide their batch, which do not decrease within a record batch."""
@@ -54,7 +53,7 @@ class RowsInMemory:
         self.size += batch.nbytes
 
     def partitions(self, start: Lsn, end: Lsn) -> list[InputPartition] | None:
-        """Return the partitions with the rows from `start` on and before `end`; None if tasks cannot carry them."""
+        """Return the partitions with the rows from `start` to before `end`; None if tasks cannot carry them."""
         tasks: list[InputPartition] = []
         size = 0
         for data in _tasks(self._between(start, end)):
@@ -82,7 +81,7 @@ class RowsInMemory:
 
 
 def _tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-    """Yield Arrow streams of these rows, each small enough for a task unless it is a single row."""
+    """Yield Arrow streams of the rows, each small enough for a task unless it is a single row."""
     gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

@@ -1,7 +1,7 @@
-"""The reading by walsender: a receiver in the driver keeps committed changes, which the executors get from there.
+"""Streaming by walsender: a receiver in the driver holds committed changes, which the executors fetch.
 
-An offset is a position in the WAL, with the same meaning as in mode = peek. A position is acknowledged only after Spark
-has committed it, so a new process starts with nothing and receives the missing changes again.
+An offset is a position in the WAL, with the same meaning as in mode = peek. A position is acknowledged only after
+Spark has committed it, so a new process starts with nothing and receives the missing changes again.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
 LONGEST_WAIT = 5.0
-"""The longest wait for changes that the server has not sent yet, in seconds, before an empty answer."""
+"""Longest wait for changes that the server has not sent yet, in seconds, before an empty answer."""
 TARGET_BATCH = 32 << 20
-"""The bytes of messages that make a batch large enough for Spark's overhead."""
+"""Bytes of messages that make a batch worth Spark's overhead."""
 TARGET_WAIT = 1.0
-"""The longest wait for such a batch while the server has more than that to send, in seconds."""
+"""Longest wait for such a batch while the server has more to send, in seconds."""
 
 
 class WalsenderStreamReader(SlotStreamReader):
-    """A stream reader with a receiver in the driver, which plans partitions of the rows that it keeps."""
+    """Stream reader with a receiver in the driver, which plans partitions of the received rows."""
 
     def __init__(self, options: SourceOptions, schema: StructType, shared: SlotStreamReader | None = None) -> None:
         super().__init__(options, schema, shared, locks=False)
@@ -59,13 +59,11 @@ class WalsenderStreamReader(SlotStreamReader):
         """Whether `_first_xid` is known, which may be None."""
 
     def initialOffset(self) -> Offset:
-        """Return the slot's position; create the slot if the options say so."""
         self.position = self.run(self._initial)
         self._resume_from({})
         return self._offset(self.position)
 
     def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
-        """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._record_request(start)
         self._resume_from(start or {})
         if start is not None:
@@ -90,12 +88,10 @@ class WalsenderStreamReader(SlotStreamReader):
         return self._offset(self.position)
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:
-        """Return the server's position for Spark's progress report."""
         position = self.position
         return None if position is None else progress(self._query_slot(), position.lsn, "walsender")
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
-        """Return the partitions with the rows of the batch."""
         carried = self.carry(start, end)
         assert carried is not None
         return carried
@@ -126,7 +122,6 @@ class WalsenderStreamReader(SlotStreamReader):
         return partitions
 
     def commit(self, end: Mapping[str, object]) -> None:
-        """Note that Spark has committed everything before `end`."""
         position = position_of(end)
         self._commits.record_commit(position.lsn)
         self._acknowledge(position)
@@ -137,12 +132,11 @@ class WalsenderStreamReader(SlotStreamReader):
         receiver.commit(position.lsn)
 
     def stop(self) -> None:
-        """End the receiver and close the connections."""
         self.leave()
         super().stop()
 
     def leave(self) -> None:
-        """End the receiver, which leaves the slot to others; the next call of another method starts one again."""
+        """End the receiver, which releases the slot; the next call of another method starts a receiver again."""
         if self.receiver is not None:
             self.receiver.stop()
             self.receiver = None
@@ -150,20 +144,19 @@ class WalsenderStreamReader(SlotStreamReader):
 
     @property
     def has_left_slot(self) -> bool:
-        """Whether the receiver has left the slot because of a transaction that is too large to be kept."""
+        """Whether the receiver has left the slot because a transaction is too large for memory."""
         return self.receiver is not None and self.receiver.has_left_slot
 
     def covers(self, start: Lsn, end: Lsn) -> bool:
-        """Return whether the receiver keeps all rows of a batch."""
+        """Return whether the receiver holds all rows of a batch."""
         return self.receiver is not None and self.receiver.covers(start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the record batches of a partition."""
         assert isinstance(partition, CarriedRows | SegmentRange)
         return collect_garbage_once(partition.read())
 
     def start_receiver(self, start: Lsn | None) -> SpoolReceiver:
-        """Return the receiver, which has everything from `start` on, or from the slot's position if that is None."""
+        """Return the receiver, which has everything from `start` on, or from the slot's position if `start` is None."""
         receiver = self.receiver
         if receiver is not None and start is not None and receiver.start is not None and start < receiver.start:
             receiver.stop()
@@ -180,7 +173,7 @@ class WalsenderStreamReader(SlotStreamReader):
         return offset_of(position, slot=self._slot, first_xid=self._first_xid, relation_id=self._table.relation_id)
 
     def _resume_from(self, offset: Mapping[str, object]) -> None:
-        """Take the table and the first transaction from an offset; the default for the latter is the next one."""
+        """Take the table and the first transaction from an offset; by default the next transaction."""
         self._table.resume_from(offset)
         first = offset.get("first_xid")
         if first is not None:
@@ -194,10 +187,11 @@ class WalsenderStreamReader(SlotStreamReader):
         return query_next_xid(connection) if has_prepared else None
 
     def _is_empty(self, decision: Decision) -> bool:
-        """Return whether a prepared transaction of which only the commit was sent has no changes.
+        """Return whether a prepared transaction that arrives only as its commit has no changes.
 
         PostgreSQL 15 to 17 send only the commit of a transaction that just locked rows; 18 sends the Prepare too. A
-        transaction that began before the query is not assumed to be empty: it may have been prepared before the query.
+        transaction that began before the query is not assumed to be empty: it may have been prepared before the
+        query.
         """
         newest, major = self.run(lambda connection: (query_next_xid(connection), server_major(connection)))
         # The latest 64-bit id that ends with these 32 bits.
@@ -256,8 +250,8 @@ class WalsenderStreamReader(SlotStreamReader):
     def _wait_for_commits(self, receiver: SpoolReceiver, after: Lsn, until: Lsn) -> bool:
         """Wait for commits after a position, or for everything up to another; return whether that was received.
 
-        Returns false if the server waits for its standbys, which may be away for long. Raises SlotError if the server
-        sends nothing at all for `retry_timeout`; a large transaction may take longer.
+        Returns false if the server waits for its standbys, which may be away for long. Raises SlotError if the
+        server sends nothing at all for `retry_timeout`; a large transaction may take longer.
         """
         seen, deadline = Lsn(0), 0.0
         while not receiver.wait(after, 0.1, until):
