@@ -284,7 +284,7 @@ def test_a_server_without_a_walsender_to_spare(
         assert kinds(other) == {SlotRange}
         other.commit()
     (said,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
-    assert said.startswith("Slot s is read by peek alone, as the server gives no walsender: number of requested")
+    assert said.startswith("Slot s: the server refused a walsender, so peek reads the slot: number of requested")
     other.restart(again=False)
 
 

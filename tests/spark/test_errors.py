@@ -96,7 +96,7 @@ def test_a_program_s_last_line_is_the_sentence(
         f'  File "{program}", line 12, in <module>',
         "    writer.trigger(availableNow=True).start().awaitTermination()",
     ]
-    assert lines[-2] == "pyspark.errors.exceptions.captured.StreamingQueryException: its whole text is in Spark's log"
+    assert lines[-2] == "pyspark.errors.exceptions.captured.StreamingQueryException: Spark's log has the whole text"
     assert len(lines) - at < 7
 
 
@@ -143,7 +143,7 @@ def test_a_notebook_s_cell_ends_with_the_sentence(db18: Database, tmp_path: Path
     first, *lines = of_query.splitlines()
     assert first == "Traceback (most recent call last):"
     assert ".start().awaitTermination()" in done.stdout
-    assert "its whole text is in Spark's log" in done.stdout
+    assert "Spark's log has the whole text" in done.stdout
     assert any(line.startswith("[SLOT_MISSING] Replication slot 'none' does not exist: ") for line in lines)
     assert len(lines) < 12, done.stdout
     assert "division by zero" in of_others

@@ -267,7 +267,7 @@ def test_a_snapshot_of_files(db18: Database) -> None:
     ("options", "said"),
     [
         ({"snapshot": "a@s@1/2@3", "slot": "s"}, "'snapshot' reads the rows of one table"),
-        ({"snapshot": "a@s@1/2@3", "table": "t", "path": "x"}, "leave one out"),
+        ({"snapshot": "a@s@1/2@3", "table": "t", "path": "x"}, "remove one"),
         (
             {"snapshot": "00000003-0000001B-1@1/2", "table": "t"},
             r"expected the text from logicalrep\.spark\.snapshot\(\.\.\.\)",

@@ -146,9 +146,7 @@ class AutoStreamReader(SlotStreamReader):
         elif major < 11:
             self._stay_with_walsender("PostgreSQL 10 cannot move a slot by SQL")
         elif self._options.relations:
-            log.info(
-                "slot %s: read by peek alone, as with 'relations' each batch describes its tables", self._options.slot
-            )
+            log.info("slot %s: 'relations' is set: peek reads every batch", self._options.slot)
             self._can_receive = False
         self._modes_are_known = True
 
@@ -173,7 +171,7 @@ class AutoStreamReader(SlotStreamReader):
                 self._leave(f"it is {slot.sent_up_to - position.lsn} bytes behind the server")
         elif (prefers_walsender or not suits) and self._try_walsender():
             log.info(
-                "slot %s: read by walsender, %d bytes behind the server; peek would decode %d bytes again each time",
+                "slot %s: read by walsender, %d bytes behind the server; peek would repeat %d bytes per batch",
                 slot.name, slot.sent_up_to - position.lsn, slot.decoded_again(position.lsn),
             )  # fmt: skip
             if start is not None and (self._has_end or self._is_in_checkpoint(position.lsn)):
@@ -188,7 +186,7 @@ class AutoStreamReader(SlotStreamReader):
         except TRANSIENT as error:
             # A connection for queries was there a moment ago.
             reason = str(error).strip()
-            warn([f"Slot {self._slot} is read by peek alone, as the server gives no walsender: {reason}"])
+            warn([f"Slot {self._slot}: the server refused a walsender, so peek reads the slot: {reason}"])
             self.next_check = time.monotonic() + _WITHOUT_WALSENDER
             return False
         return True

@@ -88,7 +88,7 @@ def _stream_changes(spark: SparkSession, dsn: str, connection: Connection, folde
 def _show(feed: DataFrame) -> None:
     _say(f"\n{feed.count():,} changes; by table and operation:")
     feed.groupBy("table", "op").count().orderBy("table", "op").show()
-    _say("Those of the customers; rolled-back changes are not among them:")
+    _say("Changes of the customers, without rolled-back changes:")
     customers = feed.where("table = 'customer'").orderBy("commit_lsn", "ordinal")
     customers.select("op", "before", "after", "commit_timestamp", "xid", "ordinal").show(truncate=60)
 

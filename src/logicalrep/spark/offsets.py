@@ -115,9 +115,8 @@ class Commits:
             self._first = start
         elif self._end and not self._is_proven:
             raise AsyncProgressError(
-                f"Spark reads from {start} on, and has committed only what is before {self._committed}, as with the "
-                "sink's option asyncProgressTrackingEnabled: leave that option out, and the query goes on from its "
-                "checkpoint"
+                f"Spark reads from {start}, but has committed only up to {self._committed}, as with the sink's option "
+                "asyncProgressTrackingEnabled: remove that option, and the query resumes from its checkpoint"
             )
         self._start, self._end = start, end
 

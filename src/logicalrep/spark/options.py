@@ -72,8 +72,8 @@ class SourceOptions:
     )
     decoding_sessions: int = option(
         kinds.count(2, 1, 16),
-        "By peek: the number of server sessions that decode a long batch in parallel, 1 to 16. With "
-        "`relations` it is always one.",
+        "By peek: the number of server sessions that decode a long batch in parallel, 1 to 16. Always "
+        "one with `relations`.",
     )
     table: TableName | None = option(
         kinds.one_table,
@@ -89,9 +89,11 @@ class SourceOptions:
         default="all",
     )
     messages: bool = option(
-        kinds.flag, "Also read logical messages (PostgreSQL 14). A capture contains them if its session did."
+        kinds.flag, "Also read logical messages (PostgreSQL 14). A capture contains them if its session requested them."
     )
-    relations: bool = option(kinds.flag, "Add a row for each description of a table that differs from the one before.")
+    relations: bool = option(
+        kinds.flag, "Add a row for each description of a table that differs from the previous description."
+    )
     origin: Literal["any", "none"] | None = option(
         kinds.choice(None, "any", "none"),
         "`none` leaves out changes that were replayed from another server (PostgreSQL 16).",
@@ -109,7 +111,7 @@ class SourceOptions:
     protocol_version: int | None = option(
         kinds.count(None, 1, _NEWEST),
         "The version of the protocol, 1 to 4.",
-        default="the newest that the server has too",
+        default="the newest version that the server supports too",
     )
     binary: bool = option(
         kinds.flag,
@@ -138,20 +140,20 @@ class SourceOptions:
     )
     max_bytes: int | None = option(
         kinds.count(None, 1),
-        "The same limit in bytes of messages, or of rows where a walsender's rows are made one by one.",
+        "The same limit in bytes of messages, or of rows where a walsender's rows are built one by one.",
         default="none",
         name="max_bytes_per_batch",
     )
     max_wal: int | None = option(
         kinds.count(None, _WAL_PAGE),
-        "The same limit in bytes of the server's WAL, whatever is written to it.",
+        "The same limit in bytes of the server's WAL, including WAL without changes for this query.",
         default="`256m`; with Spark 4.0 and 4.1 none",
         name="max_wal_per_batch",
     )
     target_seconds: float = option(
         kinds.seconds(30),
-        "The seconds that a batch may take. After a batch that took longer the next ones are smaller, in WAL, as long "
-        "as smaller ones do take less time; they grow again once they take less than half as long.",
+        "The target duration of a batch in seconds. After a longer batch the next batches have less WAL, if less WAL "
+        "takes less time; they grow again once they take less than half as long.",
         name="target_seconds_per_batch",
     )
     poll_interval: float = option(kinds.seconds(0.1), "The shortest time between two queries for changes, in seconds.")
@@ -169,16 +171,16 @@ class SourceOptions:
     rows_per_record_batch: int = option(
         _rows,
         "The number of rows, or of messages of all tables, in an Arrow record batch. It is lower if they exceed "
-        "4 MiB, or 16 MiB where rows are made one by one.",
+        "4 MiB, or 16 MiB where rows are built one by one.",
         default="`10000`; with `table` `30000`",
     )
     spool: Path | None = option(
         kinds.folder,
-        "A folder for the rows that a walsender receives, which driver and executors share: then they travel in files, "
-        "segments, not in the executors' tasks. It is created if absent. It must belong to the user, must not be "
+        "A folder for the rows that a walsender receives, which driver and executors share: the rows then travel in "
+        "segment files, not in the executors' tasks. It is created if absent. It must belong to the user, must not be "
         "writable by others, and must not be a link; the driver and the executors check this before each use. "
-        "Executors must see the folder and run as the driver's user. The next start removes files that killed "
-        "processes of the same host have left.",
+        "Executors must see the folder and run as the driver's user. The next start removes the files of "
+        "killed processes of the same host.",
         default="none; with `two_phase`, and with `mode = walsender` and `streaming` or `relations`, `logicalrep-` and "
         "the user's number in the system's temporary folder",
     )
@@ -192,13 +194,13 @@ class SourceOptions:
     )
     memory_limit: int = option(
         kinds.count(64 << 20, 0),
-        "The memory for the changes of open transactions in bytes; the rest is kept in temporary files.",
+        "The memory for the changes of open transactions in bytes; the rest goes to temporary files.",
         default="`64m`",
     )
     listen: str | None = option(
         kinds.address,
         "Streams only: serve the query's [metrics](metrics.md) for Prometheus at `http://HOST:PORT/metrics`, from the "
-        "driver. A port alone means 127.0.0.1; port 0 is any free one, which the log names. See "
+        "driver. A port alone means 127.0.0.1; port 0 is any free port, which the log names. See "
         "[Monitoring](../how-to/spark-monitoring.md).",
         default="none",
     )
@@ -310,26 +312,26 @@ def _refuse_ineffective(options: Mapping[str, str]) -> None:
     if "table" in options:
         for name in FEED_OPTIONS:
             if name in options:
-                raise OptionError(f"option {name!r} is for the change feed, and 'table' reads one table: leave one out")
+                raise OptionError(f"option {name!r} is for the change feed, and 'table' reads one table: remove one")
     else:
         for name in ("new_columns", "text_columns"):
             if name in options:
-                raise OptionError(f"option {name!r} is for a typed table: name that in the option 'table'")
+                raise OptionError(f"option {name!r} is for a typed table: name the table in the option 'table'")
         if "snapshot" in options:
-            raise OptionError("option 'snapshot' reads the rows of one table: name that in the option 'table'")
+            raise OptionError("option 'snapshot' reads the rows of one table: name the table in the option 'table'")
     if "path" in options and "snapshot" in options:
-        raise OptionError("option 'path' reads captures, and 'snapshot' a server: leave one out")
+        raise OptionError("option 'path' reads captures, and 'snapshot' a server: remove one")
 
 
 _OF_LIBPQ = (
-    "libpq's parameters by name, which override those of `dsn`. The environment variables and the password file "
-    "(`~/.pgpass`, or the file in `PGPASSFILE`) are those of Spark's driver and of its executors: executors need them "
+    "libpq's parameters by name, which override the parameters in `dsn`. Spark's driver and its executors each read "
+    "their own environment variables and password file (`~/.pgpass`, or the file in `PGPASSFILE`): executors need them "
     "too."
 )
 _PAGE = """# Options of the Spark source
 
 Flags are `true` or `false`; whole numbers may end in `k`, `m` or `g`, for 1024 and its powers.
-[The Spark source](../how-to/spark.md) is their page.
+See [The Spark source](../how-to/spark.md).
 
 | option | default | meaning |
 | --- | --- | --- |

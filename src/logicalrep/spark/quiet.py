@@ -112,4 +112,4 @@ def _short_traceback(error: BaseException, errors: list[str], trace: TracebackTy
             own.append(frame)
     lines = "".join(traceback.format_list(own)).splitlines()
     name = f"{type(error).__module__}.{type(error).__qualname__}"
-    return ["Traceback (most recent call last):", *lines, f"{name}: its whole text is in Spark's log", *errors]
+    return ["Traceback (most recent call last):", *lines, f"{name}: Spark's log has the whole text", *errors]

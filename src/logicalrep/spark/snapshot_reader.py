@@ -80,7 +80,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
                 raise blocked(f"a table of {names}") from error
             if query_definitions(connection, options.publications) != query_definitions(current, options.publications):
                 raise SnapshotError(
-                    f"{names} was altered since the snapshot was made: make it again", code="SNAPSHOT_STALE"
+                    f"{names} was altered since the snapshot was made: recreate the snapshot", code="SNAPSHOT_STALE"
                 )
         # The first change may be at the slot's position, so the parts' positions lie before it.
         first = self._snapshot.lsn - len(parts)

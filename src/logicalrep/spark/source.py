@@ -51,7 +51,7 @@ class LogicalRepDataSource(PickledForWorkers, DataSource):
         """Return the reader of captures, a snapshot's rows, or the slot by peek."""
         options = self.read_source_options()
         if options.listen is not None:
-            raise OptionError("option 'listen' is for readStream: a batch ends before somebody could look at it")
+            raise OptionError("option 'listen' is for readStream: a batch ends before Prometheus could scrape it")
         _check_schema(options, schema)
         if options.snapshot is not None:
             from logicalrep.spark.snapshot_reader import SnapshotReader
@@ -96,7 +96,7 @@ class ConnectDataSource(LogicalRepDataSource):
         if secrets := options.connection.secrets:
             raise OptionError(
                 f"{', '.join(secrets)} among the options, or in 'dsn': Spark Connect writes options to the event log "
-                "in clear, and may have done so now: choose another one, and put it in PGPASSWORD or in a password "
+                "in clear, and may have done so now: change the password, and put it in PGPASSWORD or in a password "
                 "file, in the environment of Spark's server and of its executors"
             )
         return options
@@ -107,7 +107,7 @@ def _check_schema(options: SourceOptions, schema: StructType) -> None:
     if options.table is None:
         if schema.names != feed_schema().names:
             raise OptionError(
-                "the change feed's columns cannot be chosen by .schema(...): leave it out, and select columns instead"
+                "the change feed's columns cannot be chosen by .schema(...): remove it, and select columns instead"
             )
     elif schema.names[-len(TYPED_COLUMNS) :] != [field.name for field in TYPED_COLUMNS]:
         last = ", ".join(f"{field.name} {field.dataType.simpleString()} NOT NULL" for field in TYPED_COLUMNS)

@@ -157,7 +157,7 @@ def test_what_nobody_has_is_an_error(
 def test_frames_that_do_not_fit(spark: Any) -> None:
     copied, changed = frames(spark, [], [])
     for arguments, error in (
-        ((copied, copied, ["id"]), r"CHANGES_NOT_TYPED\] these are not rows"),
+        ((copied, copied, ["id"]), r"CHANGES_NOT_TYPED\] the changes are not rows"),
         (
             (copied.withColumn("old", lit(1)), changed, ["id"]),
             r"COPY_DIFFERS\] the copy has the columns old.*table\.drop\('old'\)",

@@ -47,7 +47,9 @@ def table(
     protocol = log.protocol()
     features = set(protocol.reader_features or ())
     if protocol.min_reader_version not in (1, 3) or not features <= _FEATURES:
-        raise ValueError(f"{path} asks its readers for {sorted(features - _FEATURES) or 'column mapping'}")
+        raise ValueError(
+            f"{path} needs features that this reader lacks: {sorted(features - _FEATURES) or 'column mapping'}"
+        )
     schema = StructType.fromJson(json.loads(log.schema().to_json()))
     marked = _marked_rows(log.deletion_vectors()) if "deletionVectors" in features else {}
     files = pa.table(log.get_add_actions())["path"].to_pylist()

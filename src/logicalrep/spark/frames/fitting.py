@@ -26,7 +26,7 @@ def fitted(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
     added = {field.name for field in TYPED_COLUMNS}
     if not added <= set(changes.columns):
         raise MergeError(
-            f"these are not rows of a typed table, as the option `table` returns them: {changes.columns}",
+            f"the changes are not rows of a typed table, read with the option `table`: {changes.columns}",
             code="CHANGES_NOT_TYPED",
         )
     for frame in (table, changes):
@@ -44,13 +44,13 @@ def fitted(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
     for name, type_ in types.items():
         if name not in copied:
             if name in keys:
-                raise MergeError(f"the copy lacks the key's column {name}: make the copy again")
+                raise MergeError(f"the copy lacks the key's column {name}: recreate the copy")
         # Spark's text of a type leaves out the nullability of its parts.
         elif copied[name].simpleString() != type_.simpleString():
             raise MergeError(
                 f"the column {name} is {copied[name].simpleString()} in the copy and {type_.simpleString()} in the "
                 f"changes: cast one of them, for example by table.withColumn({name!r}, "
-                f"table[{name!r}].cast({type_.simpleString()!r})) where that loses nothing, or make the copy again"
+                f"table[{name!r}].cast({type_.simpleString()!r})) where that loses nothing, or recreate the copy"
             )
     return table.select(
         [column(name) if name in copied else lit(None).cast(type_).alias(name) for name, type_ in types.items()]

@@ -117,7 +117,7 @@ def _checked(keys: Sequence[str]) -> Column:
         concat_ws(", ", unchanged),
         lit(" were not sent for the row "),
         row,
-        lit(", and the copy lacks them: give them to the copy, or make it again"),
+        lit(", and the copy lacks them: add them to the copy, or recreate it"),
     )
     is_deleted = _last_change_field("_deleted")
     return when(~is_deleted & (size(unchanged) > 0), raise_error(concat(*text))).otherwise(is_deleted)

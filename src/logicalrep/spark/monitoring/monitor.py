@@ -137,7 +137,7 @@ class Monitor:
             if counts is None:
                 if self._has_all:
                     _log.warning(
-                        "slot %s: the executors cannot reach %s, so that the metrics lack the sums of what they read: "
+                        "slot %s: the executors cannot reach %s: the metrics lack the sums of their reads; "
                         "let option 'listen' name an address of the driver that they reach",
                         self._slot_name, self.address,
                     )  # fmt: skip

@@ -115,7 +115,12 @@ def decoded_range(
     with create_copies(options.connection, slot.name, wanted - 1) as copies:
         sessions = 1 + len(copies)
         if sessions < wanted:
-            log.info("slot %s: %d of %d sessions decode, the server has no room for more", slot.name, sessions, wanted)
+            log.info(
+                "slot %s: the server has room for %d of %d sessions, which decode the batch",
+                slot.name,
+                sessions,
+                wanted,
+            )
         bounds = [page_at(first + (end - first) * part // sessions) for part in range(1, sessions)] + [end]
         # The copies' sessions begin to decode here, the slot's own when its messages are read.
         parts = [(start, bounds[0], peek_batches(connection, slot.name, plugin, bounds[0]))]

@@ -180,7 +180,7 @@ class SpoolReceiver(SlotReceiver):
     def _check(self) -> None:
         super()._check()
         if not self._thread.is_alive() and not self.has_left_slot:
-            raise SlotError("the receiver has ended: start the query again", code="RECEIVER_ENDED")
+            raise SlotError("the receiver has ended: restart the query", code="RECEIVER_ENDED")
 
     # In the thread
 
@@ -247,7 +247,10 @@ class SpoolReceiver(SlotReceiver):
         if waits != self._progress.waits_for_room:
             self._publish(waits_for_room=waits)
             if waits:
-                log.info("slot %s: the driver holds as much as it may, waiting for Spark", self._options.the_slot)
+                log.info(
+                    "slot %s: the driver has reached its limit of unread rows: the receiver waits for Spark",
+                    self._options.the_slot,
+                )
         return not waits
 
     def _acknowledge(self) -> None:

@@ -162,9 +162,7 @@ def _open_segment(path: Path) -> Iterator[IO[bytes]]:
         with _open_file(path.name, "rb", folder) as file:
             yield file
     except FileNotFoundError:
-        raise SpoolError(
-            f"{path} is gone, as its stream has ended: start the query again", code="SEGMENT_GONE"
-        ) from None
+        raise SpoolError(f"{path} was removed when its stream ended: restart the query", code="SEGMENT_GONE") from None
     finally:
         os.close(folder)
 

@@ -262,8 +262,8 @@ class WalsenderStreamReader(SlotStreamReader):
                 if not slot.waits_for_standbys:
                     raise SlotError(f"the server has not sent its changes up to {until}", code="SERVER_SILENT")
                 log.warning(
-                    "slot %s: the server sends nothing before the standbys in synchronized_standby_slots have it: they "
-                    "are at %s of %s",
+                    "slot %s: the server waits for the standbys in synchronized_standby_slots, which are "
+                    "at %s of %s",
                     slot.name, slot.sent_up_to, slot.head,
                 )  # fmt: skip
                 return False
