@@ -60,12 +60,12 @@ class TypeCatalog:
 
         A renamed type keeps its OID; a recreated one keeps its name.
         """
-        known = self.by_oid.get(oid)
-        if known is None and announced is not None:
+        type_ = self.by_oid.get(oid)
+        if type_ is None and announced is not None:
             same_name = (
-                each
-                for each in self.by_oid.values()
-                if (each.namespace, each.name) == (announced.namespace, announced.name)
+                candidate
+                for candidate in self.by_oid.values()
+                if (candidate.namespace, candidate.name) == (announced.namespace, announced.name)
             )
-            known = next(same_name, None)
-        return known
+            type_ = next(same_name, None)
+        return type_

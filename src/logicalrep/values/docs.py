@@ -78,11 +78,11 @@ _ICEBERG = {
 
 def page(text: str) -> str:
     """Return the page with the lines between its two marks replaced by the table."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    beginning, begin, remainder = text.partition(BEGIN)
+    _, end, ending = remainder.partition(END)
     if not begin or not end:
         raise ValueError(f"the page has no line {BEGIN!r} followed by a line {END!r}")
-    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+    return f"{beginning}{BEGIN}\n\n{table()}\n\n{END}{ending}"
 
 
 def main(arguments: list[str]) -> None:

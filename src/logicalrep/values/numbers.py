@@ -26,8 +26,8 @@ def check_number_type(text: str) -> str:
         'decimal(20,4)'
     """
     name = "".join(text.lower().split())
-    found = _DECIMAL(name)
-    if name not in ("text", "double") and not (found and 1 <= int(found[1]) <= 38 and int(found[2]) <= int(found[1])):
+    match = _DECIMAL(name)
+    if name not in ("text", "double") and not (match and 1 <= int(match[1]) <= 38 and int(match[2]) <= int(match[1])):
         raise ValueError("expected text, double or decimal(p,s), of at most 38 digits")
     return name
 
@@ -52,9 +52,9 @@ def with_number_type(column: ColumnType, name: str) -> ColumnType:
         # The kernel checks no precision: the column's loader does.
         kernel = Kernel.FLOAT64 if column.spark.kernel is Kernel.NUMBER else Kernel.NONE
         return replace(column, spark=replace(targets.DOUBLE, convert=_double, lacks_values=True, kernel=kernel))
-    found = _DECIMAL(name)
-    assert found is not None
-    precision = Precision(*map(int, found.groups()))
+    match = _DECIMAL(name)
+    assert match is not None
+    precision = Precision(*map(int, match.groups()))
     target = targets.decimal(precision)
     assert target is not None
     convert = target.convert

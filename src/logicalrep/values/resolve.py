@@ -11,7 +11,7 @@ from logicalrep.values.catalog import CatalogType, TypeCatalog, TypeName
 from logicalrep.values.column_type import ColumnType, string_type
 from logicalrep.values.table import EXTENSIONS, TABLE, Row, array_of
 from logicalrep.values.types import scalars
-from logicalrep.values.types.arrays import MOST_DIMENSIONS, ArrayText, array_binary, only
+from logicalrep.values.types.arrays import MOST_DIMENSIONS, ArrayText, array_binary, for_element_type
 from logicalrep.values.types.binary import BinaryReader
 from logicalrep.values.types.records import format_record
 
@@ -78,8 +78,8 @@ class _Resolver:
         if oid in _BY_ARRAY_OID:
             return self._array(_BY_ARRAY_OID[oid], modifier)
         announced = self.types.get(oid)
-        known = self.catalog.find(oid, announced)
-        named = known or announced
+        catalog_type = self.catalog.find(oid, announced)
+        named = catalog_type or announced
         if named is None:
             return string_type(f"type {oid}", _not_announced(oid))
         namespace, name = named.namespace, named.name
@@ -88,25 +88,25 @@ class _Resolver:
                 return self._scalar(_BY_TYPNAME[name], modifier)
             if name.startswith("_") and name[1:] in _BY_TYPNAME:
                 return self._array(_BY_TYPNAME[name[1:]], modifier)
-        if known is not None:
-            return self._of_catalog(known)
+        if catalog_type is not None:
+            return self._from_catalog(catalog_type)
         if name in _EXTENSIONS:
             return _in_schema(_EXTENSIONS[name].type, namespace)
         if name.startswith("_") and name[1:] in _EXTENSIONS:
             return _array_of_extension(namespace, name[1:])
         return string_type(_qualified(namespace, name), self._named_binary)
 
-    def _of_catalog(self, known: CatalogType) -> ColumnType:
-        element = known.element
+    def _from_catalog(self, catalog_type: CatalogType) -> ColumnType:
+        element = catalog_type.element
         if element is None:
-            if known.is_base and known.name in _EXTENSIONS:
-                return _in_schema(_EXTENSIONS[known.name].type, known.namespace)
-            return string_type(_qualified(known.namespace, known.name), self._named_binary)
+            if catalog_type.is_base and catalog_type.name in _EXTENSIONS:
+                return _in_schema(_EXTENSIONS[catalog_type.name].type, catalog_type.namespace)
+            return string_type(_qualified(catalog_type.namespace, catalog_type.name), self._named_binary)
         if element.is_base and element.name in _EXTENSIONS:
             return _array_of_extension(element.namespace, element.name)
         # This holds for a domain too: the elements of its arrays are not read like its base type.
-        of_elements = string_type(_qualified(element.namespace, element.name), scalars.no_binary)
-        return array_of(of_elements, self._text_loader, known.delimiter)
+        element_type = string_type(_qualified(element.namespace, element.name), scalars.no_binary)
+        return array_of(element_type, self._text_loader, catalog_type.delimiter)
 
     def _scalar(self, row: Row, modifier: int) -> ColumnType:
         column = row.modified(modifier)
@@ -116,7 +116,7 @@ class _Resolver:
 
     def _array(self, row: Row, modifier: int) -> ColumnType:
         element = self._scalar(row, modifier)
-        return array_of(element, only(row.oid, element.from_binary), row.delimiter)
+        return array_of(element, for_element_type(row.oid, element.from_binary), row.delimiter)
 
     # --- text from binary --------------------------------------------------------------------------------------
 
@@ -177,11 +177,11 @@ class _Allowance:
     """The limit on the text made from the bytes seen so far."""
 
     def __init__(self) -> None:
-        self._left = _LONGER
+        self._remaining = _LONGER
 
     def spend(self, text: str, length: int) -> str:
-        self._left += _TIMES * length - len(text)
-        if self._left < 0:
+        self._remaining += _TIMES * length - len(text)
+        if self._remaining < 0:
             raise ValueError("the text of the value is far longer than its bytes allow")
         return text
 

@@ -85,9 +85,9 @@ class ArrayText:
             ]
         declared: list[tuple[int, int]] | None = None
         start = 0
-        if found := _BOUNDS.match(text):
-            declared = [(int(low), int(high)) for low, high in _BOUND.findall(found[1])]
-            start = found.end()
+        if match := _BOUNDS.match(text):
+            declared = [(int(low), int(high)) for low, high in _BOUND.findall(match[1])]
+            start = match.end()
         elements, lengths = self._scan(text, start)
         if declared is None:
             return shaped(elements, lengths, [1] * len(lengths))
@@ -105,11 +105,11 @@ class ArrayText:
         lengths: list[int] = []  # of each dimension, once its first brace is closed; 0 before
         end = len(text)
         while True:
-            found = token(text, position)
-            if found is None:
+            match = token(text, position)
+            if match is None:
                 raise ValueError(f"not the text of an array, at character {position}")
-            position = found.end()
-            brace, quoted, unquoted = found.groups()
+            position = match.end()
+            brace, quoted, unquoted = match.groups()
             if brace:
                 if len(counts) == MOST_DIMENSIONS:
                     raise ValueError(f"more than {MOST_DIMENSIONS} dimensions")
@@ -205,8 +205,8 @@ def array_binary(
             if lengths[-1] < 1:
                 raise ValueError(f"a dimension of length {lengths[-1]}")
         count = math.prod(lengths) if lengths else 0
-        if 4 * count > reader.left:
-            raise ValueError(f"{count} elements, where {reader.left} bytes are left")
+        if 4 * count > reader.remaining:
+            raise ValueError(f"{count} elements, where {reader.remaining} bytes are left")
         elements: list[object] = []
         for _ in range(count):
             field = reader.field()
@@ -222,7 +222,7 @@ def array_binary(
     return load_array
 
 
-def only(oid: int, load: FromBinary) -> Callable[[int], FromBinary]:
+def for_element_type(oid: int, load: FromBinary) -> Callable[[int], FromBinary]:
     """Return a `loader` for `array_binary` that accepts elements of one type only, the one with this OID."""
 
     def loader(element_oid: int) -> FromBinary:

@@ -25,14 +25,14 @@ class BinaryReader:
         self.offset = 0
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """The number of bytes not yet read."""
         return len(self.data) - self.offset
 
     def take(self, length: int) -> bytes:
         """Read the next `length` bytes."""
-        if not 0 <= length <= self.left:
-            raise ValueError(f"length {length} at byte {self.offset}, where {self.left} bytes are left")
+        if not 0 <= length <= self.remaining:
+            raise ValueError(f"length {length} at byte {self.offset}, where {self.remaining} bytes are left")
         start = self.offset
         self.offset = start + length
         return self.data[start : self.offset]
@@ -55,8 +55,8 @@ class BinaryReader:
     def count(self, least: int) -> int:
         """Read an Int32 count of items of at least `least` bytes each, which the remaining bytes bound."""
         count = self.int32()
-        if not 0 <= count * least <= self.left:
-            raise ValueError(f"count {count}, where {self.left} bytes are left")
+        if not 0 <= count * least <= self.remaining:
+            raise ValueError(f"count {count}, where {self.remaining} bytes are left")
         return count
 
     def field(self) -> bytes | None:
@@ -74,8 +74,8 @@ class BinaryReader:
 
     def end(self) -> None:
         """Raise ValueError if bytes are left."""
-        if self.left:
-            raise ValueError(f"{self.left} bytes too many")
+        if self.remaining:
+            raise ValueError(f"{self.remaining} bytes too many")
 
 
 def fixed(layout: str, make: Callable[..., object] | None = None) -> FromBinary:

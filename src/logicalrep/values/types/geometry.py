@@ -127,9 +127,9 @@ circle_binary = fixed("3d", lambda x, y, radius: Circle(Point(x, y), radius))
 
 def _points_binary(reader: BinaryReader) -> tuple[Point, ...]:
     count = reader.int32()
-    if count < 1 or reader.left != 16 * count:
-        raise ValueError(f"{count} points in {reader.left} bytes")
-    return tuple(Point(x, y) for x, y in struct.iter_unpack("!2d", reader.take(reader.left)))
+    if count < 1 or reader.remaining != 16 * count:
+        raise ValueError(f"{count} points in {reader.remaining} bytes")
+    return tuple(Point(x, y) for x, y in struct.iter_unpack("!2d", reader.take(reader.remaining)))
 
 
 def path_binary(value: bytes, encoding: str) -> Path:

@@ -14,14 +14,14 @@ def hstore_text(text: str) -> dict[str, str | None]:
     pairs: dict[str, str | None] = {}
     position, end = 0, len(text)
     while position < end:
-        found = _PAIR.match(text, position)
-        if found is None:
+        match = _PAIR.match(text, position)
+        if match is None:
             raise ValueError(f"not the text of an hstore, at character {position}")
-        key = _BACKSLASH.sub(r"\1", found[1])
+        key = _BACKSLASH.sub(r"\1", match[1])
         if key in pairs:
             raise ValueError("a key occurs twice")
-        pairs[key] = None if found[2] is None else _BACKSLASH.sub(r"\1", found[2])
-        position = found.end()
+        pairs[key] = None if match[2] is None else _BACKSLASH.sub(r"\1", match[2])
+        position = match.end()
         if position < end:
             if text[position : position + 2] != ", " or position + 2 == end:
                 raise ValueError(f"no comma at character {position}")

@@ -62,13 +62,13 @@ _INTERVAL = re.compile(
 
 def interval_text(text: str) -> Interval:
     """Read an interval in the IntervalStyle postgres."""
-    found = _INTERVAL.fullmatch(text)
-    if found is None or not text:
+    match = _INTERVAL.fullmatch(text)
+    if match is None or not text:
         for value, infinity in _INFINITE_INTERVAL.items():
             if text == infinity:
                 return value
         raise ValueError("not an interval in the IntervalStyle postgres")
-    years, months, days, sign, hours, minutes, seconds, fraction = found.groups()
+    years, months, days, sign, hours, minutes, seconds, fraction = match.groups()
     if int(minutes or 0) > 59 or int(seconds or 0) > 59:
         raise ValueError("more than 59 minutes or seconds")
     clock = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)

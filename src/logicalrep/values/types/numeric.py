@@ -30,8 +30,8 @@ def numeric_binary(value: bytes, encoding: str) -> Decimal:
     """Read a count of base-10000 digits, the weight of the first one, the sign, the scale shown, and the digits."""
     reader = BinaryReader(value)
     count, weight, sign, scale = reader.uint16(), reader.int16(), reader.uint16(), reader.uint16()
-    if reader.left != 2 * count:
-        raise ValueError(f"{count} base-10000 digits in {reader.left} bytes")
+    if reader.remaining != 2 * count:
+        raise ValueError(f"{count} base-10000 digits in {reader.remaining} bytes")
     if sign in _SPECIAL:
         if count:
             raise ValueError("digits after NaN or infinity")

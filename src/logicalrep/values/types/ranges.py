@@ -48,10 +48,10 @@ class RangeText:
         self._format = format
 
     def load(self, text: str) -> Range:
-        found = _RANGE.fullmatch(text)
-        if found is None:
+        match = _RANGE.fullmatch(text)
+        if match is None:
             raise ValueError("not the text of a range")
-        return self._make(found)
+        return self._make(match)
 
     def load_multirange(self, text: str) -> tuple[Range, ...]:
         if text == "{}":
@@ -61,26 +61,26 @@ class RangeText:
         ranges = []
         position, end = 1, len(text) - 1
         while True:
-            found = _RANGE.match(text, position, end)
-            if found is None:
+            match = _RANGE.match(text, position, end)
+            if match is None:
                 raise ValueError(f"not the text of a multirange, at character {position}")
-            ranges.append(_member(self._make(found)))
-            position = found.end()
+            ranges.append(_member(self._make(match)))
+            position = match.end()
             if position == end:
                 return tuple(ranges)
             if text[position] != ",":
                 raise ValueError(f"no comma at character {position}")
             position += 1
 
-    def _make(self, found: re.Match[str]) -> Range:
-        opening, quoted_lower, lower, quoted_upper, upper, closing = found.groups()
+    def _make(self, match: re.Match[str]) -> Range:
+        opening, quoted_lower, lower, quoted_upper, upper, closing = match.groups()
         if opening is None:
             return EMPTY
         return _checked(self._bound(quoted_lower, lower), self._bound(quoted_upper, upper), f"{opening}{closing}")
 
     def _bound(self, quoted: str | None, unquoted: str | None) -> object:
         if quoted is not None:
-            return self._load(_DOUBLED.sub(lambda found: found[1] or found[2], quoted))
+            return self._load(_DOUBLED.sub(lambda match: match[1] or match[2], quoted))
         return None if unquoted is None else self._load(unquoted)
 
     def format(self, value: Range) -> str:

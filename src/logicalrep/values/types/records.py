@@ -31,13 +31,13 @@ def parse_record(text: str) -> tuple[str | None, ...]:
     fields: list[str | None] = []
     position, end = 1, len(text) - 1
     while True:
-        found = _FIELD.match(text, position, end)
-        assert found is not None  # the pattern matches the empty string
-        if found[1] is not None:
-            fields.append(_DOUBLED.sub(lambda inner: inner[1] or inner[2], found[1]))
+        match = _FIELD.match(text, position, end)
+        assert match is not None  # the pattern matches the empty string
+        if match[1] is not None:
+            fields.append(_DOUBLED.sub(lambda inner: inner[1] or inner[2], match[1]))
         else:
-            fields.append(found[2] or None)
-        position = found.end()
+            fields.append(match[2] or None)
+        position = match.end()
         if position == end:
             return tuple(fields)
         if text[position] != ",":

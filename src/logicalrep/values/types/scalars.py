@@ -206,7 +206,7 @@ def bytea_text(text: str) -> bytes:
         return binascii.unhexlify(text[2:])
     if not _ESCAPED.fullmatch(text):
         raise ValueError("neither the hex nor the escape form of bytea")
-    return _ESCAPE.sub(lambda found: b"\\" if found[1] == b"\\" else bytes([int(found[1], 8)]), text.encode("ascii"))
+    return _ESCAPE.sub(lambda match: b"\\" if match[1] == b"\\" else bytes([int(match[1], 8)]), text.encode("ascii"))
 
 
 def bytea_binary(value: bytes, encoding: str) -> bytes:
@@ -223,11 +223,11 @@ bits_text = matching("[01]*", "a string of bits")
 def bits_binary(value: bytes, encoding: str) -> str:
     reader = BinaryReader(value)
     length = reader.int32()
-    if length < 0 or reader.left != (length + 7) // 8:
-        raise ValueError(f"{length} bits in {reader.left} bytes")
+    if length < 0 or reader.remaining != (length + 7) // 8:
+        raise ValueError(f"{length} bits in {reader.remaining} bytes")
     if not length:
         return ""
-    number = int.from_bytes(reader.take(reader.left), "big")
+    number = int.from_bytes(reader.take(reader.remaining), "big")
     padding = -length % 8
     if number & ((1 << padding) - 1):
         raise ValueError("the bits after the last one are not zero")
@@ -272,9 +272,9 @@ snapshot_text = matching("[0-9]+:[0-9]+:(?:[0-9]+(?:,[0-9]+)*)?", "a snapshot")
 def snapshot_binary(value: bytes, encoding: str) -> str:
     reader = BinaryReader(value)
     count = reader.int32()
-    if count < 0 or reader.left != 16 + 8 * count:
-        raise ValueError(f"{count} transactions in {reader.left} bytes")
-    lowest, highest, *running = struct.unpack(f"!{count + 2}Q", reader.take(reader.left))
+    if count < 0 or reader.remaining != 16 + 8 * count:
+        raise ValueError(f"{count} transactions in {reader.remaining} bytes")
+    lowest, highest, *running = struct.unpack(f"!{count + 2}Q", reader.take(reader.remaining))
     return f"{lowest}:{highest}:{','.join(map(str, running))}"
 
 
@@ -326,9 +326,9 @@ def vector_binary(element_oid: int, layout: str) -> Callable[[bytes, str], tuple
             reader.end()
             return ()
         count, lower_bound = reader.int32(), reader.int32()
-        if lower_bound or reader.left != count * (4 + size):
-            raise ValueError(f"{count} elements from {lower_bound} on in {reader.left} bytes")
-        parts = struct.unpack(f"!{f'i{layout}' * count}", reader.take(reader.left))
+        if lower_bound or reader.remaining != count * (4 + size):
+            raise ValueError(f"{count} elements from {lower_bound} on in {reader.remaining} bytes")
+        parts = struct.unpack(f"!{f'i{layout}' * count}", reader.take(reader.remaining))
         if any(length != size for length in parts[::2]):
             raise ValueError(f"an element that is not {size} bytes long")
         return parts[1::2]

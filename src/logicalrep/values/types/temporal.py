@@ -154,14 +154,14 @@ _DATE = re.compile(r"([0-9]{4,7})-([0-9]{2})-([0-9]{2})( BC)?")
 def date_text(text: str) -> date | ExtendedDate:
     if _PLAIN_DATE(text):
         return date.fromisoformat(text)
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         if text == "infinity":
             return ExtendedDate(2**31 - 1)
         if text == "-infinity":
             return ExtendedDate(-(2**31))
         raise ValueError("not a date in the ISO style")
-    return _make_date(_days(_year(found[1], found[4]), int(found[2]), int(found[3])))
+    return _make_date(_days(_year(match[1], match[4]), int(match[2]), int(match[3])))
 
 
 def make_date(days: int) -> date | ExtendedDate:
@@ -213,14 +213,14 @@ def _timestamp_text(text: str, with_time_zone: bool) -> datetime | ExtendedTimes
     plain = _PLAIN_TIMESTAMP(text)
     if plain and (plain[1] is not None) is with_time_zone:
         return datetime.fromisoformat(text)
-    found = _TIMESTAMP.fullmatch(text)
-    if found is None:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
         if text == "infinity":
             return ExtendedTimestamp(2**63 - 1, with_time_zone)
         if text == "-infinity":
             return ExtendedTimestamp(-(2**63), with_time_zone)
         raise ValueError("not a timestamp in the ISO style")
-    year, month, day, hour, minute, second, fraction, sign, hours, minutes, seconds, era = found.groups()
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes, seconds, era = match.groups()
     if (sign is not None) is not with_time_zone:
         raise ValueError("the time zone offset is missing" if with_time_zone else "an unexpected time zone offset")
     days = _days(_year(year, era), int(month), int(day))
@@ -303,10 +303,10 @@ def timetz_text(text: str) -> time | ExtendedTime:
 def _time_text(text: str, with_time_zone: bool) -> time | ExtendedTime:
     if not with_time_zone and _PLAIN_TIME(text) and text[:2] != "24":
         return time.fromisoformat(text)
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise ValueError("not a time")
-    hour, minute, second, fraction, sign, hours, minutes, seconds = found.groups()
+    hour, minute, second, fraction, sign, hours, minutes, seconds = match.groups()
     if (sign is not None) is not with_time_zone:
         raise ValueError("the time zone offset is missing" if with_time_zone else "an unexpected time zone offset")
     microseconds = _clock(int(hour), int(minute), int(second)) + read_microseconds(fraction)

@@ -69,10 +69,10 @@ def tsquery_binary(value: bytes, encoding: str) -> str:
         else:
             priority = _PRIORITY[operator]
             # A phrase on the right of a phrase is always in parentheses: the operator is not associative.
-            right = _operand(*operands.pop(), priority + (operator == _PHRASE))
-            left = _operand(*operands.pop(), priority)
+            right_operand = _operand(*operands.pop(), priority + (operator == _PHRASE))
+            left_operand = _operand(*operands.pop(), priority)
             sign = {_AND: "&", _OR: "|"}.get(operator) or ("<->" if distance == 1 else f"<{distance}>")
-            operands.append((priority, (left, f" {sign} ", right)))
+            operands.append((priority, (left_operand, f" {sign} ", right_operand)))
     if len(operands) != 1:
         raise ValueError("operands without an operator")
     return _joined(operands[0][1])
@@ -84,11 +84,11 @@ def _operand(priority: int, text: _Nested, outer: int) -> _Nested:
 
 def _joined(nested: _Nested) -> str:
     out: list[str] = []
-    waiting: list[str | _Nested] = [nested]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            out.append(each)
+    pending: list[str | _Nested] = [nested]
+    while pending:
+        text = pending.pop()
+        if isinstance(text, str):
+            out.append(text)
         else:
-            waiting.extend(reversed(each))
+            pending.extend(reversed(text))
     return "".join(out)
