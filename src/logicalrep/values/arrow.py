@@ -17,7 +17,12 @@ __all__ = ["arrow_array", "arrow_array_or_text", "arrow_value"]
 
 
 def arrow_value(column: Column | ColumnType, value: object, *, for_spark: bool = False) -> object:
-    """Convert a loaded value (or None) to one that `pyarrow.array` takes for the column's Arrow type.
+    """Convert a loaded value (or None) to a value that `pyarrow.array` takes for the column's Arrow type.
+
+    Args:
+        column: the column or its type.
+        value: a value loaded by the column's type; None for NULL.
+        for_spark: use Spark's Arrow type (see `ColumnType.arrow_type`).
 
     Raises:
         ColumnValueError: the Arrow type cannot hold the value, such as an infinite date.
@@ -40,11 +45,11 @@ def arrow_value(column: Column | ColumnType, value: object, *, for_spark: bool =
 def arrow_array(
     column: Column | ColumnType, values: Sequence[object], *, for_spark: bool = False
 ) -> pa.Array | pa.ChunkedArray:
-    """Return a `pyarrow.Array` of the column's Arrow type from values loaded by the column's type, None for NULL.
-
-    More than 2 GiB of text or bytes make a `pyarrow.ChunkedArray`.
+    """Return a `pyarrow.Array` of the column's Arrow type; a `pyarrow.ChunkedArray` beyond 2 GiB of text or bytes.
 
     Args:
+        column: the column or its type.
+        values: values loaded by the column's type; None for NULL.
         for_spark: use Spark's Arrow type (see `ColumnType.arrow_type`).
 
     Raises:
@@ -71,7 +76,7 @@ def arrow_array(
 def arrow_array_or_text(
     column: Column | ColumnType, values: Sequence[object], *, for_spark: bool = False
 ) -> tuple[pa.Array | pa.ChunkedArray, dict[int, str]]:
-    """Make an array like `arrow_array`, but with NULL for a value that the Arrow type cannot hold.
+    """Return an array like `arrow_array`, but with NULL for a value that the Arrow type cannot hold.
 
     Returns:
         The array, and the text of the values that became NULL, by row.

@@ -1,4 +1,4 @@
-"""Types as the server's catalog describes them: more than Type messages, which give only their names."""
+"""Types from the server's catalog, which says more than Type messages: those give only names."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class TypeName(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CatalogType:
-    """A type as in pg_type; for a domain, its base type.
+    """A type in pg_type; for a domain, its base type.
 
     Attributes:
         namespace: its schema, empty for pg_catalog.
         name: its name.
-        is_base: whether it has input and output functions of its own, as the types of extensions have: it is no enum,
+        is_base: whether it has input and output functions of its own, as extensions' types have: it is no enum,
             composite type, range or domain.
         delimiter: the delimiter between elements of its arrays, or, for an array, between its own elements.
         element: the type of an array's elements; None for other types.
@@ -46,7 +46,8 @@ class CatalogType:
 
 @dataclass(frozen=True)
 class TypeCatalog:
-    """The types that columns have, or had when they were looked up. Get one from `publications.query_type_catalog()`.
+    """The types of columns, current and at the time of the query. Get a catalog from
+    `publications.query_type_catalog()`.
 
     Example:
         >>> TypeCatalog({16385: CatalogType("public", "mood", "e")}).find(16385, None).name
@@ -56,9 +57,9 @@ class TypeCatalog:
     by_oid: Mapping[int, CatalogType] = field(default_factory=dict)
 
     def find(self, oid: int, announced: TypeName | None) -> CatalogType | None:
-        """Return a type by its OID, or by the name that a Type message gives it now; None if it is unknown.
+        """Return a type by its OID, or by the name in its Type message; None if it is unknown.
 
-        A renamed type keeps its OID; a recreated one keeps its name.
+        A renamed type keeps its OID; a recreated type keeps its name.
         """
         type_ = self.by_oid.get(oid)
         if type_ is None and announced is not None:

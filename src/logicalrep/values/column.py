@@ -1,4 +1,4 @@
-"""A column of a table, which loads its values and names itself in their errors."""
+"""A column of a table: it loads values, and its name is in their errors."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ class Column:
         codec_name(self.encoding)
 
     def load(self, kind: str | int, value: bytes) -> Any:
-        """Return the Python value of one value of this column.
+        """Return the Python value of a value of this column.
 
         Args:
             kind: `t` or `b`, text or binary format; or the byte of that letter.
             value: the bytes as received.
 
         Raises:
-            ColumnValueError: the bytes are not a value of the type; it names the table, the column and the type.
+            ColumnValueError: the bytes are not a value of the type; the error names the table, the column and the
+                type.
         """
         try:
             return self.type.load(kind, value, self.encoding)
@@ -47,10 +48,11 @@ class Column:
             raise error.at(self.table, self.name) from None
 
     def load_or_text(self, kind: str | int, value: bytes) -> tuple[Any, str | None]:
-        """Load a value like `load`, but without an error for a refused value.
+        """Load a value like `load`, but return a refused value as text.
 
         Returns:
-            The value and None; or None and the value's text as in `ColumnValueError.text`, to be kept beside the NULL.
+            The value and None; or None and the value's text as in `ColumnValueError.text`, to be stored beside the
+            NULL.
         """
         try:
             return self.load(kind, value), None

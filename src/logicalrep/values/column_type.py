@@ -24,16 +24,16 @@ _BINARY: tuple[object, ...] = ("b", ord("b"))
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The loaders and targets of one type. Get one from `column_type()`.
+    """The loaders and targets of one type. Get a type from `column_type()`.
 
     Attributes:
         name: PostgreSQL's name of the type, with its modifier: `numeric(10,2)`, `integer[]`, `public.mood`.
         python: the Python types of loaded values, in words.
-        from_text: loads the text format, decoded to str; ValueError says why a value is refused.
+        from_text: loads the text format, decoded to str; ValueError gives the reason of a refusal.
         from_binary: loads the binary format, given the Python codec of the session's client_encoding.
         to_text: returns PostgreSQL's text of a loaded value (ISO DateStyle, UTC, IntervalStyle postgres, hex bytea).
         arrow: the type in Arrow.
-        spark: the type in Spark, as the Arrow type in which Spark exchanges it.
+        spark: the type in Spark, as its Arrow form in Spark.
     """
 
     name: str
@@ -51,14 +51,14 @@ class ColumnType:
         return self.spark.spark
 
     def arrow_type(self, *, for_spark: bool = False) -> pa.DataType:
-        """Return the `pyarrow.DataType`: the best of Arrow's, or with `for_spark` the Arrow form of `spark_type`.
+        """Return the `pyarrow.DataType`: Arrow's best type, or with `for_spark` the Arrow form of `spark_type`.
 
         They differ where Spark has no such type: time, interval, and decimals of more than 38 digits.
         """
         return (self.spark if for_spark else self.arrow).arrow()
 
     def load(self, kind: str | int, value: bytes, encoding: str = "utf-8") -> Any:
-        """Return the Python value of one column value, which is neither NULL nor an unchanged TOASTed one.
+        """Return the Python value of a column value that is neither NULL nor an unchanged TOAST value.
 
         Args:
             kind: `t` or `b`, text or binary format; or the byte of that letter.
@@ -96,7 +96,6 @@ class ColumnType:
 
 
 def string_type(name: str, from_binary: Callable[[bytes, str], str]) -> ColumnType:
-    """Return a type whose values are the text that the server sends."""
     return ColumnType(
         name=name,
         python="`str`",

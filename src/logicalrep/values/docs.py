@@ -49,7 +49,7 @@ def _line(column: ColumnType, oid: str, note: str) -> str:
 
 
 def iceberg_type(type_: pa.DataType) -> str:
-    """Return Iceberg's name of the type that a table has for an Arrow type, for that of Spark's types.
+    """Return Iceberg's type, as a name, for a column whose Spark type has this Arrow form.
 
     Example:
         >>> iceberg_type(pa.list_(pa.int16()))
@@ -77,7 +77,7 @@ _ICEBERG = {
 
 
 def page(text: str) -> str:
-    """Return the page with the lines between its two marks replaced by the table."""
+    """Return the page with the current table between its markers."""
     beginning, begin, remainder = text.partition(BEGIN)
     _, end, ending = remainder.partition(END)
     if not begin or not end:

@@ -10,7 +10,7 @@ _SHOWN = 80
 
 
 def shortened(text: str) -> str:
-    """Return `text` as a quoted literal, cut to its beginning if long: a value can be a gigabyte."""
+    """Return `text` as a quoted literal; a long text (a value can be a gigabyte) is cut."""
     if len(text) <= _SHOWN:
         return repr(text)
     return f"{text[:_SHOWN]!r}… ({len(text)} characters)"
@@ -22,12 +22,12 @@ class ColumnValueError(LogicalRepError, ValueError):
     Attributes:
         reason: the fault, in a few words.
         type_name: PostgreSQL's name of the column's type, such as `numeric(10,2)`.
-        text: the whole value as text: the server's text if it came in text format, `\\x` and hexadecimal digits if it
-            came in binary format. This is what is kept beside a NULL.
+        text: the whole value as text, to be stored beside a NULL: the server's text if it came in text format,
+            `\\x` and hexadecimal digits if it came in binary format.
         table: the table's name with its schema, such as `public.orders`; empty if not known.
         column: the column's name; empty if not known.
         kind: `t` or `b`, the format of the value; empty for a value that was parsed already.
-        row: the index of the value in a list that was to become an Arrow array; None elsewhere.
+        row: the value's index in the list for an Arrow array; None elsewhere.
     """
 
     code = "COLUMN_VALUE"
@@ -53,7 +53,7 @@ class ColumnValueError(LogicalRepError, ValueError):
         self.row = row
 
     def at(self, table: str, column: str) -> ColumnValueError:
-        """Return the same error with the names of the table and the column."""
+        """Return this error with the names of the table and the column."""
         return ColumnValueError(
             self.reason,
             type_name=self.type_name,

@@ -1,4 +1,4 @@
-"""The forms of types with modifiers, such as `numeric(10,2)`: their names, and the values that they refuse."""
+"""Types with modifiers, such as `numeric(10,2)`: their names, and the values that they refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types in which a column keeps numbers of any size and scale: text by default, or a decimal, or a double."""
+"""The types for a column of numbers of any size and scale: text by default, or a decimal, or a double."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def check_number_type(text: str) -> str:
-    """Return the name of a type for numbers without blanks, in lower case. Raises ValueError for another type.
+    """Return the name of a type for numbers without blanks, in lower case.
+
+    Raises:
+        ValueError: the name is not `text`, `double` or `decimal(p,s)` of at most 38 digits.
 
     Example:
         >>> check_number_type("DECIMAL(20, 4)")
@@ -33,13 +36,13 @@ def check_number_type(text: str) -> str:
 
 
 def with_number_type(column: ColumnType, name: str) -> ColumnType:
-    """Return a type whose numbers are a decimal or a double in Spark, if it is a numeric that is text there.
+    """Return the type with a decimal or a double as its Spark target, if that target is the text of numbers.
 
-    A decimal refuses numbers of more digits than it has, before or after the point: none is rounded. A double is the
-    nearest one; it refuses numbers that are larger than all of them.
+    A decimal refuses numbers of more digits than it has, before or after the point: it rounds none. A double is the
+    nearest double; it refuses numbers that are larger than every double.
 
     Args:
-        column: the type of a column; any other type is returned as it is.
+        column: the type of a column; any other type is returned unchanged.
         name: `text`, `double` or `decimal(p,s)`.
 
     Example:

@@ -1,4 +1,4 @@
-"""Resolution of a type's OID and modifier, and the Type messages seen, to a ColumnType."""
+"""Resolution of a type's OID and modifier, with the session's Type messages, to a ColumnType."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def column_type(
     lc_monetary: str | None = None,
     catalog: TypeCatalog | None = None,
 ) -> ColumnType:
-    """Return the type of a column as a Relation message describes it.
+    """Return the type of a column from the facts of a Relation message.
 
-    Make it once for a column and keep it: its loaders are then called for every value. It never fails: values of an
-    unknown type stay text, and are refused in binary format.
+    Call it once per column and reuse the type: its loaders are then called for every value. It never fails: values
+    of an unknown type stay text, and are refused in binary format.
 
     Args:
         type_oid: the OID of the column's type.
         type_modifier: its modifier, -1 for none.
-        types: the session's Type messages so far, by OID. It is read again when a composite value or an array in binary
-            format names a type, so pass the session's own mapping.
+        types: the session's Type messages so far, by OID. The mapping is read again when a composite value or an
+            array in binary format names a type, so pass the session's own mapping.
         lc_monetary: the server's setting, if known. The binary format of money can be read if it is C or POSIX.
         catalog: the server catalog's facts on types, if available. Without them a name that begins with _ may be an
             array's, with any delimiter, or not: the values of such types stay text.
@@ -62,7 +62,7 @@ _LONGER, _TIMES = 1 << 20, 64
 
 
 class _Resolver:
-    """Finds types; `depth` is the number of values around the one whose part is being resolved."""
+    """Finds types; `depth` is the number of values that enclose the value being resolved."""
 
     def __init__(
         self, types: Mapping[Any, TypeName], lc_monetary: str | None, catalog: TypeCatalog, depth: int = 0
@@ -121,7 +121,6 @@ class _Resolver:
     # --- text from binary --------------------------------------------------------------------------------------
 
     def _text_loader(self, element_oid: int) -> Callable[[bytes, str], str]:
-        """Return a loader of elements as text, for a type that is unnamed but whose OID is sent."""
         element = self._inner().resolve(element_oid, -1)
         allowance = _Allowance()
 
@@ -167,14 +166,13 @@ class _Resolver:
         return format_record(texts)
 
     def _inner(self) -> _Resolver:
-        """Return a resolver for the types of a value's parts."""
         if self.depth == _DEEPEST:
             raise ValueError(f"values nested more than {_DEEPEST} deep")
         return _Resolver(self.types, self.lc_monetary, self.catalog, self.depth + 1)
 
 
 class _Allowance:
-    """The limit on the text made from the bytes seen so far."""
+    """The limit on the text made from the bytes read so far."""
 
     def __init__(self) -> None:
         self._remaining = _LONGER
@@ -187,9 +185,9 @@ class _Allowance:
 
 
 def _element_oid(value: bytes) -> int | None:
-    """Return the OID of the type of an array's elements; None if the bytes are not an array.
+    """Return the OID of an array's element type; None if the bytes are not an array.
 
-    An array's second number tells whether it has NULLs; a composite value has a type's OID there, which is larger. An
+    An array's second number is its flag for NULLs; a composite value has a type's OID there, which is larger. An
     enum's label has no zero bytes.
     """
     reader = BinaryReader(value)
@@ -208,8 +206,9 @@ def _array_of_extension(namespace: str, name: str) -> ColumnType:
 def _record_fields(value: bytes) -> list[tuple[int, bytes | None]] | None:
     """Return a composite value's fields with the OIDs of their types; None if the bytes are not a composite value.
 
-    The format is a count, and for each field an OID and a value with its length. Bytes that fit it exactly are one,
-    since an enum's label has no zero bytes. A value without fields (a bare count of 0) cannot be recognized.
+    The format is a count, and for each field an OID and a value with its length. Bytes that fit it exactly are a
+    composite value, since an enum's label has no zero bytes. A value without fields (a bare count of 0) cannot be
+    recognized.
     """
     reader = BinaryReader(value)
     try:

@@ -100,7 +100,6 @@ def array_of(element: ColumnType, loader: Callable[[int], FromBinary], delimiter
 
 
 def _integer(typname: str, *, layout: str, **fields: Any) -> Row:
-    """Return the row of an integer whose binary format has the `layout` of the module struct."""
     bits = 8 * struct.calcsize(f"!{layout}")
     lowest, highest = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if layout.islower() else (0, 2**bits - 1)
     text = scalars.integer_text(lowest, highest)

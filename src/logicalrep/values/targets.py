@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def pyarrow() -> ModuleType:
-    """Import pyarrow, when first needed: only the functions about Arrow need it."""
+    """Import pyarrow at the first use: only the functions about Arrow need it."""
     return importlib.import_module("pyarrow")
 
 
@@ -30,11 +30,11 @@ class Target:
     """A type of Arrow, and the same type in Spark.
 
     Attributes:
-        arrow: makes the Arrow type.
+        arrow: returns the Arrow type.
         spark: Spark's type as a DDL string; None if Spark has no such type.
-        convert: makes of a Python value (never None) one that `pyarrow.array` takes for the type, or raises ValueError
-            for a value that the type cannot hold; None where pyarrow takes the Python value unchanged.
-        lacks_values: whether there are values of the PostgreSQL type that it cannot hold, such as infinity.
+        convert: converts a Python value (never None) to a value that `pyarrow.array` takes for the type, or raises
+            ValueError for a value that the type cannot hold; None where pyarrow takes the Python value unchanged.
+        lacks_values: whether the type cannot hold some values of the PostgreSQL type, such as infinity.
         kernel: the compiled loop that reads the PostgreSQL type's texts into the Arrow type.
         is_number_text: whether it is the text of numbers, for which `with_number_type` may choose another type.
     """
@@ -172,7 +172,7 @@ CIRCLE = Target(*_struct(center=POINT, radius=DOUBLE), _circle)
 
 
 def array(element: Target) -> Target:
-    """Return a list of one dimension that starts at 1: the column's type does not tell dimensions or lower bounds."""
+    """Return a list of one dimension that starts at 1: the column's type has neither dimensions nor lower bounds."""
     convert_element = element.convert
 
     def convert(value: list[object]) -> list[object]:
@@ -193,5 +193,4 @@ def array(element: Target) -> Target:
 
 
 def vector(element: Target) -> Target:
-    """Return the target for int2vector and oidvector."""
     return Target(lambda: pyarrow().list_(element.arrow()), f"array<{element.spark}>", list)

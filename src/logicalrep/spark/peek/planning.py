@@ -47,7 +47,7 @@ _COMMIT = Struct(">xBQQ")
 _MESSAGE = Struct(">xBQ")
 
 _MARGIN = 1.25
-"""The factor by which a peek exceeds the expected size of a batch: a second peek would decode everything again."""
+"""The ratio of a peek to the expected size of a batch: a second peek would decode everything again."""
 _MOST_MESSAGES = (1 << 31) - 1
 """The largest number that the server accepts."""
 

@@ -1,1 +1,1 @@
-"""The loaders of each kind of type, for text and for the binary format."""
+"""The loaders of each kind of type, for the text and the binary format."""

@@ -1,4 +1,4 @@
-"""Arrays of any type: nested lists, with the lower bounds beside them if any is not 1."""
+"""Arrays of any type: nested lists, with their lower bounds unless all are 1."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BoundedArray(list[Any]):
 
 
 def shaped(elements: list[object], lengths: list[int], lower_bounds: list[int]) -> list[object]:
-    """Nest elements in storage order; `lengths` and `lower_bounds` are from the outermost dimension on."""
+    """Nest elements in storage order; `lengths` and `lower_bounds` start with the outermost dimension."""
     for length in reversed(lengths[1:]):
         elements = [elements[start : start + length] for start in range(0, len(elements), length)]
     if any(bound != 1 for bound in lower_bounds):
@@ -96,7 +96,7 @@ class ArrayText:
         return shaped(elements, lengths, [low for low, _ in declared])
 
     def _scan(self, text: str, position: int) -> tuple[list[object], list[int]]:
-        """Return the elements from `position` on in order, and the length of each dimension."""
+        """Return the elements from `position` in order, and the length of each dimension."""
         if text[position:] == "{}":
             return [], []
         load, delimiter, token = self._load, self._delimiter, self._token
@@ -188,7 +188,7 @@ def _not_empty(element: str) -> str:
 def array_binary(
     loader: Callable[[int], FromBinary],
 ) -> Callable[[bytes, str], list[object]]:
-    """Return a loader for binary arrays. `loader` returns the elements' loader for their type's OID, or refuses it."""
+    """Return a loader for binary arrays; `loader` returns the loader for an element type's OID, or refuses the OID."""
 
     def load_array(value: bytes, encoding: str) -> list[object]:
         reader = BinaryReader(value)
@@ -223,7 +223,7 @@ def array_binary(
 
 
 def for_element_type(oid: int, load: FromBinary) -> Callable[[int], FromBinary]:
-    """Return a `loader` for `array_binary` that accepts elements of one type only, the one with this OID."""
+    """Return a `loader` for `array_binary` that accepts only the element type with this OID."""
 
     def loader(element_oid: int) -> FromBinary:
         if element_oid != oid:

@@ -1,4 +1,4 @@
-"""What loads values: a reader of PostgreSQL's binary (send) format, which checks every length, and texts of a form."""
+"""A reader of PostgreSQL's binary (send) format, which checks every length, and loaders of fixed layouts and texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ToText = Callable[[Any], str]
 
 
 class BinaryReader:
-    """A value's bytes and the position up to which they have been read. Every mismatch raises ValueError."""
+    """A value's bytes and the position of the reader. Every mismatch raises ValueError."""
 
     __slots__ = ("data", "offset")
 
@@ -26,11 +26,10 @@ class BinaryReader:
 
     @property
     def remaining(self) -> int:
-        """The number of bytes not yet read."""
+        """Number of unread bytes."""
         return len(self.data) - self.offset
 
     def take(self, length: int) -> bytes:
-        """Read the next `length` bytes."""
         if not 0 <= length <= self.remaining:
             raise ValueError(f"length {length} at byte {self.offset}, where {self.remaining} bytes are left")
         start = self.offset
@@ -73,7 +72,7 @@ class BinaryReader:
         return self.data[start:end]
 
     def end(self) -> None:
-        """Raise ValueError if bytes are left."""
+        """Raise ValueError if bytes remain."""
         if self.remaining:
             raise ValueError(f"{self.remaining} bytes too many")
 
@@ -81,7 +80,7 @@ class BinaryReader:
 def fixed(layout: str, make: Callable[..., object] | None = None) -> FromBinary:
     """Return a binary loader for values of fixed length: `layout` as in `struct`, big-endian.
 
-    `make` takes the parts of the layout; without it the layout has one part, the value.
+    `make` takes the parts of the layout; without `make` the layout has one part, the value.
     """
     structure = struct.Struct(f"!{layout}")
     size, unpack = structure.size, structure.unpack
@@ -96,7 +95,7 @@ def fixed(layout: str, make: Callable[..., object] | None = None) -> FromBinary:
 
 
 def matching(form: str, what: str) -> Callable[[str], str]:
-    """Return the loader of texts that a regular expression matches, which stay as they are; others are not `what`."""
+    """Return the loader of texts that match a regular expression, unchanged; it refuses other texts as not `what`."""
     matches = re.compile(form).fullmatch
 
     def load(text: str) -> str:

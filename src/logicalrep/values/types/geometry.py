@@ -43,7 +43,7 @@ class Box(NamedTuple):
 
 
 class Path(NamedTuple):
-    """Points in order; `closed` says whether the last one is joined to the first."""
+    """Points in order; `closed` says whether the last point is joined to the first."""
 
     closed: bool
     points: tuple[Point, ...]

@@ -1,4 +1,4 @@
-"""Intervals: months, days and microseconds apart, as on the server.
+"""Intervals: separate months, days and microseconds, as on the server.
 
 Only the IntervalStyle postgres is read.
 """
@@ -18,8 +18,8 @@ class Interval:
     """An interval as on the server: three parts that do not convert into each other. Prints as PostgreSQL's text.
 
     Attributes:
-        months, days, microseconds: each with its own sign; 12 months are printed as a year. All three at their highest
-            or lowest value are infinity and -infinity (since PostgreSQL 17).
+        months, days, microseconds: each with its own sign; 12 months are printed as a year. All three at their
+        highest or lowest value are infinity and -infinity (since PostgreSQL 17).
     """
 
     months: int = 0
@@ -61,7 +61,6 @@ _INTERVAL = re.compile(
 
 
 def interval_text(text: str) -> Interval:
-    """Read an interval in the IntervalStyle postgres."""
     match = _INTERVAL.fullmatch(text)
     if match is None or not text:
         for value, infinity in _INFINITE_INTERVAL.items():
@@ -88,7 +87,7 @@ def interval_text(text: str) -> Interval:
 
 
 def make_interval(microseconds: int, days: int, months: int) -> Interval:
-    """Make an interval from the parts of the binary format, in their order there."""
+    """Return an interval from the parts of the binary format, in its order."""
     return Interval(months, days, microseconds)
 
 

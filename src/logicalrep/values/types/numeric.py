@@ -27,7 +27,7 @@ def numeric_text(text: str) -> Decimal:
 
 
 def numeric_binary(value: bytes, encoding: str) -> Decimal:
-    """Read a count of base-10000 digits, the weight of the first one, the sign, the scale shown, and the digits."""
+    """Read a count of base-10000 digits, the weight of the first digit, the sign, the scale shown, and the digits."""
     reader = BinaryReader(value)
     count, weight, sign, scale = reader.uint16(), reader.int16(), reader.uint16(), reader.uint16()
     if reader.remaining != 2 * count:

@@ -16,8 +16,8 @@ _TO_QUOTE = re.compile(r'["\\(),\s]', re.ASCII)
 def parse_record(text: str) -> tuple[str | None, ...]:
     """Return the fields of a composite value's text, such as `(1,"a b",)`: each as text, None for NULL.
 
-    The text `()` is either of no columns or of one NULL. It is read as one, as the server's own input function does for
-    a type of one column; a type of no columns has no other value.
+    The text `()` stands for no columns or for one NULL. It is read as one NULL, as the server's own input function
+    does for a type of one column; a type of no columns has no other value.
 
     Raises:
         ValueError: the argument is not the text of a composite value.

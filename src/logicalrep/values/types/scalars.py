@@ -78,7 +78,7 @@ def float8_text(text: str) -> float:
 
 
 def float4_text(text: str) -> float:
-    """Return the nearest single-precision number, as the server's own input and its binary format have it."""
+    """Return the nearest single-precision number, as in the server's own input and binary format."""
     value = float8_text(text)
     # Rounding twice, to double and then to single precision, goes wrong if the first step lands exactly between two
     # single-precision numbers: then the low 28 bits of the double are zero.
@@ -127,8 +127,8 @@ def format_float4(value: float) -> str:
 def _shortest(number: float, below: Fraction, above: Fraction) -> str:
     """Return the nearest of the shortest decimals that are nearer to `number` than to its neighbours.
 
-    A decimal exactly halfway to a neighbour would be read as `number` half of the time: Python takes it where it would
-    be read right, PostgreSQL never takes it.
+    A decimal exactly halfway to a neighbour reads as `number` half of the time: Python accepts it where it reads
+    right, PostgreSQL never does.
     """
     low, high = (below + Fraction(number)) / 2, (Fraction(number) + above) / 2
     for decimals in range(17):
@@ -142,7 +142,7 @@ def _shortest(number: float, below: Fraction, above: Fraction) -> str:
 
 
 def _format_float(value: float, shortest: str, exponent_from: int) -> str:
-    """Return `shortest` as the server writes it: with an exponent below 1e-04 and from 1e+15 (real: 1e+06) on."""
+    """Return `shortest` as the server writes it: with an exponent below 1e-04 and from 1e+15 (real: 1e+06)."""
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1, value) < 0 else ""
@@ -179,7 +179,7 @@ def versioned_text_binary(value: bytes, encoding: str) -> str:
 
 
 def char_text(text: str) -> str:
-    """Read the one-byte type `"char"`: a character, nothing for the zero byte, `\\ooo` for a byte from 0x80 on."""
+    """Read the one-byte type `"char"`: a character, nothing for the zero byte, `\\ooo` for a byte from 0x80."""
     if len(text) > 1 and not re.fullmatch(r"\\[2-3][0-7]{2}", text):
         raise ValueError("more than one character")
     return text

@@ -1,7 +1,8 @@
 """Dates and times: Python's own objects where they can hold the value, exact integers otherwise.
 
-`datetime` has a smaller range than PostgreSQL: no year before 1 or after 9999, no infinity and no 24:00:00. Such values
-become an ExtendedDate, ExtendedTime or ExtendedTimestamp, which hold the server's own integer and print its text.
+`datetime` has a smaller range than PostgreSQL: no year before 1 or after 9999, no infinity and no 24:00:00. Such
+values become an ExtendedDate, ExtendedTime or ExtendedTimestamp, which hold the server's own integer and print its
+text.
 
 Only the ISO DateStyle is read: in other styles 01/02/2003 can mean two days.
 """
@@ -165,7 +166,6 @@ def date_text(text: str) -> date | ExtendedDate:
 
 
 def make_date(days: int) -> date | ExtendedDate:
-    """Make a date from days since 2000-01-01, the binary format."""
     if days in _INFINITE_DATE:
         return ExtendedDate(days)
     return _make_date(days)
@@ -181,7 +181,7 @@ def _make_date(days: int) -> date | ExtendedDate:
 
 
 def _year(digits: str, before_christ: str | None) -> int:
-    """Return the astronomical year, in which 1 BC is 0."""
+    """Return the astronomical year (1 BC is 0)."""
     year = int(digits)
     if not year:
         raise ValueError("there is no year 0")
@@ -242,7 +242,6 @@ def _clock(hour: int, minute: int, second: int) -> int:
 
 
 def _offset(sign: str | None, hours: str | None, minutes: str | None, seconds: str | None) -> int:
-    """Return the seconds east of UTC."""
     offset = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
     if offset >= 16 * 3600 or int(minutes or 0) > 59 or int(seconds or 0) > 59:
         raise ValueError("not a time zone offset")
@@ -250,14 +249,12 @@ def _offset(sign: str | None, hours: str | None, minutes: str | None, seconds: s
 
 
 def make_timestamp(microseconds: int) -> datetime | ExtendedTimestamp:
-    """Make a timestamp from microseconds since 2000-01-01, the binary format."""
     if microseconds in _INFINITE_TIMESTAMP:
         return ExtendedTimestamp(microseconds)
     return _make_timestamp(microseconds, False)
 
 
 def make_timestamptz(microseconds: int) -> datetime | ExtendedTimestamp:
-    """Make a timestamp with time zone from microseconds since 2000-01-01 in UTC, the binary format."""
     if microseconds in _INFINITE_TIMESTAMP:
         return ExtendedTimestamp(microseconds, True)
     return _make_timestamp(microseconds, True)
@@ -314,12 +311,10 @@ def _time_text(text: str, with_time_zone: bool) -> time | ExtendedTime:
 
 
 def make_time(microseconds: int) -> time | ExtendedTime:
-    """Make a time from microseconds since midnight, the binary format."""
     return _make_time(microseconds, None)
 
 
 def make_timetz(microseconds: int, seconds_west: int) -> time | ExtendedTime:
-    """Make a time with time zone from microseconds since midnight and seconds west of UTC, the binary format."""
     if abs(seconds_west) >= 16 * 3600:
         raise ValueError("not a time zone offset")
     return _make_time(microseconds, -seconds_west)

@@ -1,4 +1,4 @@
-"""tsvector and tsquery, which stay text; their binary formats are turned into the same text."""
+"""tsvector and tsquery, which stay text; their binary formats become the same text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Nested = tuple["str | _Nested", ...]
 
 
 def tsquery_binary(value: bytes, encoding: str) -> str:
-    """Read a count of tokens in prefix order, with an operator's right operand before the left one."""
+    """Read a count of tokens in prefix order, with an operator's right operand before its left operand."""
     reader = BinaryReader(value)
     tokens: list[tuple[int, int, str]] = []  # operator (0: operand), distance, text
     for _ in range(reader.count(2)):
