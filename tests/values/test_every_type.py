@@ -96,7 +96,7 @@ VARIANTS = [
 
 def read_by_kernels(column: Column, texts: list[bytes], *, for_spark: bool) -> tuple[Any, set[int]]:
     """Return the array that the compiled loop makes, and the rows that it leaves to the type's loader."""
-    from logicalrep.arrow.table.columns import FoundRows, LocatedValues, RowReader
+    from logicalrep.arrow.table.columns import LocatedValues, PresentRows, RowReader
     from logicalrep.arrow.table.loading import loaded_by_kernels
 
     reader = RowReader([column], [True], for_spark=for_spark)
@@ -105,10 +105,10 @@ def read_by_kernels(column: Column, texts: list[bytes], *, for_spark: bool) -> t
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
     cells = LocatedValues(data, np.full(len(texts), ord("t"), np.uint8), starts, lengths)
     rows = np.arange(len(texts), dtype=np.int64)
-    (loaded,) = loaded_by_kernels(data, [(reader, FoundRows(cells, len(texts), rows, rows, rows, rows))])
+    (loaded,) = loaded_by_kernels(data, [(reader, PresentRows(cells, len(texts), rows, rows, rows, rows))])
     (array,) = loaded.arrays
     array.validate(full=True)
-    return array, set(loaded.left.get(0, ()))
+    return array, set(loaded.leftover.get(0, ()))
 
 
 @pytest.mark.parametrize(("row", "option", "for_spark"), VARIANTS)

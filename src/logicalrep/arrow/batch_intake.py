@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.message_batch import (
-    KNOWN,
     ROW_CHANGE,
+    SENT_WHOLE,
     MessageBatch,
     message_batch_in,
     message_batch_of,
@@ -89,7 +89,7 @@ class WholeTransactions:
 
 
 @dataclass(frozen=True, slots=True)
-class _WholeFound:
+class _WholePrefix:
     """The whole transactions at the start of a batch; the first may have begun before it."""
 
     messages: int
@@ -114,7 +114,7 @@ class BatchIntake(Intake[WholeTransactions]):
         self._open: list[MessageBatch] = []
         self._resumed_at = Lsn(0)
         # The tables' descriptions in all batches so far.
-        self._known: dict[Oid, TableDescription] = {}
+        self._descriptions: dict[Oid, TableDescription] = {}
         # For a session in another encoding than UTF-8.
         self._texts: Texts | None = None
         # Assembled transactions that are handed on together with the next ones, and their memory in bytes.
@@ -137,7 +137,7 @@ class BatchIntake(Intake[WholeTransactions]):
         """Begin a session in its middle, with the descriptions that the reader of the batches has."""
         batches = list(message_batches_of(preamble(relations)))
         self._pass(batches, Lsn(0))
-        self._known = self._assembler.described
+        self._descriptions = self._assembler.described
 
     def take_keepalive(self, lsn: Lsn) -> None:
         if not self._open:
@@ -154,11 +154,11 @@ class BatchIntake(Intake[WholeTransactions]):
         at = 0
         while at < len(batch):
             if self._is_outside and self._texts is None:
-                found = self._find(batch[at:])
-                if found is not None:
+                prefix = self._find(batch[at:])
+                if prefix is not None:
                     yield from self._take_joined()
-                    yield self._take_whole(batch[at : at + found.messages], found)
-                    at += found.messages
+                    yield self._take_whole(batch[at : at + prefix.messages], prefix)
+                    at += prefix.messages
                     continue
                 if self._may_come_whole(batch[at:]):
                     self._open.append(batch[at:])
@@ -180,14 +180,14 @@ class BatchIntake(Intake[WholeTransactions]):
 
     # Transactions that come whole
 
-    def _find(self, batch: MessageBatch) -> _WholeFound | None:
+    def _find(self, batch: MessageBatch) -> _WholePrefix | None:
         """Return the whole transactions that the batch begins with; None if there are none."""
         tags = batch.tags
         if not self._open and tags[0] != BEGIN:
             return None
-        others = np.flatnonzero(~KNOWN.take(tags))
-        if len(others):
-            tags = tags[: others[0]]
+        unsupported = np.flatnonzero(~SENT_WHOLE.take(tags))
+        if len(unsupported):
+            tags = tags[: unsupported[0]]
         begins, commits = np.flatnonzero(tags == BEGIN), np.flatnonzero(tags == COMMIT)
         count = _in_turn(begins, commits, is_open=bool(self._open))
         if not count:
@@ -210,20 +210,20 @@ class BatchIntake(Intake[WholeTransactions]):
         if not count:
             return None
         columns = (column[:count] for column in (commits, commit_lsns, end_lsns, xids, times))
-        return _WholeFound(int(commits[count - 1]) + 1, *columns)
+        return _WholePrefix(int(commits[count - 1]) + 1, *columns)
 
-    def _take_whole(self, batch: MessageBatch, found: _WholeFound) -> WholeTransactions:
-        ends = batch.ends[found.commits] + self._size_of_open
+    def _take_whole(self, batch: MessageBatch, prefix: _WholePrefix) -> WholeTransactions:
+        ends = batch.ends[prefix.commits] + self._size_of_open
         batches = [*self._open, batch]
         self._open = []
         described = self._assembler.described
-        unknown = [relation for oid, relation in described.items() if self._known.get(oid) is not relation]
-        self._pass(batches, Lsn(int(found.end_lsns[-1]) % (1 << 64)))
-        self._known = self._assembler.described
+        unknown = [relation for oid, relation in described.items() if self._descriptions.get(oid) is not relation]
+        self._pass(batches, Lsn(int(prefix.end_lsns[-1]) % (1 << 64)))
+        self._descriptions = self._assembler.described
         first = list(message_batches_of(preamble(unknown))) if unknown else []
         sizes = np.diff(ends, prepend=0)
-        commits = _with_changes(batches, found)
-        return WholeTransactions([*first, *batches], found.commit_lsns, found.end_lsns, sizes, commits)
+        commits = _with_changes(batches, prefix)
+        return WholeTransactions([*first, *batches], prefix.commit_lsns, prefix.end_lsns, sizes, commits)
 
     def _pass(self, batches: list[MessageBatch], end_lsn: Lsn) -> None:
         """Show the decoder and the assembler the descriptions in whole transactions; the others have nothing to see."""
@@ -250,7 +250,7 @@ class BatchIntake(Intake[WholeTransactions]):
         if not self._open and batch.tags[0] != BEGIN:
             return False
         tags = batch.tags if self._open else batch.tags[1:]
-        return bool(KNOWN.take(tags).all()) and not bool(((tags == BEGIN) | (tags == COMMIT)).any())
+        return bool(SENT_WHOLE.take(tags).all()) and not bool(((tags == BEGIN) | (tags == COMMIT)).any())
 
     # Transactions that are assembled
 
@@ -270,7 +270,7 @@ class BatchIntake(Intake[WholeTransactions]):
             taken = 0 if rows is None else self._assembler.feed_rows(rows)
             if taken:
                 return taken
-        before = self.position if self._joined else None
+        previous_position = self.position if self._joined else None
         try:
             events = self._take_one(int(batch.lsns[at]) % (1 << 64), batch.data(at))
         except ValueError:
@@ -283,7 +283,7 @@ class BatchIntake(Intake[WholeTransactions]):
                 if self._joined_memory >= _JOINED:
                     yield from self._take_joined()
             else:
-                self._handed_on = before
+                self._handed_on = previous_position
                 yield from self._take_joined()
                 self._handed_on = None
                 yield event
@@ -319,7 +319,7 @@ class BatchIntake(Intake[WholeTransactions]):
             yield alone(event)
             return
         with event:
-            yield from sent_whole(event, self._known, self._texts)
+            yield from sent_whole(event, self._descriptions, self._texts)
 
 
 def _memory(event: _Assembled) -> int:
@@ -334,12 +334,12 @@ def _end(event: _Assembled) -> int:
     return event.end_lsn if isinstance(event, Transaction) else event.message.message_lsn
 
 
-def _with_changes(batches: Sequence[MessageBatch], found: _WholeFound) -> CommitColumns:
+def _with_changes(batches: Sequence[MessageBatch], prefix: _WholePrefix) -> CommitColumns:
     """Return the transactions with changes, given the batches of which the last one ends with their last commit."""
     changes = np.cumsum(_CHANGES[np.concatenate([batch.tags for batch in batches])])
     before_last = sum(len(batch) for batch in batches[:-1])
-    has_changes = np.diff(changes[found.commits + before_last], prepend=0) > 0
-    columns = (found.commit_lsns, found.xids, found.commit_timestamps)
+    has_changes = np.diff(changes[prefix.commits + before_last], prepend=0) > 0
+    columns = (prefix.commit_lsns, prefix.xids, prefix.commit_timestamps)
     lsns, xids, timestamps = (column[has_changes].tobytes() for column in columns)
     return CommitColumns(array("Q", lsns), array("q", xids), array("q", timestamps))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.message_batch import MessageBatch
-from logicalrep.arrow.table.columns import FoundRows, LoadedColumns, LocatedValues, RowReader, Rows
+from logicalrep.arrow.table.columns import LoadedColumns, LocatedValues, PresentRows, RowReader, Rows
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.transactions.frames import gathered
 from logicalrep.transactions.relations import TableDescription
@@ -66,10 +66,10 @@ def rows_without_loops(data: bytes, relation: TableDescription, reader: RowReade
     if data and data[-1] != _NEWLINE:
         raise _unexpected(relation)
     lines = data.split(b"\n")[:-1]
-    found = [line.split(b"\t") if width else [] for line in lines]
-    if any(len(values) != width for values in found) or (not width and any(lines)):
+    fields = [line.split(b"\t") if width else [] for line in lines]
+    if any(len(values) != width for values in fields) or (not width and any(lines)):
         raise _unexpected(relation)
-    sent = [value for values in found for value in values]
+    sent = [value for values in fields for value in values]
     kinds = np.fromiter((_NULL_KIND if value == _NULL else _TEXT_KIND for value in sent), np.uint8, len(sent))
     texts = [_ESCAPED.sub(_meaning, value) if b"\\" in value else value for value in sent]
     lengths = np.fromiter(map(len, texts), np.uint32, len(texts))
@@ -78,13 +78,13 @@ def rows_without_loops(data: bytes, relation: TableDescription, reader: RowReade
     )
     count = len(lines)
     rows, first = np.arange(count), np.arange(count) * width
-    left = {index: rows[kinds[index::width] == _TEXT_KIND] for index in range(width)}
+    leftover = {index: rows[kinds[index::width] == _TEXT_KIND] for index in range(width)}
     loaded = LoadedColumns(
         [pa.nulls(count, type_) for type_ in reader.types],
         lambda index: pa.py_buffer(kinds[index::width].tobytes()),
-        {index: some for index, some in left.items() if len(some)},
+        {index: indices for index, indices in leftover.items() if len(indices)},
     )
-    return reader.rows(FoundRows(cells, count, rows, first, rows, first), loaded)
+    return reader.rows(PresentRows(cells, count, rows, first, rows, first), loaded)
 
 
 def _meaning(escaped: re.Match[bytes]) -> bytes:

@@ -26,7 +26,7 @@ def of_tags(tags: bytes) -> NDArray[np.bool_]:
     return table
 
 
-KNOWN = of_tags(WHOLE)
+SENT_WHOLE = of_tags(WHOLE)
 """Whether a message with this tag belongs to transactions that are sent whole, not streamed and not prepared."""
 ROW_CHANGE = of_tags(bytes([INSERT, UPDATE, DELETE]))
 """Whether a message with this tag is a row change."""

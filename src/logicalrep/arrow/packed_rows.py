@@ -61,8 +61,8 @@ class PackedRows:
         ends = self.batch.ends
         start = 0
         while start < len(self):
-            before = ends[start - 1] if start else 0
-            stop = max(int(np.searchsorted(ends, before + size, "right")), start + 1)
+            previous_end = ends[start - 1] if start else 0
+            stop = max(int(np.searchsorted(ends, previous_end + size, "right")), start + 1)
             yield self[start:stop]
             start = stop
 
@@ -94,9 +94,9 @@ class ArrivedRows:
     def bound(self, find: Callable[[Oid], TableDescription | None]) -> PackedRows:
         """Bind the rows to their tables' descriptions, up to the first whose description is unknown or does not fit."""
         tables, table_of = np.unique(self.relation_ids, return_inverse=True)
-        found = {Oid(relation_id): find(Oid(relation_id)) for relation_id in tables.tolist()}
-        columns = np.array([-1 if relation is None else len(relation.columns) for relation in found.values()])
-        relations = {relation_id: relation for relation_id, relation in found.items() if relation is not None}
+        descriptions = {Oid(relation_id): find(Oid(relation_id)) for relation_id in tables.tolist()}
+        columns = np.array([-1 if relation is None else len(relation.columns) for relation in descriptions.values()])
+        relations = {relation_id: relation for relation_id, relation in descriptions.items() if relation is not None}
         count = _leading(columns[table_of] == self.widths)
         return PackedRows(self.batch[:count], self.relation_ids[:count], relations)
 
@@ -129,8 +129,8 @@ def rows_from(batch: MessageBatch, at: int, session: Session) -> ArrivedRows | N
 
 def _leading(are: NDArray[np.bool_]) -> int:
     """Return the number of items before the first that is false."""
-    others = np.flatnonzero(~are)
-    return int(others[0]) if len(others) else len(are)
+    failures = np.flatnonzero(~are)
+    return int(failures[0]) if len(failures) else len(are)
 
 
 def _fixed(walk: LocatedBatch, name: str) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ def preamble(relations: Iterable[TableDescription]) -> Iterator[tuple[Lsn, bytes
 
 
 def sent_whole(
-    transaction: Transaction, known: dict[Oid, TableDescription], texts: Texts | None = None
+    transaction: Transaction, descriptions: dict[Oid, TableDescription], texts: Texts | None = None
 ) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
     """Yield a transaction's messages from Begin to Commit; it describes its tables, as they may be others than before.
 
@@ -54,7 +54,7 @@ def sent_whole(
                     start = first
                 yield from added
             yield part.batch[start:]
-    known |= described
+    descriptions |= described
     end_lsn = transaction.end_lsn
     yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=timestamp).build()
 
@@ -85,7 +85,7 @@ def _as_texts(data: bytes, relation: TableDescription, texts: Texts) -> bytes:
 
 def _add_description(
     relation: TableDescription,
-    known: dict[Oid, TableDescription],
+    descriptions: dict[Oid, TableDescription],
     partitions: Mapping[Oid, Sequence[TableDescription]],
 ) -> Iterator[tuple[Lsn, bytes]]:
     """Yield a table's description if it is not known, directly before the rows that need it, as a server does.
@@ -93,11 +93,11 @@ def _add_description(
     Those of its partitions follow it: where nothing is in between, a description is that of a partition.
     """
     oid = relation.relation_id
-    if known.get(oid) is not relation:
+    if descriptions.get(oid) is not relation:
         yield from _description(relation)
-        for partition in () if oid in known else partitions.get(oid, ()):
+        for partition in () if oid in descriptions else partitions.get(oid, ()):
             yield from _description(partition)
-        known[oid] = relation
+        descriptions[oid] = relation
 
 
 def _description(relation: TableDescription) -> Iterator[tuple[Lsn, bytes]]:

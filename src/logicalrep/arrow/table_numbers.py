@@ -30,9 +30,9 @@ class TableNumbers:
         self._count += self._buckets[bucket, 0] == FREE
         self._buckets[bucket] = oid, number
         if 2 * self._count > len(self._buckets):
-            known = self._buckets[self._buckets[:, 0] != FREE]
+            used = self._buckets[self._buckets[:, 0] != FREE]
             self._buckets = np.full((2 * len(self._buckets), 2), FREE)
-            for pair in known:
+            for pair in used:
                 self._buckets[self._bucket(int(pair[0]))] = pair
 
     def _bucket(self, oid: int) -> int:

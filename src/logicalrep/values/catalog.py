@@ -46,8 +46,7 @@ class CatalogType:
 
 @dataclass(frozen=True)
 class TypeCatalog:
-    """The types of columns, current and at the time of the query. Get a catalog from
-    `publications.query_type_catalog()`.
+    """The types of columns, from a query. Get a catalog from `publications.query_type_catalog()`.
 
     Example:
         >>> TypeCatalog({16385: CatalogType("public", "mood", "e")}).find(16385, None).name

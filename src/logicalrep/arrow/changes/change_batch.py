@@ -133,10 +133,10 @@ class ChangeBatch:
         """Return for each row and column whether the value was not sent."""
         lists, width = self.rows.column("unsent"), len(self.relation.names)
         ends = lists.offsets.to_numpy()
-        found = np.zeros((len(lists), width), bool)
+        mask = np.zeros((len(lists), width), bool)
         of_rows = np.repeat(np.arange(len(lists)), np.diff(ends))
-        found[of_rows, lists.values.to_numpy()[int(ends[0]) : int(ends[-1])]] = True
-        return found
+        mask[of_rows, lists.values.to_numpy()[int(ends[0]) : int(ends[-1])]] = True
+        return mask
 
     def texts(self, prefix: str) -> list[pa.Array]:
         """Return the texts of the old or the new rows, `OLD` or `NEW`, by column."""

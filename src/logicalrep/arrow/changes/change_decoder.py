@@ -57,10 +57,10 @@ class ChangeDecoder:
             [(16385, 3), (16390, 1)]
         """
         stop = self._runs.supported(messages.tags)
-        found = self._decoded(messages[:stop]) if stop else []
+        decoded = self._decoded(messages[:stop]) if stop else []
         if stop < len(messages):
             self._runs.refuse(stop, int(messages.tags[stop]))
-        return found
+        return decoded
 
     def _decoded(self, messages: MessageBatch) -> list[TableChanges]:
         run = self._runs.next(messages)
@@ -74,12 +74,12 @@ class ChangeDecoder:
             batches.setdefault(oid, []).append((at, batch))
         for table in tables:
             oid = int(table.relation.relation_id)
-            cuts = [at for its, at, _ in truncates if its == oid]
+            cuts = [at for truncated_oid, at, _ in truncates if truncated_oid == oid]
             batches.setdefault(oid, []).extend(_batches_of(table, messages, run, cuts))
         return [
             TableChanges(
                 relations.get(oid, ()),
-                [batch for _, batch in sorted(batches.get(oid, ()), key=lambda each: each[0])],
+                [batch for _, batch in sorted(batches.get(oid, ()), key=lambda entry: entry[0])],
             )
             for oid in dict.fromkeys([*relations, *batches])
         ]
@@ -103,7 +103,7 @@ class ChangeDecoder:
 
     def _truncates(self, run: IndexedBatch) -> list[tuple[int, int, ChangeBatch]]:
         """Return for each truncated table its OID, the index of the message, and the change."""
-        found = []
+        truncates = []
         for at, relations in self._tables.truncated.items():
             for number, relation in enumerate(relations):
                 positions = [np.array([value], np.int64) for value in _position(run, at)]
@@ -111,8 +111,8 @@ class ChangeDecoder:
                 nothing = [pa.nulls(1, pa.string())] * len(relation.names)
                 ops = np.array([TRUNCATE], np.uint8)
                 batch = ChangeBatch.of(relation, ops, np.zeros(1, np.uint8), positions, None, nothing, nothing)
-                found.append((int(relation.relation_id), at, batch))
-        return found
+                truncates.append((int(relation.relation_id), at, batch))
+        return truncates
 
 
 def _lsns(run: IndexedBatch, at: int | NDArray[np.int64]) -> NDArray[np.int64]:

@@ -71,4 +71,4 @@ class SentRelation:
 
 def in_order(relations: Iterable[SentRelation]) -> tuple[SentRelation, ...]:
     """Return messages in the order in which they were sent."""
-    return tuple(sorted(relations, key=lambda each: (each.commit_lsn, each.ordinal)))
+    return tuple(sorted(relations, key=lambda relation: (relation.commit_lsn, relation.ordinal)))

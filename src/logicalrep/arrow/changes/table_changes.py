@@ -69,8 +69,8 @@ class TableChanges:
     @property
     def xids(self) -> set[int]:
         """The ids of the transactions of all changes and messages."""
-        found = {relation.xid for relation in self.relations}
-        return found.union(*(batch.rows.column("xid").unique().to_pylist() for batch in self.batches))
+        ids = {relation.xid for relation in self.relations}
+        return ids.union(*(batch.rows.column("xid").unique().to_pylist() for batch in self.batches))
 
     @property
     def commit_timestamp(self) -> datetime | None:
@@ -129,10 +129,10 @@ def by_table(parts: Iterable[TableChanges]) -> dict[int, TableChanges]:
         >>> {oid: changes.num_rows for oid, changes in by_table(parts).items()}
         {16385: 3, 16390: 1}
     """
-    found: dict[int, list[TableChanges]] = {}
+    parts_by_oid: dict[int, list[TableChanges]] = {}
     for part in parts:
-        found.setdefault(part.relation_id, []).append(part)
-    return {oid: together(its) for oid, its in found.items()}
+        parts_by_oid.setdefault(part.relation_id, []).append(part)
+    return {oid: together(table_parts) for oid, table_parts in parts_by_oid.items()}
 
 
 def with_small_joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
@@ -157,5 +157,5 @@ def with_small_joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
         yield joined(small)
 
 
-def _is_same(one: ChangeBatch, other: ChangeBatch) -> bool:
-    return one.relation is other.relation or one.relation == other.relation
+def _is_same(first: ChangeBatch, second: ChangeBatch) -> bool:
+    return first.relation is second.relation or first.relation == second.relation

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.table.columns import FoundRows, LocatedValues, RowReader, Rows
+from logicalrep.arrow.table.columns import LocatedValues, PresentRows, RowReader, Rows
 from logicalrep.arrow.table.loading import load
 from logicalrep.transactions.tags import NULL, TEXT
 from logicalrep.values.kernel import Kernel
@@ -74,8 +74,8 @@ class TextReader:
             size += len(data[-1])
         source, rows = np.concatenate(data), np.arange(count)
         cells = LocatedValues(source, kinds.ravel(), starts.ravel(), lengths.ravel())
-        found = FoundRows(cells, count, rows, rows * width, rows, rows * width)
-        return load(source, [(self._of(parsed), found)])[0]
+        present = PresentRows(cells, count, rows, rows * width, rows, rows * width)
+        return load(source, [(self._of(parsed), present)])[0]
 
     def _of(self, parsed: tuple[int, ...]) -> RowReader:
         if parsed not in self._readers:

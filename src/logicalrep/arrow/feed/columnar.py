@@ -53,7 +53,7 @@ class ColumnarFeed:
         # The last Relation's bytes by OID; none after a Type, which may give them another meaning.
         self._last_messages: dict[int, bytes] = {}
         # All descriptions so far, and the facts on them that rows need, by their number.
-        self._known: list[TableDescription] = []
+        self._descriptions: list[TableDescription] = []
         self._wanted: list[bool] = []
         self._tables: _TableFacts | None = None
         # The descriptions that changes have used, if the feed has a row for each new one.
@@ -62,7 +62,7 @@ class ColumnarFeed:
     @property
     def relations(self) -> list[TableDescription]:
         """The last description of each table."""
-        return [self._known[number] for number in self._described.values()]
+        return [self._descriptions[number] for number in self._described.values()]
 
     def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PositionedRows]:
         """Yield the rows of the next messages, as `RowMaker` says."""
@@ -99,7 +99,7 @@ class ColumnarFeed:
                 break
             if changes[at]:
                 # The row itself is in the next part.
-                yield from self._new_description(self._known[table_of[at]], run, at, gids)
+                yield from self._new_description(self._descriptions[table_of[at]], run, at, gids)
             else:
                 yield from self._take_rare(
                     messages.data(at), int(lsns[at]) % (1 << 64), run, at, truncated.get(at), gids
@@ -134,10 +134,10 @@ class ColumnarFeed:
             elif at < len(tags):
                 message = v1.parse(messages.data(at))
                 assert isinstance(message, v1.Truncate)
-                truncated[at] = [self._known[self._number(oid)] for oid in message.relation_ids]
+                truncated[at] = [self._descriptions[self._number(oid)] for oid in message.relation_ids]
             position = at + 1
-        if self._tables is None or len(self._tables.for_rows.oids) != len(self._known):
-            self._tables = _TableFacts(self._known)
+        if self._tables is None or len(self._tables.for_rows.oids) != len(self._descriptions):
+            self._tables = _TableFacts(self._descriptions)
         return table_of, truncated
 
     def _number(self, oid: int) -> int:
@@ -160,9 +160,9 @@ class ColumnarFeed:
         relation = self._relations.find(message.relation_id, None)
         assert relation is not None
         number = self._described.get(relation.relation_id)
-        if number is None or self._known[number] is not relation:
-            self._described[relation.relation_id] = self._numbers[relation.relation_id] = len(self._known)
-            self._known.append(relation)
+        if number is None or self._descriptions[number] is not relation:
+            self._described[relation.relation_id] = self._numbers[relation.relation_id] = len(self._descriptions)
+            self._descriptions.append(relation)
             self._wanted.append(self._reads(relation.schema, relation.name))
 
     def _plain(
@@ -293,9 +293,9 @@ def _not_described(oid: int) -> TransactionError:
 class _TableFacts:
     """The facts that rows need on all table descriptions, by their number."""
 
-    def __init__(self, known: list[TableDescription]) -> None:
-        self.schemas = Names([relation.schema for relation in known])
-        self.names = Names([relation.name for relation in known])
-        self.for_maps = TableNames(known)
-        oids = np.array([relation.relation_id for relation in known], np.int64)
+    def __init__(self, descriptions: list[TableDescription]) -> None:
+        self.schemas = Names([relation.schema for relation in descriptions])
+        self.names = Names([relation.name for relation in descriptions])
+        self.for_maps = TableNames(descriptions)
+        oids = np.array([relation.relation_id for relation in descriptions], np.int64)
         self.for_rows = TableArrays(oids, self.for_maps.columns.widths, self.for_maps.name_sizes)

@@ -49,16 +49,16 @@ class Names:
 class TableNames:
     """The facts on table descriptions, counted from 0, and on their columns, counted together, that maps need."""
 
-    def __init__(self, known: Sequence[TableDescription]) -> None:
-        self.known = tuple(known)
-        self.names = Names([name for relation in known for name in relation.names])
-        widths = np.array([len(relation.columns) for relation in known], np.int64)
+    def __init__(self, descriptions: Sequence[TableDescription]) -> None:
+        self.descriptions = tuple(descriptions)
+        self.names = Names([name for relation in descriptions for name in relation.names])
+        widths = np.array([len(relation.columns) for relation in descriptions], np.int64)
         first = np.cumsum(widths) - widths
-        is_key = np.array([column.key for relation in known for column in relation.columns], np.uint8)
+        is_key = np.array([column.key for relation in descriptions for column in relation.columns], np.uint8)
         self.columns = map_kernels.Columns(first, widths, is_key, self.names.characters, self.names.ends)
         self.name_sizes = (self.names.ends[first + widths] - self.names.ends[first]).astype(np.int64)
         """The bytes of the names of each table's columns."""
-        keys = [len(relation.key) for relation in known]
+        keys = [len(relation.key) for relation in descriptions]
         self._key_columns = np.flatnonzero(is_key).astype(np.int32)
         self._key_ends = np.cumsum([0, *keys], dtype=np.int64)
         self._longest_key = max(keys, default=0)
@@ -158,7 +158,7 @@ class RowMaps:
             entries,
         )
         if sizes.wrong >= 0:
-            relation = self._tables.known[int(rows.tables[sizes.wrong])]
+            relation = self._tables.descriptions[int(rows.tables[sizes.wrong])]
             reason = f"a row does not have a value for each of the {len(relation.columns)} columns of {relation}"
             raise TransactionError("message", None, None, reason)
         # Copying writes behind the copied bytes.
@@ -206,7 +206,7 @@ class RowMaps:
         tables = np.searchsorted(first, columns, side="right") - 1
         binary = (filled.entries.binary_entries[: filled.sizes.binary], tables, columns - first[tables])
         for entry, table, number in zip(*(part.tolist() for part in binary), strict=True):
-            column = self._texts.columns(self._tables.known[table])[number]
+            column = self._texts.columns(self._tables.descriptions[table])[number]
             texts[entry] = column.type.to_text(column.load(BINARY, texts[entry])).encode()
         with refuse_texts():
             return pa.array(texts, pa.binary()).cast(pa.string())

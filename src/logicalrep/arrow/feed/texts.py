@@ -46,8 +46,8 @@ class Texts:
 
     def columns(self, relation: TableDescription) -> tuple[Column, ...]:
         """Return the columns of a table with their types."""
-        known = self._columns.get(id(relation))
-        if known is None or known[0] is not relation:
+        cached = self._columns.get(id(relation))
+        if cached is None or cached[0] is not relation:
             types = {type_.type_id: type_ for type_ in relation.types if type_ is not None}
             columns = []
             for column in relation.columns:
@@ -55,8 +55,8 @@ class Texts:
                 if column.name in self._text_columns:
                     type_ = type_.as_sent()
                 columns.append(Column(column.name, type_, str(relation), self._encoding))
-            known = self._columns[id(relation)] = relation, tuple(columns)
-        return known[1]
+            cached = self._columns[id(relation)] = relation, tuple(columns)
+        return cached[1]
 
     def of(self, relation: TableDescription, row: TupleData) -> list[bytes | None]:
         """Return a row's values as UTF-8 text. Raises ColumnValueError for a value that cannot be read."""

@@ -14,7 +14,7 @@ GROUPS = 1 << 12
 
 @compiled
 def group_rows(
-    rows: Ints, oids: Ints, codes: Ints, buckets: Ints, found: Ints, counts: Ints, starts: Ints, grouped: Ints
+    rows: Ints, oids: Ints, codes: Ints, buckets: Ints, table_oids: Ints, counts: Ints, starts: Ints, grouped: Ints
 ) -> int:
     """Bring messages of the same table together, otherwise in their order.
 
@@ -35,13 +35,13 @@ def group_rows(
             if code == 0:
                 if tables == GROUPS // 2:
                     return -1
-                write(found, tables, oid)
+                write(table_oids, tables, oid)
                 write(counts, tables, 0)
                 tables += 1
                 code = tables
                 write(buckets, bucket, code)
                 break
-            if read(found, code - 1) == oid:
+            if read(table_oids, code - 1) == oid:
                 break
             bucket = (bucket + 1) & (GROUPS - 1)
         write(codes, index, code - 1)
@@ -73,7 +73,7 @@ def find_rows(
     kinds: Bytes,
     in_key: Bytes,
     key_kinds: Bytes,
-    found: RowCells,
+    present: RowCells,
     whole: RowCells,
 ) -> tuple[int, int, int, bool]:
     """Find the messages that have a row, and the first value of each row.
@@ -87,8 +87,8 @@ def find_rows(
     and whether a row that is a key has a value outside of the key.
     """
     columns = len(in_key)
-    there = 0
-    there_whole = 0
+    count = 0
+    whole_count = 0
     has_more = False
     for index in range(len(rows)):
         row = read(rows, index)
@@ -96,15 +96,15 @@ def find_rows(
             continue
         cell = read(offsets, row)
         if read(offsets, row + 1) - cell != columns:
-            return there, there_whole, index, has_more
-        write(found.rows, there, index)
-        write(found.cells, there, cell)
-        there += 1
+            return count, whole_count, index, has_more
+        write(present.rows, count, index)
+        write(present.cells, count, cell)
+        count += 1
         if len(key_kinds) == 0 or read(key_kinds, row) != KEY:
-            write(whole.rows, there_whole, index)
-            write(whole.cells, there_whole, cell)
-            there_whole += 1
+            write(whole.rows, whole_count, index)
+            write(whole.cells, whole_count, cell)
+            whole_count += 1
         elif not has_more:
             for column in range(columns):
                 has_more |= read(in_key, column) == 0 and read(kinds, cell + column) != NULL
-    return there, there_whole, -1, has_more
+    return count, whole_count, -1, has_more

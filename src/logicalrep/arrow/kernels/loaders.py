@@ -79,7 +79,7 @@ class Output(NamedTuple):
     float64: NDArray[np.float64]
 
 
-class Left(NamedTuple):
+class Leftover(NamedTuple):
     """The values that are left: the index of each one's column, and its row."""
 
     columns: Int64s
@@ -87,10 +87,10 @@ class Left(NamedTuple):
 
 
 @inlined
-def _leave(left: Left, count: int, index: int, row: int) -> int:
+def _leave(leftover: Leftover, count: int, index: int, row: int) -> int:
     """Note a value that is left. Returns the number of values left so far."""
-    write(left.columns, count, index)
-    write(left.rows, count, row)
+    write(leftover.columns, count, index)
+    write(leftover.rows, count, row)
     return count + 1
 
 
@@ -102,7 +102,7 @@ def _numbers(parse: Callable[..., Any], put: Callable[..., Any] = write) -> Call
 
     @inlined
     def load(
-        data: Bytes, share: Share, column: Record, index: int, values: NDArray[Any], left: Left, count: int
+        data: Bytes, share: Share, column: Record, index: int, values: NDArray[Any], leftover: Leftover, count: int
     ) -> int:
         first = column.values
         for item in range(len(share.rows)):
@@ -114,7 +114,7 @@ def _numbers(parse: Callable[..., Any], put: Callable[..., Any] = write) -> Call
                 if good:
                     put(values, first + row, number)
                 else:
-                    count = _leave(left, count, index, row)
+                    count = _leave(leftover, count, index, row)
         return count
 
     return load
@@ -131,7 +131,14 @@ def _texts(is_good: Callable[..., bool], *, hexadecimal: bool = False) -> Callab
 
     @inlined
     def load(
-        data: Bytes, share: Share, column: Record, index: int, offsets: Ints, left: Left, count: int, texts: Bytes
+        data: Bytes,
+        share: Share,
+        column: Record,
+        index: int,
+        offsets: Ints,
+        leftover: Leftover,
+        count: int,
+        texts: Bytes,
     ) -> int:
         first, target, limit = column.values + 1, column.next, column.texts + column.total
         for item in range(len(share.rows)):
@@ -141,7 +148,7 @@ def _texts(is_good: Callable[..., bool], *, hexadecimal: bool = False) -> Callab
             if kind in (TEXT, BINARY):
                 start, size = read(share.starts, cell), read(share.lengths, cell)
                 if not is_good(data, start, size, kind):
-                    count = _leave(left, count, index, row)
+                    count = _leave(leftover, count, index, row)
                     continue
                 if hexadecimal and kind == TEXT:
                     size = from_hexadecimal(data, start + 2, start + size, texts, target)
@@ -202,7 +209,7 @@ def load_rows(
     row_cells: RowCells,
     out: Output,
     texts: Bytes,
-    left: Left,
+    leftover: Leftover,
 ) -> int:
     """Load the values of rows, and note the kind of each as its state.
 
@@ -230,53 +237,53 @@ def load_rows(
                     row_cells.rows[begin:end], row_cells.cells[begin:end], side.kinds[ordinal:], side.starts[ordinal:],
                     side.lengths[ordinal:], out.int8[column.states :],
                 )  # fmt: skip
-                count = _load(data, share, column, index, out, texts, left, count)
+                count = _load(data, share, column, index, out, texts, leftover, count)
     for index in range(len(columns)):
         column = columns[index]
         _finish(column, out)
         if column.code == Kernel.STRING and column.total > 0:
-            count = _leave_bad(texts, column, index, out.int32, left, count)
+            count = _leave_bad(texts, column, index, out.int32, leftover, count)
     return count
 
 
 @inlined
 def _load(
-    data: Bytes, share: Share, column: Record, index: int, out: Output, texts: Bytes, left: Left, count: int
+    data: Bytes, share: Share, column: Record, index: int, out: Output, texts: Bytes, leftover: Leftover, count: int
 ) -> int:
     """Load some of a column's rows. Returns the number of values left so far."""
     code = column.code
     if code == Kernel.NONE:
-        return _load_none(data, share, column, index, out.int8, left, count)
+        return _load_none(data, share, column, index, out.int8, leftover, count)
     if code == Kernel.INT16:
-        return _load_int16(data, share, column, index, out.int16, left, count)
+        return _load_int16(data, share, column, index, out.int16, leftover, count)
     if code == Kernel.INT32:
-        return _load_int32(data, share, column, index, out.int32, left, count)
+        return _load_int32(data, share, column, index, out.int32, leftover, count)
     if code == Kernel.INT64:
-        return _load_int64(data, share, column, index, out.int64, left, count)
+        return _load_int64(data, share, column, index, out.int64, leftover, count)
     if code == Kernel.OID:
-        return _load_oid(data, share, column, index, out.int64, left, count)
+        return _load_oid(data, share, column, index, out.int64, leftover, count)
     if code == Kernel.BOOLEAN:
-        return _load_boolean(data, share, column, index, out.int8, left, count)
+        return _load_boolean(data, share, column, index, out.int8, leftover, count)
     if code == Kernel.FLOAT32:
-        return _load_float32(data, share, column, index, out.float32, left, count)
+        return _load_float32(data, share, column, index, out.float32, leftover, count)
     if code == Kernel.FLOAT64:
-        return _load_float64(data, share, column, index, out.float64, left, count)
+        return _load_float64(data, share, column, index, out.float64, leftover, count)
     if code == Kernel.DECIMAL:
-        return _load_decimal(data, share, column, index, out.int64, left, count)
+        return _load_decimal(data, share, column, index, out.int64, leftover, count)
     if code == Kernel.DATE:
-        return _load_date(data, share, column, index, out.int32, left, count)
+        return _load_date(data, share, column, index, out.int32, leftover, count)
     if code == Kernel.TIMESTAMP:
-        return _load_timestamp(data, share, column, index, out.int64, left, count)
+        return _load_timestamp(data, share, column, index, out.int64, leftover, count)
     if code == Kernel.TIMESTAMPTZ:
-        return _load_timestamptz(data, share, column, index, out.int64, left, count)
+        return _load_timestamptz(data, share, column, index, out.int64, leftover, count)
     if code == Kernel.STRING:
-        return _load_string(data, share, column, index, out.int32, left, count, texts)
+        return _load_string(data, share, column, index, out.int32, leftover, count, texts)
     if code == Kernel.UUID:
-        return _load_uuid(data, share, column, index, out.int32, left, count, texts)
+        return _load_uuid(data, share, column, index, out.int32, leftover, count, texts)
     if code == Kernel.NUMBER:
-        return _load_number(data, share, column, index, out.int32, left, count, texts)
+        return _load_number(data, share, column, index, out.int32, leftover, count, texts)
     if code == Kernel.BYTES:
-        return _load_bytes(data, share, column, index, out.int32, left, count, texts)
+        return _load_bytes(data, share, column, index, out.int32, leftover, count, texts)
     return count
 
 
@@ -320,12 +327,12 @@ def _finish(column: Record, out: Output) -> None:
 
 
 @inlined
-def _leave_bad(texts: Bytes, column: Record, index: int, offsets: Ints, left: Left, count: int) -> int:
+def _leave_bad(texts: Bytes, column: Record, index: int, offsets: Ints, leftover: Leftover, count: int) -> int:
     """Leave a column's texts that are not UTF-8. Returns the number of values left so far."""
     start, first, rows = column.texts, column.values, column.changes
     if not are_utf8(texts, start, column.total, offsets[first : first + rows + 1]):
         for row in range(rows):
             begin, end = read(offsets, first + row), read(offsets, first + row + 1)
             if not is_utf8(texts, start + begin, start + end):
-                count = _leave(left, count, index, row)
+                count = _leave(leftover, count, index, row)
     return count

@@ -181,15 +181,15 @@ def fill_maps(
 @compiled
 def find_keys(tables: Ints, key_columns: Ints, key_ends: Ints, columns: Ints, ends: Ints) -> int:
     """Note the key columns of tables one after another, and the end of each table's. Returns their number."""
-    found = 0
+    count = 0
     write(ends, 0, 0)
     for index in range(len(tables)):
         table = read(tables, index)
         for item in range(read(key_ends, table), read(key_ends, table + 1)):
-            write(columns, found, read(key_columns, item))
-            found += 1
-        write(ends, index + 1, found)
-    return found
+            write(columns, count, read(key_columns, item))
+            count += 1
+        write(ends, index + 1, count)
+    return count
 
 
 @compiled

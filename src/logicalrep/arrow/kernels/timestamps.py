@@ -46,9 +46,9 @@ def _day(year: int, month: int, day: int) -> tuple[int, bool]:
     """Return the days from 1970-01-01 to a day, and whether the day exists."""
     # The tables spare a division, which would take as long as all the rest.
     first = _YEARS[year]
-    before = _MONTHS[128 * (first & 1) + month]
+    days_before = _MONTHS[128 * (first & 1) + month]
     # Other months than 1 to 12 have no days, and there is no year 0.
-    return (first >> 1) + (before >> 5) + day - 1, (day >= 1) & (day <= before & 31) & (year >= 1)
+    return (first >> 1) + (days_before >> 5) + day - 1, (day >= 1) & (day <= days_before & 31) & (year >= 1)
 
 
 @inlined

@@ -85,9 +85,9 @@ class ColumnarTyped:
         if not len(chosen):
             return
         described = {column.name: column for column in self._bind(table.relation, run, int(rows[chosen[0]]))}
-        known = np.frombuffer(b"".join(tag.as_py().encode() for tag in table.tags.unique()), dtype=np.uint8)
+        distinct_tags = np.frombuffer(b"".join(tag.as_py().encode() for tag in table.tags.unique()), dtype=np.uint8)
         kinds = table.tags.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-        tag = known[kinds][chosen]
+        tag = distinct_tags[kinds][chosen]
         old_kinds = table.old_kinds.take(pa.array(chosen))
         has_old = old_kinds.is_valid().to_numpy(zero_copy_only=False)
         new, old = chosen[tag != tags.DELETE], chosen[has_old]
@@ -114,9 +114,9 @@ class ColumnarTyped:
             if missing.any():
                 # A value that was not sent is taken from the old row if that is whole.
                 source = np.where(missing & whole[new], new, source)
-                left = np.concatenate((np.zeros(len(old), bool), missing & ~whole[new]))[order]
-                if left.any():
-                    unchanged.append((field.name, left))
+                is_unsent = np.concatenate((np.zeros(len(old), bool), missing & ~whole[new]))[order]
+                if is_unsent.any():
+                    unchanged.append((field.name, is_unsent))
             refuse_unfit(table.new, described[field.name], ordinal, new[~missing])
             if not len(old) and not missing.any():
                 array = table.new.values.column(ordinal)

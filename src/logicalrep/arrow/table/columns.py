@@ -20,7 +20,7 @@ from logicalrep.values import Column, arrow_array_or_text
 from logicalrep.values.kernel import Kernel
 from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, room
 
-__all__ = ["FoundRows", "LoadedColumns", "LocatedRows", "LocatedValues", "RowReader", "Rows", "has"]
+__all__ = ["LoadedColumns", "LocatedRows", "LocatedValues", "PresentRows", "RowReader", "Rows", "has"]
 
 
 _NO_KINDS = np.empty(0, np.uint8)
@@ -53,7 +53,7 @@ class LocatedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRows:
+class PresentRows:
     """The messages among some that have a row, in order, and where its values lie."""
 
     cells: LocatedValues
@@ -77,7 +77,7 @@ class LoadedColumns:
     arrays: Sequence[pa.Array]
     states: Callable[[int], pa.Buffer]
     """The states of each column, by its index."""
-    left: dict[int, Int64s]
+    leftover: dict[int, Int64s]
     """The rows whose values are left, by the column's index."""
 
 
@@ -123,7 +123,7 @@ class RowReader:
         for index, (fields, (code, *decimal)) in enumerate(zip(self.kernel_columns, codes, strict=True)):
             fields[: kernel_columns.FIXED] = code, kernel_columns.WIDTHS[code], *decimal, index
 
-    def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[FoundRows, int | None]:
+    def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[PresentRows, int | None]:
         """Find the values of some messages' rows; `kinds` has each message's kind of row, or is None.
 
         The second result is a message whose row has another number of values than there are columns, if any.
@@ -132,29 +132,29 @@ class RowReader:
         from logicalrep.arrow.kernels.finding import RowCells, find_rows
 
         count = len(rows)
-        found = whole = RowCells(*room(2 * count, np.int64).reshape(2, count))
+        present = whole = RowCells(*room(2 * count, np.int64).reshape(2, count))
         if kinds is not None:
             whole = RowCells(*room(2 * count, np.int64).reshape(2, count))
-        there, there_whole, wrong, has_more = find_rows(
+        present_count, whole_count, wrong, has_more = find_rows(
             rows,
             walk.offsets,
             walk.validity,
             walk.cells.kinds,
             self.in_key.view(np.uint8),
             _NO_KINDS if kinds is None else kinds.view(np.uint8),
-            found,
+            present,
             whole,
         )
-        having = found.rows[:there], found.cells[:there]
-        having_whole = having if kinds is None else (whole.rows[:there_whole], whole.cells[:there_whole])
+        having = present.rows[:present_count], present.cells[:present_count]
+        having_whole = having if kinds is None else (whole.rows[:whole_count], whole.cells[:whole_count])
         more = self._more(walk.cells, *having, having_whole[0]) if has_more else {}
         row = None if wrong < 0 else int(rows[wrong])
-        return FoundRows(walk.cells, count, *having, *having_whole, more), row
+        return PresentRows(walk.cells, count, *having, *having_whole, more), row
 
     def _more(
         self, cells: LocatedValues, rows: Int64s, first: Int64s, whole: Int64s
     ) -> dict[int, tuple[Int64s, Int64s]]:
-        """Return `FoundRows.more` of rows, some of which are whole."""
+        """Return `PresentRows.more` of rows, some of which are whole."""
         is_whole = np.isin(rows, whole)
         more = {}
         for index in np.flatnonzero(~self.in_key).tolist():
@@ -163,26 +163,26 @@ class RowReader:
                 more[index] = rows[has_it], first[has_it]
         return more
 
-    def find_none(self, count: int) -> FoundRows:
+    def find_none(self, count: int) -> PresentRows:
         """Return the result for `count` messages without such a row."""
         none = np.empty(0, np.int64)
-        return FoundRows(LocatedValues(_NO_KINDS, _NO_KINDS, none, np.empty(0, np.uint32)), count, *(none,) * 4)
+        return PresentRows(LocatedValues(_NO_KINDS, _NO_KINDS, none, np.empty(0, np.uint32)), count, *(none,) * 4)
 
-    def rows(self, found: FoundRows, loaded: LoadedColumns) -> Rows:
+    def rows(self, present: PresentRows, loaded: LoadedColumns) -> Rows:
         """Return rows as columns, including the values that were left."""
         unfit: dict[str, dict[int, str]] = {}
         arrays = list(loaded.arrays)
-        for index, some in loaded.left.items():
-            cells = found.first[np.searchsorted(found.rows, some)] + index
-            arrays[index], texts = self._with_left(arrays[index], some, found.cells, cells, index)
+        for index, leftover_rows in loaded.leftover.items():
+            cells = present.first[np.searchsorted(present.rows, leftover_rows)] + index
+            arrays[index], texts = self._with_leftover(arrays[index], leftover_rows, present.cells, cells, index)
             if texts:
                 unfit[self.columns[index].name] = texts
         if not arrays:
-            empty = pa.array([{}] * found.count, pa.struct([]))
+            empty = pa.array([{}] * present.count, pa.struct([]))
             return Rows(pa.RecordBatch.from_struct_array(empty), unfit, loaded.states)
         return Rows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), unfit, loaded.states)
 
-    def _with_left(
+    def _with_leftover(
         self, array: pa.Array, rows: Int64s, values: LocatedValues, cells: Int64s, index: int
     ) -> tuple[pa.Array, dict[int, str]]:
         """Return the array with these rows' values, read by their type's loaders, and the texts that it cannot hold."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.texts import Texts
-from logicalrep.arrow.table.columns import FoundRows, LocatedValues, RowReader, Rows
+from logicalrep.arrow.table.columns import LocatedValues, PresentRows, RowReader, Rows
 from logicalrep.arrow.table.loading import load
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_unfit, typed_batch
@@ -125,9 +125,9 @@ class FeedDecoder:
             refuse_unfit(old_rows, column, number, old)
             refuse_unfit(new_rows, column, number, new)
             arrays.append(pa.concat_arrays([rows.values.column(number) for rows in (old_rows, new_rows)]).take(source))
-            left = np.concatenate((np.zeros(len(old), bool), unsent[new, number]))[order]
-            if left.any():
-                unchanged.append((column.name, left))
+            is_unsent = np.concatenate((np.zeros(len(old), bool), unsent[new, number]))[order]
+            if is_unsent.any():
+                unchanged.append((column.name, is_unsent))
         rows = np.concatenate((old, new))[order]
         version, timestamp, ordinal = (
             _numbers(batch[name])[rows] for name in ("commit_lsn", "commit_timestamp", "ordinal")
@@ -152,11 +152,16 @@ class FeedDecoder:
         kinds[cells] = np.where(items.is_valid().to_numpy(zero_copy_only=False), TEXT, NULL)
         starts[cells], lengths[cells] = bounds[:-1], np.diff(bounds)
         source = np.frombuffer(data or b"", np.uint8)
-        there = np.flatnonzero(maps.is_valid().to_numpy(zero_copy_only=False))
-        found = FoundRows(
-            LocatedValues(source, kinds, starts, lengths), len(maps), there, there * width, there, there * width
+        valid_rows = np.flatnonzero(maps.is_valid().to_numpy(zero_copy_only=False))
+        present = PresentRows(
+            LocatedValues(source, kinds, starts, lengths),
+            len(maps),
+            valid_rows,
+            valid_rows * width,
+            valid_rows,
+            valid_rows * width,
         )
-        return load(source, [(reader, found)])[0], is_given.reshape(len(maps), width)
+        return load(source, [(reader, present)])[0], is_given.reshape(len(maps), width)
 
     def _unsent(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Return for each row which of the table's columns have a value that was not sent."""
@@ -177,8 +182,8 @@ class FeedDecoder:
                 "stream's schema does not have: restart the query with new_columns = null to read it, NULL in older "
                 f"rows ({OLDER_ROWS}); if it has been dropped since, read the row in the change feed"
             )
-        found: NDArray[np.int32] = ordinals.to_numpy()
-        return found
+        numbers: NDArray[np.int32] = ordinals.to_numpy()
+        return numbers
 
 
 def _numbers(column: pa.Array) -> NDArray[np.int64]:

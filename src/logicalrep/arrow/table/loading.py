@@ -11,14 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.kernels.kernel_columns import COLUMN, KernelColumn
-from logicalrep.arrow.table.columns import FoundRows, LoadedColumns, LocatedValues, RowReader, Rows
+from logicalrep.arrow.table.columns import LoadedColumns, LocatedValues, PresentRows, RowReader, Rows
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.values.kernel import Kernel
 from logicalrep_runtime.columnar.located import PADDING, Bytes, Int64s, Records, padded_room, room
 
 __all__ = ["RelationRows", "load"]
 
-RelationRows = tuple[RowReader, FoundRows]
+RelationRows = tuple[RowReader, PresentRows]
 """The old or the new rows of a relation's changes."""
 
 _ALIGNED = 64
@@ -30,29 +30,30 @@ def load(data: Bytes, relations: Sequence[RelationRows]) -> list[Rows]:
     Raises:
         ValueError: a column has more than 2 GiB of text.
     """
-    there = [(reader, found) for reader, found in relations if len(found.rows)]
-    loaded = iter(loaded_by_kernels(data, there) if there else ())
+    nonempty = [(reader, present) for reader, present in relations if len(present.rows)]
+    loaded = iter(loaded_by_kernels(data, nonempty) if nonempty else ())
     return [
-        reader.rows(found, next(loaded) if len(found.rows) else _nothing(reader, found)) for reader, found in relations
+        reader.rows(present, next(loaded) if len(present.rows) else _nothing(reader, present))
+        for reader, present in relations
     ]
 
 
-def _nothing(reader: RowReader, found: FoundRows) -> LoadedColumns:
+def _nothing(reader: RowReader, present: PresentRows) -> LoadedColumns:
     """Return the columns of a relation without rows."""
-    arrays = [pa.nulls(found.count, type_) for type_ in reader.types]
-    return LoadedColumns(arrays, lambda index: pa.py_buffer(bytes(found.count)), {})
+    arrays = [pa.nulls(present.count, type_) for type_ in reader.types]
+    return LoadedColumns(arrays, lambda index: pa.py_buffer(bytes(present.count)), {})
 
 
 def loaded_by_kernels(data: Bytes, relations: Sequence[RelationRows]) -> list[LoadedColumns]:
     """Read all relations' rows with the compiled loaders, column by column."""
     # Imported late: importing the compiled loops takes a while.
     from logicalrep.arrow.kernels.finding import RowCells
-    from logicalrep.arrow.kernels.loaders import CellLocations, Left, Output, load_rows, measure_rows
+    from logicalrep.arrow.kernels.loaders import CellLocations, Leftover, Output, load_rows, measure_rows
 
     # The loaders are compiled for bytes that cannot be written to, and not once more for a caller's that can be.
     data = data.view()
     data.flags.writeable = False
-    sides = list({id(found.cells): found.cells for _, found in relations}.values())
+    sides = list({id(present.cells): present.cells for _, present in relations}.values())
     columns, rows, first = _columns(relations, sides)
     row_cells = RowCells(_joined(rows), _joined(first))
     old, new = (CellLocations(side.kinds, side.starts, side.lengths) for side in (sides[0], sides[-1]))
@@ -62,13 +63,13 @@ def loaded_by_kernels(data: Bytes, relations: Sequence[RelationRows]) -> list[Lo
         raise TooLargeError("a column of more than 2 GiB needs smaller batches")
     columns["texts"] = columns["next"] = PADDING + np.cumsum(totals) - totals
     memory = _Memory.of(columns, int(totals.sum()))
-    left = Left(*room(2 * int(columns["having"].sum()), np.int64).reshape(2, -1))
+    leftover = Leftover(*room(2 * int(columns["having"].sum()), np.int64).reshape(2, -1))
     out = Output(*(memory.bytes.view(dtype) for dtype in ("u1", "i2", "i4", "i8", "f4", "f8")))
-    count = load_rows(data, columns, (old, new), row_cells, out, memory.characters, left)
+    count = load_rows(data, columns, (old, new), row_cells, out, memory.characters, leftover)
 
-    of_columns = _by_column(left.columns[:count], left.rows[:count])
-    known = enumerate(map(KernelColumn._make, columns.tolist()))
-    return [_loaded(memory, reader, list(islice(known, len(reader.types))), of_columns) for reader, _ in relations]
+    of_columns = _by_column(leftover.columns[:count], leftover.rows[:count])
+    numbered = enumerate(map(KernelColumn._make, columns.tolist()))
+    return [_loaded(memory, reader, list(islice(numbered, len(reader.types))), of_columns) for reader, _ in relations]
 
 
 def _columns(
@@ -80,24 +81,24 @@ def _columns(
     first: list[Int64s] = []
     count = start = 0
 
-    def enter(its: Records, which: int | slice | NDArray[np.bool_], having: tuple[Int64s, Int64s]) -> None:
+    def enter(records: Records, which: int | slice | NDArray[np.bool_], having: tuple[Int64s, Int64s]) -> None:
         nonlocal count
-        its["first"][which], its["having"][which] = count, len(having[0])
+        records["first"][which], records["having"][which] = count, len(having[0])
         rows.append(having[0])
         first.append(having[1])
         count += len(having[0])
 
-    for reader, found in relations:
-        its = columns[start : start + len(reader.columns)]
-        start += len(its)
-        its["side"], its["changes"] = sides[0] is not found.cells, found.count
-        if found.whole_rows is found.rows:
-            enter(its, slice(None), (found.rows, found.first))
+    for reader, present in relations:
+        part = columns[start : start + len(reader.columns)]
+        start += len(part)
+        part["side"], part["changes"] = sides[0] is not present.cells, present.count
+        if present.whole_rows is present.rows:
+            enter(part, slice(None), (present.rows, present.first))
             continue
-        enter(its, reader.in_key, (found.rows, found.first))
-        enter(its, ~reader.in_key, (found.whole_rows, found.whole_first))
-        for index, having in found.more.items():
-            enter(its, index, having)
+        enter(part, reader.in_key, (present.rows, present.first))
+        enter(part, ~reader.in_key, (present.whole_rows, present.whole_first))
+        for index, having in present.more.items():
+            enter(part, index, having)
     return columns, rows, first
 
 
@@ -158,11 +159,11 @@ class _Memory:
 
 
 def _loaded(
-    memory: _Memory, reader: RowReader, columns: Sequence[tuple[int, KernelColumn]], left: dict[int, Int64s]
+    memory: _Memory, reader: RowReader, columns: Sequence[tuple[int, KernelColumn]], leftover: dict[int, Int64s]
 ) -> LoadedColumns:
     """Return the columns of one relation. The states are made late, as few callers need them."""
     arrays = [memory.array(column, type_) for (_, column), type_ in zip(columns, reader.types, strict=True)]
-    rest = {index: left[number] for index, (number, _) in enumerate(columns) if number in left}
+    rest = {index: leftover[number] for index, (number, _) in enumerate(columns) if number in leftover}
     return LoadedColumns(
         arrays, lambda index: memory.block.slice(columns[index][1].states, columns[index][1].changes), rest
     )

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.table.columns import FoundRows, LocatedRows, LocatedValues, RowReader, Rows, has
+from logicalrep.arrow.table.columns import LocatedRows, LocatedValues, PresentRows, RowReader, Rows, has
 from logicalrep.arrow.table.loading import load
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import DELETE, INSERT, RELATION, STREAM_START, STREAM_STOP, TRUNCATE, TYPE, UPDATE
@@ -185,8 +185,8 @@ class TableDecoder:
             assert isinstance(message, Relation)
             self._last[message.relation_id] = b"" if streaming[row] else data
             relation = self._described(message)
-            known = self._current.get(message.relation_id)
-            if known is None or known.relation != relation:
+            current = self._current.get(message.relation_id)
+            if current is None or current.relation != relation:
                 # The changes up to here belong to the previous descriptions.
                 first, last = np.searchsorted(changes, [start, row])
                 self._assign(batch, changes[first:last], oids, touched)
@@ -285,11 +285,11 @@ class TableDecoder:
     def _find(
         self, batch: LocatedBatch, name: str, located: LocatedRows | None, version: _Version, rows: Int64s,
         kinds: Ints | None,
-    ) -> FoundRows:  # fmt: skip
+    ) -> PresentRows:  # fmt: skip
         """Find the old or new rows of messages. `kinds` has each message's kind of row if rows can be a key."""
         if located is None:
             return version.reader.find_none(len(rows))
-        found, wrong = version.reader.find(rows, located, kinds)
+        present, wrong = version.reader.find(rows, located, kinds)
         if wrong is not None:
             raise self._error(
                 batch,
@@ -298,9 +298,9 @@ class TableDecoder:
                 f"{len(version.reader.columns)} values, as many as {version.relation} has columns",
                 str(located.offsets[wrong + 1] - located.offsets[wrong]),
             )
-        return found
+        return present
 
-    def _error(self, batch: LocatedBatch, row: int, path: str, expected: str, found: str) -> RowDecodeError:
+    def _error(self, batch: LocatedBatch, row: int, path: str, expected: str, actual: str) -> RowDecodeError:
         from logicalrep_runtime.layout_walk import walk
 
         data = self._bytes(batch, row)
@@ -310,7 +310,7 @@ class TableDecoder:
         offset = next(step.offset for step in steps if step.path == path)
         layout = LOGICALREP.message(data[0])
         assert layout is not None
-        return RowDecodeError(layout.name, path, offset, expected, found, row)
+        return RowDecodeError(layout.name, path, offset, expected, actual, row)
 
     @property
     def relations(self) -> dict[Oid, TableDescription]:
@@ -334,10 +334,10 @@ def _by_table(oids: Ints, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
 
     count = len(rows)
     codes, buckets, grouped = room(count, np.uint16), room(GROUPS, np.uint16), room(count, np.int64)
-    found, counts, starts = room(3 * GROUPS // 2, np.uint32).reshape(3, -1)
-    tables = group_rows(rows, oids, codes, buckets, found, counts, starts, grouped)
+    table_oids, counts, starts = room(3 * GROUPS // 2, np.uint32).reshape(3, -1)
+    tables = group_rows(rows, oids, codes, buckets, table_oids, counts, starts, grouped)
     if tables >= 0:
-        return _parts(found[:tables].tolist(), counts[:tables].tolist(), grouped)
+        return _parts(table_oids[:tables].tolist(), counts[:tables].tolist(), grouped)
     # There are more tables than the loop counts.
     values = oids[rows]
     order = np.argsort(values, kind="stable")

@@ -31,7 +31,7 @@ def typed_batch(
     count = len(change_type)
     type_ = field("_unchanged").type
     if unchanged:
-        names = pa.array([[name for name, left in unchanged if left[row]] for row in range(count)], type_)
+        names = pa.array([[name for name, is_unsent in unchanged if is_unsent[row]] for row in range(count)], type_)
     else:
         ends = pa.py_buffer(np.zeros(count + 1, dtype=np.int32))
         names = pa.Array.from_buffers(type_, count, [None, ends], children=[pa.array([], type_.value_type)])
