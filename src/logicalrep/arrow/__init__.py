@@ -1,8 +1,8 @@
-"""Raw messages to record batches of committed changes, without a Python object for each: no Spark, no socket.
+"""Raw messages to record batches of committed changes, without a Python object per message: no Spark, no socket.
 
-`committed_batches` makes them from any session's messages, in the form returned by `feed_form` or `table_form`.
-`logicalrep_protocol.columnar` makes columns of the messages themselves; `kernels/` has the compiled loops. Needs `pip
-install 'logicalrep[arrow]'`.
+`committed_batches` reads any session's messages into batches in the form that `feed_form` or `table_form` returns.
+`logicalrep_protocol.columnar` makes columns of the messages themselves; `kernels/` has the compiled loops. Needs
+`pip install 'logicalrep[arrow]'`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Committed transactions as message batches again, so that their rows can be made in columns.
+"""Committed transactions as message batches, so that their rows can be read in columns.
 
-Most transactions are sent whole, from Begin to Commit with nothing else in between: there is nothing to assemble, and
-their messages pass unchanged, those of many transactions at once. Streamed and prepared transactions, those too large
-to be kept until they commit, and those of a session that is not in UTF-8, go through the assembler, runs of rows
-together; they come out as the messages of transactions that were sent whole, many small ones together. Needs
-`logicalrep[arrow]`.
+Most transactions are sent whole, from Begin to Commit with nothing in between: their messages pass unchanged, many
+transactions at once. Other transactions go through the assembler, runs of rows together: streamed and prepared
+transactions, transactions too large to hold until they commit, and sessions that are not in UTF-8. The assembler's
+transactions come out as if they had been sent whole, many small transactions together. Needs `logicalrep[arrow]`.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ from logicalrep_runtime.layout import OUTSIDE
 from logicalrep_runtime.scalars import Lsn, Oid
 
 _JOINED = 1 << 20
-"""The bytes of memory of assembled transactions from which on they are handed on."""
+"""Bytes of assembled transactions' memory from which they are handed on."""
 FEWEST_ROWS = 16
-"""The number of adjacent rows from which on taking them together is less work."""
+"""The number of adjacent rows from which taking them together is less work."""
 
 _DESCRIBES = of_tags(bytes([RELATION, TYPE]))
 _FOLLOWED = of_tags(bytes([BEGIN, COMMIT, RELATION, TYPE]))
-"""Whether the assembler must see a message with this tag of a transaction that it need not assemble."""
+"""Whether the assembler must see a message with this tag of a transaction that was sent whole."""
 
 _CHANGES = of_tags(bytes([INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE]))
 """Whether a message with this tag within a transaction is a change."""
@@ -65,23 +64,22 @@ _VERSION_1 = Session(version=1)
 
 @dataclass(frozen=True, slots=True)
 class WholeTransactions:
-    """Committed transactions, and logical messages outside of them, in their order; arrays have an item for each."""
+    """Committed transactions, and logical messages outside of them, in order; arrays have an item for each."""
 
     batches: Iterable[MessageBatch]
-    """Their messages, of version 1 and in UTF-8, each transaction from Begin to Commit; they can be taken once.
+    """Messages of version 1 in UTF-8, each transaction from Begin to Commit; they can be taken once.
 
-    Tables are described before they are used, for a reader that has taken all batches so far; an empty transaction
-    before the first one may do so.
+    Tables are described before use, for a reader that has taken all previous batches; an empty transaction before
+    the first transaction may describe them.
     """
     positions: NDArray[np.int64]
-    """The position of each one's rows, its commit LSN, in ascending order.
+    """The position of each transaction's rows, its commit LSN, in ascending order.
 
-    A message's is the last byte of its record: another commit record may begin where that ends.
+    A message's position is the last byte of its record: another commit record may begin at the record's end.
     """
     end_lsns: NDArray[np.int64]
-    """The end LSN of each."""
     sizes: NDArray[np.int64]
-    """The bytes of each one's messages. Valid once all batches are taken."""
+    """The bytes of each transaction's messages. Valid once all batches are taken."""
     commits: CommitColumns
     """The transactions with changes."""
     gids: Mapping[int, str] = field(default_factory=dict)
@@ -107,7 +105,7 @@ class BatchIntake(Intake[WholeTransactions]):
     """Takes messages and hands on whole transactions as message batches; other events are decisions."""
 
     def __init__(self, assembler: Assembler, memory_limit: int) -> None:
-        """Make one. `memory_limit` is the total bytes that the changes of open transactions may take."""
+        """`memory_limit` is the total bytes of the changes of open transactions."""
         super().__init__(assembler)
         self._memory_limit = memory_limit
         # The messages of an open transaction that may come whole; the assembler has seen none of them.
@@ -150,7 +148,7 @@ class BatchIntake(Intake[WholeTransactions]):
         yield from self.take_batch(message_batch_in(envelopes))
 
     def take_batch(self, batch: MessageBatch) -> Iterator[Event | WholeTransactions]:
-        """Take a message batch, as `take` does messages."""
+        """Take a message batch, as `take` takes messages."""
         at = 0
         while at < len(batch):
             if self._is_outside and self._texts is None:
@@ -181,7 +179,7 @@ class BatchIntake(Intake[WholeTransactions]):
     # Transactions that come whole
 
     def _find(self, batch: MessageBatch) -> _WholePrefix | None:
-        """Return the whole transactions that the batch begins with; None if there are none."""
+        """Return the whole transactions at the start of the batch; None if there are none."""
         tags = batch.tags
         if not self._open and tags[0] != BEGIN:
             return None
@@ -226,7 +224,7 @@ class BatchIntake(Intake[WholeTransactions]):
         return WholeTransactions([*first, *batches], prefix.commit_lsns, prefix.end_lsns, sizes, commits)
 
     def _pass(self, batches: list[MessageBatch], end_lsn: Lsn) -> None:
-        """Show the decoder and the assembler the descriptions in whole transactions; the others have nothing to see."""
+        """Pass the descriptions in whole transactions to the decoder and the assembler, which need no other message."""
         assert self._decoder is not None
         tags = np.concatenate([batch.tags for batch in batches])
         describes = _DESCRIBES[tags]
@@ -246,7 +244,7 @@ class BatchIntake(Intake[WholeTransactions]):
         self._assembler.committed_whole(descriptions, end_lsn)
 
     def _may_come_whole(self, batch: MessageBatch) -> bool:
-        """Return whether the open transaction, or the one that the batch begins with, may still come whole."""
+        """Return whether the open transaction, or the transaction at the start of the batch, may still come whole."""
         if not self._open and batch.tags[0] != BEGIN:
             return False
         tags = batch.tags if self._open else batch.tags[1:]
@@ -262,7 +260,7 @@ class BatchIntake(Intake[WholeTransactions]):
                 at += yield from self._assemble(batch, at)
 
     def _assemble(self, batch: MessageBatch, at: int) -> Generator[Event | WholeTransactions, None, int]:
-        """Give the assembler the next message, or the run of rows there. Returns the number of messages taken."""
+        """Pass the message or the run of rows at `at` to the assembler; return the number of messages taken."""
         assert self._decoder is not None
         if self._texts is None and not self._is_outside and ROW_CHANGE.take(batch.tags[at : at + FEWEST_ROWS]).all():
             session = Session(version=self._decoder.version, streaming=self._decoder.streaming)
@@ -290,7 +288,7 @@ class BatchIntake(Intake[WholeTransactions]):
         return 1
 
     def _take_joined(self) -> Iterator[WholeTransactions]:
-        """Yield the assembled transactions that wait to be handed on together, if there are any."""
+        """Yield the assembled transactions that wait to be handed on together."""
         if self._joined:
             events, self._joined, self._joined_memory = self._joined, [], 0
             yield self._sent_whole(events)
@@ -335,7 +333,7 @@ def _end(event: _Assembled) -> int:
 
 
 def _with_changes(batches: Sequence[MessageBatch], prefix: _WholePrefix) -> CommitColumns:
-    """Return the transactions with changes, given the batches of which the last one ends with their last commit."""
+    """Return the transactions with changes; the last batch ends with their last commit."""
     changes = np.cumsum(_CHANGES[np.concatenate([batch.tags for batch in batches])])
     before_last = sum(len(batch) for batch in batches[:-1])
     has_changes = np.diff(changes[prefix.commits + before_last], prepend=0) > 0
@@ -345,7 +343,7 @@ def _with_changes(batches: Sequence[MessageBatch], prefix: _WholePrefix) -> Comm
 
 
 def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bool) -> int:
-    """Return the number of transactions before one that does not end, or does not follow the last one directly."""
+    """Return the number of transactions before one that does not end, or does not directly follow its predecessor."""
     expected = commits + 1 if is_open else np.concatenate(([0], commits + 1))
     pairs = min(len(begins), len(expected))
     astray = np.flatnonzero(begins[:pairs] != expected[:pairs])

@@ -17,8 +17,8 @@ _MOST_BYTES = 1 << 30
 class Batching:
     """Chunks of `count` messages, or of fewer if they are large.
 
-    With a limit in bytes, chunks end with a transaction. They stop before a transaction that is larger than the limit
-    or does not end: it has to be assembled, as none of it may be seen before its end.
+    With a limit in bytes, chunks end with a transaction. They stop before a transaction that is larger than the
+    limit or does not end: such a transaction must be assembled, as none of it may be read before its end.
     """
 
     def __init__(self, batches: Iterator[MessageBatch], count: int, limit: int | None) -> None:
@@ -28,7 +28,7 @@ class Batching:
         self._waiting: list[MessageBatch] = []
 
     def put_back(self, batch: MessageBatch) -> None:
-        """Take back the unread messages of a chunk; they come first in `rest`."""
+        """Take back a chunk's unread messages; they come first in `rest`."""
         self._waiting.insert(0, batch)
 
     def rest(self) -> Iterator[MessageBatch]:
@@ -59,7 +59,7 @@ class Batching:
         return sum(batch.size for batch in self._waiting)
 
     def _gather(self, count: int, size: int) -> bool:
-        """Gather `count` messages or `size` bytes. Returns False if the messages ended before that."""
+        """Gather `count` messages or `size` bytes; return False if the messages end first."""
         messages, held = self._messages(), self._size()
         while messages < count and held < size:
             batch = next(self._batches, None)
@@ -72,7 +72,7 @@ class Batching:
         return True
 
     def _end(self) -> int:
-        """Return the number of messages in the next chunk; 0 if it is not known yet, or if the chunk were too large."""
+        """Return the number of messages in the next chunk; 0 if unknown yet, or if the chunk would be too large."""
         most = self._count
         if self._size() > LARGE_BATCH:
             most = min(most, max(int(np.searchsorted(self._ends(), LARGE_BATCH)), 1))
@@ -87,11 +87,10 @@ class Batching:
         return 0
 
     def _ends(self) -> NDArray[np.int64]:
-        """Return the total bytes up to each message's end."""
         return np.cumsum(np.concatenate([np.diff(batch.ends, prepend=0) for batch in self._waiting]))
 
     def _take(self, end: int) -> list[MessageBatch]:
-        """Remove and return the first `end` messages, unjoined: only these are worth joining, as batches are large."""
+        """Remove and return the first `end` messages, unjoined: batches are large, and only these are worth joining."""
         taken, waiting = [], []
         for batch in self._waiting:
             if end:

@@ -1,4 +1,4 @@
-"""The record batches of committed transactions, with the facts on each transaction that admission control needs."""
+"""The record batches of committed transactions, with each transaction's facts for admission control."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from logicalrep_runtime.scalars import Lsn
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Transactions one after another, and logical messages outside of them; arrays have an item for each."""
+    """Consecutive transactions, and logical messages outside of them; arrays have an item for each."""
 
     positions: NDArray[np.int64]
-    """The position of each one's rows, its commit, in ascending order."""
+    """The position of each item's rows, its commit, in ascending order."""
     ends: NDArray[np.int64]
-    """The end of a batch whose last item is this one."""
+    """The end of a batch that ends with this item."""
     sizes: NDArray[np.int64]
-    """The bytes of each one's messages. Valid once all rows are taken."""
+    """The bytes of each item's messages. Valid once all rows are taken."""
     rows: Iterator[PositionedRows]
-    """Their rows, which can be taken once, here or from `batches`."""
+    """The rows, which can be taken once, here or from `batches`."""
 
     @property
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -39,7 +39,7 @@ class Committed:
         return (rows.batch for rows in self.rows)
 
     def numbers(self, rows: PositionedRows) -> NDArray[np.intp]:
-        """Return the index of the transaction that each row belongs to."""
+        """Return the index of each row's transaction."""
         numbers: NDArray[np.intp] = np.searchsorted(self.positions, rows.positions)
         return numbers
 
@@ -48,7 +48,7 @@ class Committing:
     """Makes record batches of the whole transactions that its intake hands on."""
 
     def __init__(self, form: RowForm, assembler: Assembler, maker: RowMaker | None = None) -> None:
-        """Make one. `maker` has read the session's beginning already, if that is in columns."""
+        """`maker` has already read the session's beginning, if that is in columns."""
         self._form = form
         self._maker = maker
         self.intake = BatchIntake(assembler, form.memory_limit)
@@ -68,7 +68,7 @@ class Committing:
 
 
 def row_maker(decoder: Decoder, form: RowForm, start: Lsn | None = None, end: Lsn | None = None) -> RowMaker:
-    """Return a maker of rows for a session in UTF-8. `start` and `end` are those of `committed_batches`."""
+    """Return a maker of rows for a session in UTF-8. `start` and `end` are as in `committed_batches`."""
     # Loaded late, since compiled code takes memory and a moment to load.
     from logicalrep.arrow.feed.columnar import ColumnarFeed
     from logicalrep.arrow.table.columnar import ColumnarTyped

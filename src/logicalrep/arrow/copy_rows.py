@@ -1,4 +1,4 @@
-"""A table's existing rows, read by COPY, as Inserts like those of pgoutput, so that they are read like changes."""
+"""A table's existing rows, read by COPY, as Inserts like pgoutput's, so that changes and rows are read alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are mapped into memory, of which only what was read just now counts as memory of this process."""
+"""Files that are mapped into memory; only recently read pages count as memory of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAPPED: WeakSet[mmap.mmap] = WeakSet()
 
 
 def map_file(file: IO[bytes], size: int) -> pa.Buffer:
-    """Return the first bytes of a file, which may be closed then."""
+    """Return the first bytes of a file, which may be closed afterwards."""
     if not size:
         return pa.py_buffer(b"")
     mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
@@ -21,6 +21,6 @@ def map_file(file: IO[bytes], size: int) -> pa.Buffer:
 
 
 def forget_read_pages() -> None:
-    """Let go of the pages of mapped files that were read: who reads them again gets them from the file."""
+    """Release the pages of mapped files that were read; a later read takes them from the file."""
     for mapped in list(_MAPPED):
         mapped.madvise(mmap.MADV_DONTNEED)

@@ -1,4 +1,4 @@
-"""Message batches: messages as arrays, without a Python object for each, to be read in columns.
+"""Message batches: messages as arrays, without a Python object per message, to be read in columns.
 
 One compiled pass splits every source that frames messages, a capture file or COPY. Needs `logicalrep[arrow]`.
 """
@@ -20,7 +20,7 @@ _MESSAGES = 10_000
 
 
 def of_tags(tags: bytes) -> NDArray[np.bool_]:
-    """Return a table that says for each byte whether it is one of these tags; a lookup is faster than np.isin."""
+    """Return for each byte whether it is one of the tags; a lookup is faster than np.isin."""
     table = np.zeros(256, dtype=bool)
     table[list(tags)] = True
     return table
@@ -29,7 +29,6 @@ def of_tags(tags: bytes) -> NDArray[np.bool_]:
 SENT_WHOLE = of_tags(WHOLE)
 """Whether a message with this tag belongs to transactions that are sent whole, not streamed and not prepared."""
 ROW_CHANGE = of_tags(bytes([INSERT, UPDATE, DELETE]))
-"""Whether a message with this tag is a row change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +36,14 @@ class MessageBatch:
     """Messages in order."""
 
     lsns: NDArray[np.int64]
-    """Their LSNs; an LSN from 2^63 on is negative, with the same bits."""
+    """The messages' LSNs; an LSN from 2^63 is negative, with the same bits."""
     array: pa.Array
-    """Their bytes, as binary."""
+    """The messages' bytes, as binary."""
     tags: NDArray[np.uint8]
-    """The first byte of each; 0 for an empty message."""
+    """The first byte of each message; 0 for an empty message."""
 
     @classmethod
     def of(cls, lsns: NDArray[np.int64], messages: pa.Array) -> MessageBatch:
-        """Return a batch of these messages."""
         data = messages.buffers()[2]
         offsets = _offsets(messages)
         if data is None or not data.size:
@@ -64,7 +62,6 @@ class MessageBatch:
         return zip(self.lsns.view(np.uint64).tolist(), self.array.to_pylist(), strict=True)
 
     def data(self, index: int) -> bytes:
-        """Return the bytes of one message."""
         return self.array[index].as_py()  # type: ignore[no-any-return]
 
     @property
@@ -98,7 +95,7 @@ def joined(batches: list[MessageBatch]) -> MessageBatch:
 
 
 def message_batches_of(messages: Iterable[tuple[int, bytes] | MessageBatch]) -> Iterator[MessageBatch]:
-    """Yield batches of messages that come one by one, smaller batches if messages are large. Batches pass unchanged."""
+    """Yield batches of single messages, smaller batches if messages are large. Batches pass unchanged."""
     part: list[tuple[int, bytes]] = []
     size = 0
     for message in messages:
@@ -118,7 +115,6 @@ def message_batches_of(messages: Iterable[tuple[int, bytes] | MessageBatch]) -> 
 
 
 def message_batch_of(messages: Sequence[tuple[int, bytes]]) -> MessageBatch:
-    """Return a batch of these messages."""
     lsns = np.array([lsn for lsn, _ in messages], np.uint64).view(np.int64)
     return MessageBatch.of(lsns, pa.array([data for _, data in messages], pa.binary()))
 
@@ -154,7 +150,7 @@ def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Messa
 
 
 def copied(batch: MessageBatch, *, without: slice = slice(0, 0)) -> MessageBatch:
-    """Return the messages in memory of their own, each without the bytes of a slice common to all."""
+    """Return a copy of the messages, each without the bytes of a slice common to all."""
     from logicalrep.arrow.kernels.frames import cut_out
 
     start, length = without.start, without.stop - without.start

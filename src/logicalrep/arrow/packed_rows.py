@@ -1,7 +1,7 @@
-"""Runs of row changes within a transaction, kept as the bytes of their messages.
+"""Runs of row changes within a transaction, stored as the bytes of their messages.
 
-A transaction that is streamed, or held until it is decided, consists almost entirely of rows. The assembler must know
-the table, the subtransaction and the number of values of each row; the values themselves are read only once the
+A transaction that is streamed, or held until it is decided, consists almost entirely of rows. The assembler must
+know the table, the subtransaction and the number of values of each row; the values themselves are read only once the
 transaction has committed. Needs `logicalrep[arrow]`.
 """
 
@@ -32,7 +32,7 @@ class PackedRows:
     relation_ids: NDArray[np.int64]
     """The OID of each row's table."""
     relations: Mapping[Oid, TableDescription]
-    """The tables' descriptions at the time the rows arrived."""
+    """The tables' descriptions when the rows arrived."""
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -47,7 +47,7 @@ class PackedRows:
 
     @property
     def memory(self) -> int:
-        """The memory taken, in bytes."""
+        """The memory of the rows, in bytes."""
         arrays = self.batch.lsns, self.batch.tags, self.relation_ids
         return self.batch.size + 4 * len(self) + sum(array.nbytes for array in arrays)
 
@@ -57,7 +57,7 @@ class PackedRows:
         return sorted(zip(firsts.tolist(), map(Oid, relation_ids.tolist()), strict=True))
 
     def chunks(self, size: int) -> Iterator[PackedRows]:
-        """Yield the same rows in parts of at most `size` bytes, or of one row if that is larger."""
+        """Yield the rows in parts of at most `size` bytes, or of one row if that is larger."""
         ends = self.batch.ends
         start = 0
         while start < len(self):
@@ -108,7 +108,7 @@ class ArrivedRows:
 
 
 def rows_from(batch: MessageBatch, at: int, session: Session) -> ArrivedRows | None:
-    """Return the rows of a batch that follow each other from a message on, up to the first invalid one.
+    """Return the rows of a batch that follow each other from a message, up to the first invalid row.
 
     Returns None if the first is invalid; parsing it gives the error.
     """

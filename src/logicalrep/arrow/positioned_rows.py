@@ -17,16 +17,16 @@ class PositionedRows(NamedTuple):
     """Rows of one or many transactions."""
 
     batch: pa.RecordBatch
-    """The rows."""
     positions: NDArray[np.int64]
     """Each row's position, its transaction's commit LSN with the same 64 bits.
 
-    A non-transactional message's is the last byte of its record: another commit record may begin where that ends.
+    A non-transactional message's position is the last byte of its record: another commit record may begin at its
+    end.
     """
 
 
 class RowMaker(Protocol):
-    """A maker of the rows of a session, or of transactions written as one."""
+    """A maker of the rows of a session, or of transactions rewritten as a session."""
 
     @property
     def relations(self) -> Iterable[TableDescription]:

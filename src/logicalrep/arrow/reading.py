@@ -1,4 +1,4 @@
-"""A session's messages, or a part of a slot, to record batches in the columns asked for."""
+"""A session's messages, or a part of a slot, to record batches in the requested columns."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def committed_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield record batches of committed changes from the messages of a session.
 
-    Messages are read as they come while transactions are sent whole. From the first streamed or prepared one on, and in
-    a session that is not in UTF-8, they are assembled first. A transaction that has not ended with the messages is left
-    out.
+    Messages are read as they arrive while transactions are sent whole. From the first streamed or prepared
+    transaction on, and in a session that is not in UTF-8, they are assembled first. A transaction that is open at
+    the end of the messages is left out.
 
     Args:
         messages: the session's messages from its start, each with its LSN, or message batches.
@@ -43,8 +43,8 @@ def committed_batches(
         form: the wanted rows and columns; by default the change feed.
         start: leave out transactions that committed before this LSN; by default none.
         end: leave out transactions that committed at or after this LSN; by default none. A non-transactional message
-            counts at the start of its record, but tells only the record's end: a message that ends at or before `start`
-            is left out; for `end` the server decides.
+            counts at the start of its record, but carries only the record's end: a message that ends at or before
+            `start` is left out; for `end` the server decides.
         is_capture: whether all messages are available at once, so that more of them may be read together.
 
     Raises:
@@ -80,7 +80,7 @@ def _chunks(batches: Iterator[MessageBatch], form: RowForm, *, is_capture: bool)
 def assembled(
     batches: Iterator[MessageBatch], decoder: Decoder, form: RowForm, maker: RowMaker, start: Lsn | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of the rest of a session, of which the maker has read the beginning."""
+    """Yield the record batches of the rest of a session; the maker has read its beginning."""
     after = None if start is None else ResumeToken(delivered=start, acknowledged=start)
     with Assembler(after=after, memory_limit=form.memory_limit) as assembler:
         committing = Committing(form, assembler, maker)

@@ -48,19 +48,19 @@ CHANGE_FIELDS = tuple(
         ("_unchanged", _NAMES),
     )
 )
-"""The columns behind a typed table's own."""
+"""The columns after a typed table's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm:
-    """One table in its own columns and types. `table_form` makes one."""
+    """One table in its own columns and types; create it with `table_form`."""
 
     table: TableName
     """The table's schema and name."""
     column_types: Mapping[str, str]
-    """The Spark types of its own columns in their order, such as `decimal(10,2)`."""
+    """The Spark types of its own columns in order, such as `decimal(10,2)`."""
     new_columns: Literal["error", "null"] = "error"
-    """The treatment of a row that lacks some of the columns: an error, or NULL in those columns."""
+    """The treatment of a row that lacks columns: an error, or NULL in those columns."""
     text_columns: tuple[str, ...] = ()
     """The columns that are strings, whatever their types."""
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
@@ -71,14 +71,14 @@ class TableForm:
 
 @dataclass(frozen=True, kw_only=True)
 class RowForm:
-    """The form and the size of record batches. `feed_form` and `table_form` make one."""
+    """The form and the size of record batches; create it with `feed_form` or `table_form`."""
 
     schema: pa.Schema
     """The schema of the record batches."""
     rows_per_record_batch: int
     """The most rows of a record batch."""
     memory_limit: int
-    """The memory limit for the changes of open transactions, in bytes; the excess is kept on disk."""
+    """The memory limit for the changes of open transactions, in bytes; the excess is stored on disk."""
     reads: Reads = lambda schema, name: True
     """Whether the feed includes the changes of the table with this schema and name."""
     relations: bool = False
@@ -96,7 +96,7 @@ def feed_form(
 
     Args:
         rows_per_record_batch: the most rows of a record batch.
-        memory_limit: the memory limit for the changes of open transactions, in bytes; the excess is kept on disk.
+        memory_limit: the memory limit for the changes of open transactions, in bytes; the excess is stored on disk.
 
     Example:
         >>> feed_form(rows_per_record_batch=1000).schema.names[:3]

@@ -11,7 +11,7 @@ _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 def sliced(rows: _Rows, most_bytes: int) -> Iterator[_Rows]:
-    """Yield rows in slices of at most some bytes, in their order; a row that alone has more is a slice of its own.
+    """Yield rows in order, in slices of at most `most_bytes`; a larger row is a slice by itself.
 
     Example:
         >>> [part.num_rows for part in sliced(rows, 48 << 20)]
@@ -26,7 +26,7 @@ def sliced(rows: _Rows, most_bytes: int) -> Iterator[_Rows]:
 
 
 def packed(rows: pa.Table) -> bytes:
-    """Return rows as bytes, those of a slice alone: pickled, a slice has all the memory that it is a part of."""
+    """Return the bytes of the slice alone: a pickled slice has all the memory behind it."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)

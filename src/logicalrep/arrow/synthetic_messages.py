@@ -17,7 +17,7 @@ from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 
 def preamble(relations: Iterable[TableDescription]) -> Iterator[tuple[Lsn, bytes]]:
-    """Yield an empty transaction that describes tables, for a reader that goes on from a session's middle."""
+    """Yield an empty transaction that describes tables, for a reader that starts in a session's middle."""
     yield Lsn(1), v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=TransactionId(0)).build()
     for relation in relations:
         yield from _description(relation)
@@ -27,10 +27,11 @@ def preamble(relations: Iterable[TableDescription]) -> Iterator[tuple[Lsn, bytes
 def sent_whole(
     transaction: Transaction, descriptions: dict[Oid, TableDescription], texts: Texts | None = None
 ) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
-    """Yield a transaction's messages from Begin to Commit; it describes its tables, as they may be others than before.
+    """Yield a transaction's messages from Begin to Commit; it describes tables that are not in `descriptions`, and adds
+    them.
 
-    `known` gets the descriptions. `texts` makes the values UTF-8 texts, for a session in another encoding. The gid is
-    not among the messages: only Commit Prepared has it.
+    `texts` converts the values to UTF-8 texts, for a session in another encoding. The gid is not among the messages:
+    only Commit Prepared has it.
     """
     commit_lsn, timestamp = transaction.commit_lsn, transaction.commit_timestamp
     yield commit_lsn, v1.Begin(final_lsn=commit_lsn, commit_timestamp=timestamp, xid=transaction.xid).build()
@@ -60,7 +61,6 @@ def sent_whole(
 
 
 def alone(event: NonTransactionalMessage) -> tuple[Lsn, bytes]:
-    """Return a logical message outside of transactions."""
     message = event.message
     written = v1.Message(
         flags=message.flags, message_lsn=message.message_lsn, prefix=message.prefix, content=message.content
@@ -90,7 +90,7 @@ def _add_description(
 ) -> Iterator[tuple[Lsn, bytes]]:
     """Yield a table's description if it is not known, directly before the rows that need it, as a server does.
 
-    Those of its partitions follow it: where nothing is in between, a description is that of a partition.
+    The descriptions of its partitions follow it directly: without a message between, a description is a partition's.
     """
     oid = relation.relation_id
     if descriptions.get(oid) is not relation:

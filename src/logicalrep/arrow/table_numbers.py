@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 FREE = -1
-"""The mark of a free bucket, instead of an OID."""
+"""The OID of a free bucket."""
 _FEWEST = 64
 
 
 class TableNumbers:
     """Numbers by OIDs.
 
-    A pair lies at the bucket given by the last bits of its OID, or at the next free one. Half of the buckets are free.
+    A pair lies at the bucket of the last bits of its OID, or at the next free bucket. Half of the buckets are free.
     """
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ _IN_COLUMNS = of_tags(IN_EVERY_SESSION)
 
 
 class UnsupportedError(Exception):
-    """A message outside of transactions from which on the session has to be assembled."""
+    """A message outside of transactions from which the session must be assembled."""
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -30,7 +30,7 @@ class UnsupportedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexedBatch:
-    """The transactions of a chunk. Number 0 is the one it begins in; the others are counted by their Begin."""
+    """The transactions of a chunk. Number 0 is open at its start; the others are counted by their Begin."""
 
     transaction_of: Int64s
     """Each message's transaction number."""
@@ -51,7 +51,7 @@ class TransactionIndex:
     """Follows the transactions of a session from chunk to chunk."""
 
     def __init__(self, start: int | None, end: int | None) -> None:
-        """Index the transactions; those that commit at or after `start` and before `end` are wanted."""
+        """Index the transactions; transactions that commit at or after `start` and before `end` are wanted."""
         self.start = 0 if start is None else int(start)
         self.end = _EVERYTHING if end is None else int(end)
         # Imported late: compiled loops exist only where numba is installed.

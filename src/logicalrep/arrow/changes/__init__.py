@@ -1,1 +1,1 @@
-"""The changes of tables in batches, each of one table under one Relation message, as the pipeline passes them on."""
+"""The changes of tables in batches, each for one table under one Relation message, as the pipeline passes them."""

@@ -1,7 +1,7 @@
 """Changes of one table under one Relation message, with their values as the server sent them.
 
-A value has its type only once the catalog has proven which columns the Relation lists, which may be later, and in
-another process: until then it is the server's text. `typed_values` reads it.
+A value gets its type once the catalog has proven which columns the Relation lists, perhaps later and in another
+process: until then it is the server's text. `typed_values` reads it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import DELETE, INSERT, UPDATE
 
 UNREADABLE = ord("X")
-"""The op of the changes of a transaction of which one has a value that is no text; `unsent` has the columns."""
+"""The op of all changes of a transaction with a value that is not text; `unsent` has the columns."""
 OLD, NEW = "old.", "new."
 """The prefixes of the columns' names."""
 _UNSENT = pa.list_(pa.field("element", pa.int32(), nullable=False))
@@ -36,15 +36,17 @@ _POSITIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """Changes in the order in which they were made, whole rows of the server's columns.
+    """Changes in the order of the server, whole rows of the server's columns.
 
     The columns of `rows` are:
 
     - `op`: the tag of the message, such as `ord("I")`; or UNREADABLE.
-    - `old_kind`: `ord("K")` for an old row that has the replica identity's columns, `ord("O")` for a whole one, else 0.
+    - `old_kind`: `ord("K")` for an old row with the replica identity's columns, `ord("O")` for a whole old row, else
+      0.
     - `commit_lsn`, `ordinal`, `commit_timestamp`, `xid`: as in the change feed.
-    - `unsent`: the indices of the columns whose TOASTed value was not sent, and is not in a whole old row.
-    - `old.<name>` and `new.<name>` for each column of the relation: the text; null for NULL, and where there is none.
+    - `unsent`: the indices of the columns whose TOAST value was not sent, and is not in a whole old row.
+    - `old.<name>` and `new.<name>` for each column of the relation: the text; null for NULL, and where there is
+      none.
 
     Example:
         >>> batch.relation.names, batch.num_rows
@@ -52,7 +54,7 @@ class ChangeBatch:
     """
 
     relation: TableDescription
-    """The Relation message by which the rows were read."""
+    """The Relation message of the rows."""
     rows: pa.RecordBatch
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -74,7 +76,7 @@ class ChangeBatch:
 
         Args:
             relation: the Relation message.
-            ops, old_kinds: one for each row.
+            ops, old_kinds: an item per row.
             positions: commit LSNs, ordinals, commit times in microseconds since 1970, and transaction ids.
             unsent: for each row and column whether the value was not sent; None if all were.
             old, new: the texts of each column.
@@ -86,12 +88,11 @@ class ChangeBatch:
 
     @property
     def num_rows(self) -> int:
-        """The number of changes."""
         return int(self.rows.num_rows)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the rows, without what they are a slice of."""
+        """The bytes of the rows, without the memory behind a slice."""
         return int(self.rows.nbytes)
 
     @property
@@ -111,18 +112,16 @@ class ChangeBatch:
 
     @property
     def has_old(self) -> NDArray[np.bool_]:
-        """Whether each change has an old row."""
         has_old: NDArray[np.bool_] = self._numbers("old_kind") != 0
         return has_old
 
     @property
     def has_new(self) -> NDArray[np.bool_]:
-        """Whether each change has a new row."""
         return np.isin(self.ops, (INSERT, UPDATE))
 
     @property
     def takes(self) -> NDArray[np.bool_]:
-        """Whether each change takes a row away, its own or with an update."""
+        """Whether each change removes a row, by itself or as an update."""
         return np.isin(self.ops, (DELETE, UPDATE))
 
     def _numbers(self, name: str) -> NDArray[Any]:
@@ -147,22 +146,21 @@ class ChangeBatch:
     def with_columns(
         self, relation: TableDescription, old: Sequence[pa.Array], new: Sequence[pa.Array], unsent: NDArray[np.bool_]
     ) -> ChangeBatch:
-        """Return the same changes with other columns; the arguments are those of `of`."""
+        """Return the changes with other columns; the arguments are those of `of`."""
         fixed = self.rows.columns[: len(_POSITIONS) - 1]
         arrays = [*fixed, unsent_lists(unsent, self.num_rows), *old, *new]
         return ChangeBatch(relation, pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation.names)))
 
     def chosen(self, mask: NDArray[np.bool_]) -> ChangeBatch:
-        """Return the changes for which a mask is true, without a copy if that are all."""
+        """Return the changes for which a mask is true, without a copy if all are."""
         return self if mask.all() else replace(self, rows=self.rows.filter(pa.array(mask)))
 
     def slice(self, start: int, count: int | None = None) -> ChangeBatch:
-        """Return some of the changes, without a copy."""
+        """Return a slice of the changes, without a copy."""
         return replace(self, rows=self.rows.slice(start, count))
 
 
 def schema_of(names: Sequence[str]) -> pa.Schema:
-    """Return the schema of the rows of a relation with these columns."""
     fields = [pa.field(f"{prefix}{name}", pa.string()) for prefix in (OLD, NEW) for name in names]
     return pa.schema([*_POSITIONS, *fields])
 

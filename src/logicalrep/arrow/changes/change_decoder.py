@@ -1,6 +1,6 @@
 """The changes in message batches, by tables and their Relation messages. Needs `logicalrep[arrow]` and numba.
 
-It reads transactions that are sent whole, or written so by `batch_intake`.
+The decoder reads transactions that are sent whole, or rewritten so by `batch_intake`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ _MOST_VALUES = 1 << 22
 
 
 class ChangeDecoder:
-    """Decodes the message batches of a session of version 1 in UTF-8, in their order."""
+    """Decodes the message batches of a session of version 1 in UTF-8, in order."""
 
     def __init__(self) -> None:
-        """Begin with the session."""
         self._tables = TableDecoder(Session(version=1), typed=False)
         self._runs = TransactionIndex(None, None)
         # The first of the last Relation messages that have no change between them.
         self._first: SentRelation | None = None
 
     def changes(self, transactions: WholeTransactions) -> Iterator[TableChanges]:
-        """Yield the changes of the next transactions, of each table some after another, as `decode` returns them."""
+        """Yield the changes of the next transactions as `decode` returns them, a table's changes in several parts."""
         for messages in Batching(iter(transactions.batches), _MOST_MESSAGES, None):
             yield from self.decode(messages)
 
@@ -85,7 +84,7 @@ class ChangeDecoder:
         ]
 
     def _relations(self, run: IndexedBatch) -> Iterator[SentRelation]:
-        """Yield the Relation messages; that of a partitioned table once more with each partition that follows."""
+        """Yield the Relation messages; a partitioned table's message again with each partition that follows."""
         # A TRUNCATE describes each of its tables, which are no partitions of each other.
         truncates = {(int(run.transaction_of[at]), int(run.ordinals[at])) for at in self._tables.truncated}
         for at, relation in self._tables.described.items():
@@ -127,7 +126,7 @@ def _position(run: IndexedBatch, at: int | NDArray[np.int64]) -> list[NDArray[np
 def _batches_of(
     table: DecodedTable, messages: MessageBatch, run: IndexedBatch, cuts: list[int]
 ) -> Iterator[tuple[int, ChangeBatch]]:
-    """Yield the changes between some messages, each with the index of its first message."""
+    """Yield the changes between the cuts, each with the index of its first message."""
     rows = table.rows.to_numpy(zero_copy_only=False)
     whole = _batch_of(table, rows, messages, run)
     most = max(_MOST_VALUES // max(len(table.relation.names), 1), 1)
@@ -152,7 +151,7 @@ def _batch_of(table: DecodedTable, rows: NDArray[np.int64], messages: MessageBat
 def _with_old(
     table: DecodedTable, has_new: NDArray[np.bool_], is_whole: NDArray[np.bool_]
 ) -> tuple[list[pa.Array], NDArray[np.bool_] | None]:
-    """Return the new values, with those that were not sent from whole old rows; and which were not sent at all."""
+    """Return the new values, with unsent values taken from whole old rows; and which values were not sent at all."""
     columns, unsent = list(table.new.values.columns), None
     for index, column in enumerate(columns):
         if not column.null_count:
@@ -171,7 +170,7 @@ def _with_old(
 def _unreadable(
     relation: TableDescription, sides: tuple[Rows, Rows], lsns: NDArray[np.int64], ops: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Mark all changes of transactions that have a value which is no text; `unsent` has its columns."""
+    """Set the op UNREADABLE for all changes of transactions with a value that is not text; `unsent` has its columns."""
     unsent = np.zeros((len(ops), len(relation.names)), bool)
     for rows in sides:
         for name, texts in rows.unfit.items():

@@ -14,20 +14,19 @@ from logicalrep.transactions.relations import TableDescription
 
 @dataclass(frozen=True, slots=True)
 class SentRelation:
-    """A Relation message, whose columns are those of the changes of its table that follow.
+    """A Relation message: the columns of the following changes of its table.
 
-    It counts for the changes behind its position, the commit's LSN and the ordinal.
+    It applies to the changes after its position, the commit's LSN and the ordinal.
     """
 
     relation_id: int
-    """The table's OID."""
     replica_identity: str
     columns: tuple[tuple[str, int, int], ...]
     """The columns in the order of their numbers: name, type's OID and modifier."""
     key: tuple[str, ...]
-    """The columns that the message flags as those of the replica identity."""
+    """The columns that the message flags as the replica identity."""
     commit_lsn: int
-    """The commit of the transaction that it was sent in."""
+    """The commit of its transaction."""
     ordinal: int
     """The number of changes before it in this transaction."""
     xid: int
@@ -35,10 +34,10 @@ class SentRelation:
     partition: int | None = None
     """The OID of the partition whose own message comes directly after, before its first row of the session.
 
-    The table's message is there once more for each such partition.
+    The table's message occurs once more for each such partition.
     """
     sent_as: int | None = None
-    """The OID of another table, as whose rows those of this one are sent from here on; None if they are its own."""
+    """The OID of the table under which this table's rows are sent from here on; None for its own."""
 
     @classmethod
     def of(cls, relation: TableDescription, *, commit_lsn: int, ordinal: int, xid: int) -> Self:
@@ -50,16 +49,14 @@ class SentRelation:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the message that `to_json` returned."""
         columns = tuple((str(name), int(type_id), int(modifier)) for name, type_id, modifier in content["columns"])
         return cls(**{**content, "columns": columns, "key": tuple(content["key"])})
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
         return asdict(self)
 
     def index_in(self, lsns: NDArray[np.int64], ordinals: NDArray[np.int64]) -> int:
-        """Return the index of the first change behind it, among changes at these positions, in their order."""
+        """Return the index of the first change after it, among changes at these positions, in order."""
         first, end = (int(np.searchsorted(lsns, self.commit_lsn, side)) for side in ("left", "right"))
         return first + int(np.searchsorted(ordinals[first:end], self.ordinal))
 

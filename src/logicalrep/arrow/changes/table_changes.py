@@ -15,9 +15,9 @@ from logicalrep.arrow.mapped_files import forget_read_pages
 from logicalrep.arrow.slices import sliced
 
 _ENOUGH_ROWS, _ENOUGH_BYTES = 20_000, 8 << 20
-"""The rows, and the bytes, from which on joined batches are not joined with the next one."""
+"""The rows, and the bytes, from which a joined batch is not joined with the next batch."""
 _LARGE = 256 << 10
-"""The bytes from which on a batch stays as it is: joining copies it, and it may lie in a file of gigabytes."""
+"""The bytes from which a batch is not joined: joining copies it, and it may lie in a file of gigabytes."""
 _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 
 
@@ -31,22 +31,20 @@ class TableChanges:
     """
 
     relations: Sequence[SentRelation] = ()
-    """The Relation messages, in their order; each counts for the changes behind it."""
+    """The Relation messages, in order; each applies to the changes after it."""
     batches: Sequence[ChangeBatch] = ()
 
     @property
     def relation_id(self) -> int:
-        """The table's OID; there has to be a change or a message."""
+        """The table's OID; needs a change or a message."""
         return int(self.batches[0].relation.relation_id if self.batches else self.relations[0].relation_id)
 
     @property
     def num_rows(self) -> int:
-        """The number of changes."""
         return sum(batch.num_rows for batch in self.batches)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the changes."""
         return sum(batch.nbytes for batch in self.batches)
 
     @property
@@ -61,7 +59,7 @@ class TableChanges:
 
     @property
     def first_lsn(self) -> int | None:
-        """The LSN of the first commit with a change or a Relation message; None if there is none."""
+        """The LSN of the first commit with a change or a Relation message; None without any."""
         lsns = [int(batch.lsns[0]) for batch in self.batches[:1]]
         lsns += [relation.commit_lsn for relation in self.relations[:1]]
         return min(lsns, default=None)
@@ -74,13 +72,13 @@ class TableChanges:
 
     @property
     def commit_timestamp(self) -> datetime | None:
-        """The time of the last commit with a change, in UTC; None if there is none."""
+        """The time of the last commit with a change, in UTC; None without changes."""
         if not self.batches:
             return None
         return self.batches[-1].rows.column("commit_timestamp")[-1].as_py()  # type: ignore[no-any-return]
 
     def between(self, first: int = _FIRST, last: int = _LAST) -> TableChanges:
-        """Return the changes and messages of the commits from one LSN to another, both of them included."""
+        """Return the changes and messages of the commits from LSN `first` to `last`, inclusive."""
         batches = []
         for batch in self.batches:
             start, stop = np.searchsorted(batch.lsns, first), np.searchsorted(batch.lsns, last, side="right")
@@ -90,15 +88,16 @@ class TableChanges:
         return TableChanges(relations, batches)
 
     def readable(self) -> TableChanges:
-        """Return the changes without those of transactions that have a value which is no text."""
+        """Return the changes without transactions that have a value which is not text."""
         batches = [batch.chosen(batch.ops != UNREADABLE) for batch in self.batches]
         return TableChanges(self.relations, [batch for batch in batches if batch.num_rows])
 
 
 def in_parts(batches: Iterable[ChangeBatch], most_bytes: int) -> Iterator[list[ChangeBatch]]:
-    """Yield changes in parts of at most some bytes, in their order; one that alone has more is a part of its own.
+    """Yield changes in order, in parts of at most `most_bytes`; a larger batch is a part by itself.
 
-    Small batches are joined. Parts that lie in a file are no memory of this process once the next one is asked for.
+    Small batches are joined. A part that lies in a file occupies no memory of this process once the next part is
+    requested.
     """
     part: list[ChangeBatch] = []
     size = 0
@@ -115,7 +114,7 @@ def in_parts(batches: Iterable[ChangeBatch], most_bytes: int) -> Iterator[list[C
 
 
 def together(parts: Sequence[TableChanges]) -> TableChanges:
-    """Return changes of one table that come one after another."""
+    """Return consecutive changes of one table as one value."""
     if len(parts) == 1:
         return parts[0]
     relations = in_order(relation for part in parts for relation in part.relations)
@@ -123,7 +122,7 @@ def together(parts: Sequence[TableChanges]) -> TableChanges:
 
 
 def by_table(parts: Iterable[TableChanges]) -> dict[int, TableChanges]:
-    """Return changes by their tables' OIDs. Rows, which may lie in a file, stay where they are.
+    """Return changes by their tables' OIDs; rows are not copied and may lie in a file.
 
     Example:
         >>> {oid: changes.num_rows for oid, changes in by_table(parts).items()}
@@ -136,9 +135,9 @@ def by_table(parts: Iterable[TableChanges]) -> dict[int, TableChanges]:
 
 
 def with_small_joined(batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-    """Yield the same changes, with small batches joined: each costs milliseconds, and transactions have their own.
+    """Yield the changes, with small batches joined: each batch costs milliseconds, and transactions have their own.
 
-    They are joined once they are asked for, as that copies rows which may lie in a file.
+    Batches are joined on demand, as joining copies rows which may lie in a file.
     """
     small: list[ChangeBatch] = []
     rows = size = 0

@@ -18,19 +18,19 @@ class TextReader:
     """Reads the texts of a relation's columns."""
 
     def __init__(self, reader: RowReader) -> None:
-        """Take the columns with their types. Columns of text are as they were sent."""
+        """Take the columns with their types. Text columns stay as sent."""
         self._reader = reader
         self._codes = reader.kernel_columns[:, 0].tolist()
         self._readers: dict[tuple[int, ...], RowReader] = {}
 
     def read(self, texts: Sequence[pa.Array], wanted: Collection[int]) -> Rows:
-        """Return rows as columns of their types; those that are not wanted are null.
+        """Return rows as columns of their types; columns that are not wanted are null.
+
+        Values that the type cannot hold are null, and `Rows.unfit` has their texts.
 
         Args:
             texts: the texts of each column.
             wanted: the indices of the columns to be read.
-
-        Values that the type cannot hold are null, and `Rows.unfit` has their texts.
 
         Example:
             >>> reader.read(batch.texts(NEW), range(2)).values.column(0)
@@ -57,7 +57,7 @@ class TextReader:
         return Rows(pa.RecordBatch.from_arrays(arrays, schema=reader.schema), unfit, states)
 
     def _load(self, texts: Sequence[pa.Array], parsed: tuple[int, ...], count: int) -> Rows:
-        """Return the columns that are parsed, whose texts come into one memory for the compiled loaders."""
+        """Return the parsed columns, whose texts are joined in one memory for the compiled loaders."""
         width = len(parsed)
         kinds = np.empty((count, width), np.uint8)
         starts, lengths = np.empty((count, width), np.int64), np.empty((count, width), np.uint32)

@@ -1,6 +1,6 @@
 """The change feed in columns, a chunk of messages at a time.
 
-It reads transactions that are sent whole, as in peek mode and without streaming, or written so by `batch_intake`.
+It reads transactions that are sent whole, as in peek mode and without streaming, or rewritten so by `batch_intake`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ColumnarFeed:
         return [self._descriptions[number] for number in self._described.values()]
 
     def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PositionedRows]:
-        """Yield the rows of the next messages, as `RowMaker` says."""
+        """Yield the rows of the next messages, as in `RowMaker`."""
         stop = self._runs.supported(messages.tags)
         if stop:
             with locate_batch(messages.array[:stop], self._session) as batch:
@@ -106,7 +106,7 @@ class ColumnarFeed:
                 )
 
     def _parts(self, chosen: Int64s, table_of: Numbers) -> list[Int64s]:
-        """Divide rows into parts of so many values that their arrays stay small, however wide their tables are."""
+        """Divide rows so that each part's arrays stay small, however wide the tables are."""
         assert self._tables is not None
         widths = self._tables.for_rows.widths
         if not len(chosen) or len(chosen) * int(widths.max()) <= _MOST_VALUES:
@@ -118,7 +118,7 @@ class ColumnarFeed:
     def _bind(self, batch: LocatedBatch, messages: MessageBatch) -> tuple[Numbers, dict[int, list[TableDescription]]]:
         """Return each row's description number, or the number of all descriptions for a message without a table.
 
-        Also returns the descriptions of each Truncate's tables at that point, by its index.
+        Also returns the current descriptions of each Truncate's tables, by its index.
         """
         tags = np.ascontiguousarray(messages.tags)
         table_of = np.full(len(tags), -1, dtype=np.int32)

@@ -31,7 +31,7 @@ _NO_SIDE = map_kernels.Side(
 
 
 class Names:
-    """A few texts, taken repeatedly by their number."""
+    """Texts that are taken repeatedly by their number."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.ends = np.cumsum([0, *(len(text.encode()) for text in texts)], dtype=np.int32)
@@ -47,7 +47,7 @@ class Names:
 
 
 class TableNames:
-    """The facts on table descriptions, counted from 0, and on their columns, counted together, that maps need."""
+    """The facts that maps need on table descriptions (counted from 0) and on their columns (counted together)."""
 
     def __init__(self, descriptions: Sequence[TableDescription]) -> None:
         self.descriptions = tuple(descriptions)
@@ -79,7 +79,7 @@ class WantedRows:
     tables: NDArray[np.int32]
     """The numbers of their tables."""
     most_values: int
-    """The total number of values that their tables have."""
+    """The total number of their tables' values."""
     most_names: int
     """The total bytes of these values' names."""
 
@@ -90,7 +90,7 @@ class _Filled:
 
     entries: map_kernels.Entries
     values: NDArray[np.uint8]
-    """The memory of the entries' values, which has PADDING zero bytes before and behind them."""
+    """The memory of the entries' values, with PADDING zero bytes before and after them."""
     sizes: map_kernels.Sizes
 
 
@@ -107,15 +107,15 @@ class RowMaps:
     def before(self, rows: WantedRows, type_: pa.MapType) -> pa.Array:
         """Return the old rows as an array of maps, null where there is none. A key row has no other columns.
 
-        Raises TransactionError for a row with another number of values than its table has columns, and ValueError for a
-        value that is not text.
+        Raises TransactionError for a row with another number of values than its table has columns, and ValueError
+        for a value that is not text.
         """
         return self._maps(self._filled(rows, self._old, _NO_SIDE, are_new=False), type_)
 
     def after(self, rows: WantedRows, type_: pa.MapType, names_type: pa.ListType) -> tuple[pa.Array, pa.Array]:
         """Return the new rows as maps without the values that were not sent, and lists of those columns' names.
 
-        A value that was not sent is taken from the old row if that was sent whole.
+        A value that was not sent is taken from a whole old row.
         """
         filled = self._filled(rows, self._new, self._old, are_new=True)
         names = self._tables.names.take(filled.entries.unsent[: filled.sizes.unsent], names_type.value_type)
@@ -200,7 +200,7 @@ class RowMaps:
                 yield name.as_py()
 
     def _as_texts(self, filled: _Filled) -> pa.Array:
-        """Return the values as text; those in binary format are converted one by one."""
+        """Return the values as text; values in binary format are converted one by one."""
         texts = self._bytes_of(filled, pa.binary()).to_pylist()
         columns, first = filled.entries.binary_columns[: filled.sizes.binary], self._tables.columns.first
         tables = np.searchsorted(first, columns, side="right") - 1
@@ -225,6 +225,6 @@ def lists(
     bits: NDArray[np.uint8] | None = None,
     missing: int = 0,
 ) -> pa.Array:
-    """Make a list or map array of the items up to the ends, of which the first is 0; `bits` has 0 for missing rows."""
+    """Return a list or map array of the items up to the ends (the first is 0); `bits` has 0 for missing rows."""
     validity = pa.py_buffer(bits) if missing else None
     return pa.Array.from_buffers(type_, len(ends) - 1, [validity, pa.py_buffer(ends)], missing, children=[items])

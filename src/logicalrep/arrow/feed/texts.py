@@ -14,13 +14,13 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class TextError(LogicalRepError, ValueError):
-    """A value that is not valid in the session's encoding."""
+    """A value is not valid in the session's encoding."""
 
     code = "VALUE_NOT_TEXT"
 
     @classmethod
     def of(cls, columns: Iterable[str]) -> Self:
-        """Return the error for values of some columns. The values themselves may have to be masked."""
+        """Return the error, which names only columns: the values may have to be masked."""
         names = ", ".join(sorted({*columns}))
         return cls(f"a value of the column {names} is not text in the session's encoding, UTF8")
 
@@ -35,7 +35,7 @@ def refuse_texts() -> Iterator[None]:
 
 
 class Texts:
-    """The texts of values: those in binary format, and those in a session's own encoding."""
+    """The texts of values in binary format or in a session's own encoding."""
 
     def __init__(self, encoding: str, text_columns: Container[str] = (), catalog: TypeCatalog | None = None) -> None:
         """Take the session's encoding; `text_columns` are strings, whatever their types."""
@@ -45,7 +45,6 @@ class Texts:
         self._columns: dict[int, tuple[TableDescription, tuple[Column, ...]]] = {}
 
     def columns(self, relation: TableDescription) -> tuple[Column, ...]:
-        """Return the columns of a table with their types."""
         cached = self._columns.get(id(relation))
         if cached is None or cached[0] is not relation:
             types = {type_.type_id: type_ for type_ in relation.types if type_ is not None}

@@ -1,1 +1,1 @@
-"""The compiled loops. Each module is imported when it is first needed, since numba takes a while to import."""
+"""The compiled loops. Each module is imported at its first use, since numba takes a while to import."""

@@ -8,18 +8,18 @@ from logicalrep_runtime.columnar.memory import compiled, copy, uint8
 
 _TAB, _NEWLINE, _BACKSLASH, _OF_NULL = map(ord, "\t\n\\N")
 _HEADER = 5
-"""The bytes of a value's kind and length, which stand before it."""
+"""The bytes of a value's kind and length, which precede it."""
 
 
 @compiled
 def insert_messages(
     source: Bytes, beginning: Bytes, columns: int, meanings: Bytes, offsets: Ints, target: Bytes
 ) -> int:
-    """Make messages of rows: each begins with the same bytes, followed by the values of its row.
+    """Make messages of rows: each begins with `beginning`, followed by the values of its row.
 
-    The last byte of the source is a newline. `meanings` has for each byte its meaning after a backslash. `offsets` gets
-    the start of each message and, last, the end of all; `target` has room for a message for each newline. Returns the
-    number of messages; -1 if a row has another number of columns.
+    The last byte of the source is a newline. `meanings` has for each byte its meaning after a backslash. `offsets`
+    gets the start of each message and, last, the end of all; `target` has room for a message for each newline.
+    Returns the number of messages; -1 if a row has another number of columns.
     """
     offsets[0] = 0
     count = offset = start = 0

@@ -1,10 +1,10 @@
 """Integers, decimals, floating point numbers and booleans, read in place from their text or binary format.
 
-Each function returns whether it has read the value; it reads exactly as those in `values` do, and leaves every value
-that it is not sure of.
+Each function returns whether it has read the value; it reads exactly as its counterpart in `values` does, and leaves
+every other value.
 
-A text is read as two integers of eight characters that end at its end, with other bytes masked out: a loop over a few
-characters costs more in mispredicted branches.
+A text is read as two integers of eight characters that end at its end, with other bytes masked out: a loop over a
+few characters costs more in mispredicted branches.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ POWERS = np.array([10**exponent for exponent in range(19)])
 
 @inlined
 def pairs(digits: int) -> int:
-    """Return in each byte the number of its digit and the one before it, for an integer in network byte order."""
+    """Return in each byte the number of its digit and the previous digit, for an integer in network byte order."""
     return (digits >> 8) * 10 + digits
 
 
@@ -53,7 +53,7 @@ def beyond_nine(digits: int) -> int:
 
 @inlined
 def last_digits(data: Bytes, end: int, size: int) -> int:
-    """Return the number of the 0 to 8 digits before `end`; -1 if one is not a digit."""
+    """Return the number of the 0 to 8 digits before `end`; -1 if a byte is not a digit."""
     if end < 8:
         return _few_digits(data, end - size, end)
     digits = (int64(data, end - 8) ^ _ZEROS) & _LAST[size]
@@ -62,7 +62,7 @@ def last_digits(data: Bytes, end: int, size: int) -> int:
 
 @inlined
 def _digits(data: Bytes, start: int, end: int) -> int:
-    """Return the number that 1 to 18 digits stand for; -1 if they are not digits, or more."""
+    """Return the number that 1 to 18 digits stand for; -1 for other bytes, or more of them."""
     size = end - start
     if size <= 0 or size > 18:
         return -1
@@ -78,7 +78,7 @@ def _digits(data: Bytes, start: int, end: int) -> int:
 
 @compiled
 def _few_digits(data: Bytes, start: int, end: int) -> int:
-    """Read digits one by one: 17 or 18 of them, or those at the beginning of the data."""
+    """Read digits one by one: 17 or 18 of them, or digits at the beginning of the data."""
     number = 0
     for offset in range(start, end):
         digit = uint8(data, offset) - ZERO
@@ -144,9 +144,9 @@ def parse_decimal(data: Bytes, start: int, length: int, kind: int, column: Recor
 
 @inlined
 def _without_point(data: Bytes, end: int, size: int, scale: int) -> int:
-    """Return the number in the 3 to 16 characters before `end` as an integer. A point stands before the last 1 to 8.
+    """Return the number in the 3 to 16 characters before `end` as an integer. A point precedes the last 1 to 8.
 
-    Returns -1 if one of the others is not a digit.
+    Returns -1 if another character is not a digit.
     """
     last, former = int64(data, end - 8) ^ _ZEROS, int64(data, end - 16) ^ _ZEROS
     behind = _LAST[scale]
@@ -183,7 +183,7 @@ def _scaled(data: Bytes, start: int, end: int) -> tuple[int, int, int]:
 
 
 def _float(make: Any, powers: Any, most: int) -> Callable[..., Any]:
-    """Make a function that reads a number of few digits: an integer of up to `most`, the largest that is exact.
+    """Return a function that reads a number of few digits: an integer of up to `most`, the largest that is exact.
 
     Dividing it by a power of ten rounds once, as both are exact.
     """
@@ -205,4 +205,4 @@ def _float(make: Any, powers: Any, most: int) -> Callable[..., Any]:
 
 parse_float32 = _float(np.float32, np.float32(10) ** np.arange(11, dtype=np.float32), 1 << 24)
 parse_float64 = _float(np.float64, 10.0 ** np.arange(23), 1 << 53)
-"""The powers of ten are those that are exact in each precision."""
+"""With the powers of ten that are exact in each precision."""

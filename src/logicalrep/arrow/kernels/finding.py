@@ -16,13 +16,12 @@ GROUPS = 1 << 12
 def group_rows(
     rows: Ints, oids: Ints, codes: Ints, buckets: Ints, table_oids: Ints, counts: Ints, starts: Ints, grouped: Ints
 ) -> int:
-    """Bring messages of the same table together, otherwise in their order.
+    """Group messages by table, otherwise in order.
 
-    `rows` has the messages' indices in the batch, `oids` the OID of each message there. `codes` gets the number of each
-    one's table, counted from 0; `buckets` is room for GROUPS of them. `found` gets the tables' OIDs, `counts` the
-    number of each table's messages, and `grouped` the indices; `starts` is room for the tables' first ones there.
-
-    Returns the number of tables; -1 if there are too many.
+    `rows` has the messages' indices in the batch, `oids` the OID of each message there. `codes` gets the number of
+    each message's table, counted from 0; `buckets` is room for GROUPS of them. `table_oids` gets the tables' OIDs,
+    `counts` the number of each table's messages, and `grouped` the indices; `starts` is room for each table's first
+    index there. Returns the number of tables; -1 if there are too many.
     """
     for bucket in range(GROUPS):
         write(buckets, bucket, 0)
@@ -80,8 +79,8 @@ def find_rows(
 
     `rows` has the messages' indices in the batch; `offsets` and `validity` say where the row of each message begins,
     and whether it has one; `kinds` has the kind of each value. `in_key` has 0 for a column outside of the key;
-    `key_kinds` is empty or has K for each message with a row that is a key. `whole` gets the rows that are no key; it
-    is `found` if none can be.
+    `key_kinds` is empty or has K for each message with a row that is a key. `whole` gets the rows that are no key;
+    it is `present` if none can be.
 
     Returns the number of rows in each; the message with another number of values than there are columns, -1 if none;
     and whether a row that is a key has a value outside of the key.

@@ -12,7 +12,7 @@ from logicalrep_runtime.columnar.memory import compiled, copy, int32, int64
 def split_compiled(
     source: Bytes, header: int, longest: int, lsns: Ints, offsets: Ints, tags: Bytes, target: Bytes
 ) -> Any:
-    """Copy the messages of whole frames together, with their LSNs and tags. Returns the number and bytes of frames."""
+    """Copy the messages of whole frames together, with LSNs and tags. Return the number and bytes of frames."""
     offsets[0] = 0
     count = offset = start = 0
     size = len(source)

@@ -1,4 +1,4 @@
-"""The columns that compiled loops load, as records of an array: how each is loaded, from where, and to where."""
+"""The columns that compiled loops load, as records of an array: the loader, the source and the target of each."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ WIDTHS = dict.fromkeys(Kernel, 8) | {
 
 
 class KernelColumn(NamedTuple):
-    """A column that is loaded. Offsets in the block of output are counted in items of the array that has them there."""
+    """A column to load. Offsets in the block of output count items of the array at the offset."""
 
     code: int
     width: int
     """The bytes of a value or offset."""
     precision: int
     scale: int
-    """Those of a decimal."""
+    """A decimal's scale."""
     ordinal: int
     """The column's index in its table."""
     side: int
-    """0 or 1: the side, old or new rows, that it is a column of."""
+    """The column's side: 0 or 1, old or new rows."""
     first: int
     """The first of the rows in `RowCells` that have the column."""
     having: int
-    """The number of these."""
+    """The number of rows that have the column."""
     changes: int
     """The number of all rows."""
     states: int
@@ -49,7 +49,7 @@ class KernelColumn(NamedTuple):
     texts: int
     """The start of its texts among all texts."""
     total: int
-    """The bytes of its texts, at most and in the end."""
+    """The bytes of its texts: an upper limit first, the exact number in the end."""
     next: int
     """The offset of its next text."""
     valued: int
@@ -57,7 +57,7 @@ class KernelColumn(NamedTuple):
 
 
 FIXED = 5
-"""The number of fields that are the same for all rows."""
+"""The number of fields that are equal for all rows."""
 
 COLUMN = np.dtype([(name, np.int64) for name in KernelColumn._fields])
 """A record of the array that compiled loops are given."""

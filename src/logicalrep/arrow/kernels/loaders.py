@@ -1,6 +1,6 @@
 """Compiled loaders of rows' values in the server's usual notation, read in place in a batch, column by column.
 
-A loader leaves the values that it does not read to those of their types in `values`.
+A loader leaves a value that it does not read to the type's loader in `values`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ from logicalrep_runtime.columnar.memory import (
 from logicalrep_runtime.columnar.utf8 import are_utf8, is_utf8
 
 BLOCK = 256
-"""The rows of the longest column that are loaded at a time, with an equal share of each other one: columns are mostly
-of the same messages, whose data are still in the cache for the next one."""
+"""The rows of the longest column that are loaded at a time, with an equal share of each other column.
+
+Columns mostly belong to the same messages, whose data are still in the cache for the next column.
+"""
 
 AT_ONCE = 64
 """The block size, in bytes, in which texts are copied."""
@@ -58,7 +60,7 @@ class CellLocations(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Some of the rows that have a column: the rows, the index of each one's first value, and the column's arrays."""
+    """A share of a column's rows: the rows, the index of each row's first value, and the column's arrays."""
 
     rows: Int64s
     cells: Int64s
@@ -80,7 +82,7 @@ class Output(NamedTuple):
 
 
 class Leftover(NamedTuple):
-    """The values that are left: the index of each one's column, and its row."""
+    """The values left to the types' loaders: the index of each value's column, and its row."""
 
     columns: Int64s
     rows: Int64s
@@ -88,14 +90,14 @@ class Leftover(NamedTuple):
 
 @inlined
 def _leave(leftover: Leftover, count: int, index: int, row: int) -> int:
-    """Note a value that is left. Returns the number of values left so far."""
+    """Record a value to leave; return the number of values left so far."""
     write(leftover.columns, count, index)
     write(leftover.rows, count, row)
     return count + 1
 
 
 def _numbers(parse: Callable[..., Any], put: Callable[..., Any] = write) -> Callable[..., int]:
-    """Make the loop over a share of a column's rows for a type whose values become numbers of one width.
+    """Return the loop over a share of a column's rows for a type whose values become numbers of one width.
 
     The loop returns the number of values left so far.
     """
@@ -127,7 +129,7 @@ def _put128(values: NDArray[Any], index: int, number: int) -> None:
 
 
 def _texts(is_good: Callable[..., bool], *, hexadecimal: bool = False) -> Callable[..., int]:
-    """Make the loop for a type whose values are copied. It writes each length behind the offset's item."""
+    """Return the loop for a type whose values are copied; it writes each length behind the offset's item."""
 
     @inlined
     def load(
@@ -184,7 +186,7 @@ _load_none = _numbers(_parse_nothing)
 
 @compiled
 def measure_rows(columns: Records, sides: tuple[CellLocations, CellLocations], row_cells: RowCells) -> None:
-    """Note the most bytes that the texts of each column can take, which they do take unless some are left."""
+    """Record the most bytes of each column's texts; the texts take fewer only if values are left."""
     for index in range(len(columns)):
         column = columns[index]
         code = column.code
@@ -211,11 +213,11 @@ def load_rows(
     texts: Bytes,
     leftover: Leftover,
 ) -> int:
-    """Load the values of rows, and note the kind of each as its state.
+    """Load the values of rows, and record the kind of each as its state.
 
-    `data` is a batch's bytes, `columns` has a COLUMN for each, `sides` are those that columns name. The output is 0
-    where there is no value; nothing is written for a column without rows. Texts go to `texts`, with PADDING bytes
-    around them all. `left` has room for all values; texts that are not UTF-8 are among those left.
+    `data` is a batch's bytes, `columns` has a COLUMN for each, `sides` are the sides that columns name. The output
+    is 0 where there is no value; nothing is written for a column without rows. Texts go to `texts`, with PADDING
+    bytes around them all. `leftover` has room for all values; texts that are not UTF-8 are among them.
 
     Returns the number of values left. They are 0 or empty in the output, except for these texts.
     """

@@ -15,7 +15,7 @@ _KEY, _WHOLE = map(ord, "KO")
 
 
 class Columns(NamedTuple):
-    """The columns of all tables, counted together, and what belongs to each table."""
+    """The columns of all tables, counted together, and the facts on each table."""
 
     first: Int64s
     """The number of each table's first column."""
@@ -40,7 +40,7 @@ class Side(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """The entries of the maps of some rows, with room for all columns of all rows. All bits are set beforehand."""
+    """The entries of the maps of some rows, with room for all columns of all rows. The caller sets all bits."""
 
     names: Bytes
     name_ends: NDArray[np.int32]
@@ -51,7 +51,7 @@ class Entries(NamedTuple):
     binary_entries: NDArray[np.int32]
     """The numbers of the entries whose values are in binary format."""
     binary_columns: NDArray[np.int32]
-    """The column of each of these."""
+    """The column of each of these entries."""
     ends: NDArray[np.int32]
     """0, then the end of each row's entries."""
     row_bits: Bytes
@@ -59,7 +59,7 @@ class Entries(NamedTuple):
     unsent: NDArray[np.int32]
     """The columns whose values were not sent."""
     unsent_ends: NDArray[np.int32]
-    """0, then the end of each row's."""
+    """0, then the end of each row's unsent columns."""
 
 
 class Sizes(NamedTuple):
@@ -110,10 +110,10 @@ def fill_maps(
     """Fill the maps of the old or new rows of messages.
 
     `rows` has the messages' indices in the batch, `tables` their table numbers. `side` is the wanted rows. `are_new`
-    tells whether they are new rows. For these `other` is the old rows, and empty if no message has one: a value that
-    was not sent is taken from there if the old row is whole. For old rows it is empty. `old_kinds` has each message's
-    kind of old row in the batch, or is empty if no message has one. An old row that is a key gets the key's columns and
-    those with a value. `data` is the batch's bytes.
+    says whether they are new rows. For new rows `other` is the old rows, and empty if no message has one: a value
+    that was not sent is taken from a whole old row. For old rows `other` is empty. `old_kinds` has each message's
+    kind of old row in the batch, or is empty if no message has one. An old row that is a key gets the key's columns
+    and the columns with a value. `data` is the batch's bytes.
     """
     entry = names_size = values_size = nulls = binary = missing = left_out = 0
     for ends in (to.name_ends, to.value_ends, to.ends, to.unsent_ends):
@@ -180,7 +180,7 @@ def fill_maps(
 
 @compiled
 def find_keys(tables: Ints, key_columns: Ints, key_ends: Ints, columns: Ints, ends: Ints) -> int:
-    """Note the key columns of tables one after another, and the end of each table's. Returns their number."""
+    """Write the key columns of tables one after another, and the end of each table's; return their number."""
     count = 0
     write(ends, 0, 0)
     for index in range(len(tables)):
@@ -194,7 +194,7 @@ def find_keys(tables: Ints, key_columns: Ints, key_ends: Ints, columns: Ints, en
 
 @compiled
 def find_names(numbers: Ints, name_ends: Ints, ends: Ints) -> int:
-    """Note the end of each number's name, one after another. Returns the names' total bytes."""
+    """Write the end of each number's name, one after another; return the names' total bytes."""
     size = 0
     write(ends, 0, 0)
     for index in range(len(numbers)):

@@ -21,7 +21,7 @@ class Messages(NamedTuple):
     tables: NDArray[np.int32]
     """The number of each row change's table."""
     transactions: Int64s
-    """The number of each one's transaction."""
+    """The number of each message's transaction."""
     ordinals: Int64s
 
 
@@ -63,7 +63,7 @@ def fill_rows(
 ) -> tuple[int, int]:
     """Fill the columns from the messages with these indices.
 
-    Returns the number of values that the tables of all rows have, and the bytes of their columns' names.
+    Returns the total number of the rows' table columns, and the bytes of their names.
     """
     values = names = 0
     for index in range(len(rows)):

@@ -27,9 +27,9 @@ _UUID_MARKS = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23
 
 
 def lanes_between(least: str, most: str) -> Callable[[Bytes, int], int]:
-    """Make an intrinsic that returns bits for which of 32 characters lie between two others.
+    """Return an intrinsic that returns bits for which of 32 characters lie between two others.
 
-    These are given for each place in order; the last ones hold for all following places.
+    The two characters are given for each position in order; the last two apply to all following positions.
     """
     bounds = [list(bound.ljust(LANES, bound[-1]).encode()) for bound in (least, most)]
 
@@ -52,7 +52,6 @@ _are_of_uuid = lanes_between("0" * 8 + "-0000-0000-0000-0", "f" * 8 + "-ffff-fff
 
 @inlined
 def _fit(bits: int, size: int) -> bool:
-    """Return whether the first `size` characters fit."""
     wanted = (1 << size) - 1
     return bits & wanted == wanted
 
@@ -112,13 +111,13 @@ def _is_long_number(data: Bytes, start: int, end: int) -> bool:
 
 @inlined
 def is_text(data: Bytes, start: int, length: int, kind: int) -> bool:
-    """Return whether the value was sent as text. Its characters are checked with all others."""
+    """Return whether the value was sent as text. All texts' characters are checked together."""
     return kind == TEXT
 
 
 @inlined
 def _hexadecimal(byte: int) -> int:
-    """Return the value of a lowercase hexadecimal digit; -1 if it is not one."""
+    """Return the value of a lowercase hexadecimal digit; -1 for another byte."""
     if ZERO <= byte <= ZERO + 9:
         return byte - ZERO
     return byte - _A + 10 if _A <= byte <= _F else -1

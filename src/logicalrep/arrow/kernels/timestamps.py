@@ -16,7 +16,7 @@ _DAY = 86_400_000_000
 
 
 def _leap_days(year: int) -> int:
-    """Return the number of leap days before a year, from the year 1 on."""
+    """Return the number of leap days before a year, counted from the year 1."""
     return (year - 1) // 4 - (year - 1) // 100 + (year - 1) // 400
 
 
@@ -53,7 +53,7 @@ def _day(year: int, month: int, day: int) -> tuple[int, bool]:
 
 @inlined
 def _year_and_month(data: Bytes, start: int) -> tuple[int, int, int]:
-    """Return the two that eight characters stand for, and 0 if these are of the form 2024-06-."""
+    """Return the year and month that eight characters stand for, and 0 if the characters have the form 2024-06-."""
     digits = int64(data, start) ^ 0x303030302D30302D
     numbers = pairs(digits)
     year = 100 * (numbers >> 48 & 0xFF) + (numbers >> 32 & 0xFF)

@@ -1,4 +1,4 @@
-"""The compiled loops over a chunk's messages that find each one's transaction and table."""
+"""The compiled loops over a chunk's messages that find each message's transaction and table."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from logicalrep_runtime.columnar.memory import compiled, read, write
 def follow(
     tags: Bytes, is_open: bool, changes: int, truncated: Ints, transaction_of: Ints, ordinals: Ints
 ) -> tuple[int, bool, int]:
-    """Note each message's transaction number, and the number of changes before it in the transaction.
+    """Write each message's transaction number, and the number of changes before it in the transaction.
 
-    `is_open` says whether the first message lies within a transaction, number 0, after `changes` changes. `truncated`
-    has the number of tables of each Truncate, in order.
+    `is_open` says whether the first message lies within a transaction, number 0, after `changes` changes.
+    `truncated` has the number of tables of each Truncate, in order.
 
-    Begins and Commits must alternate. Between them lie all messages but logical ones, which may be outside too, and
-    Stream Aborts, which must be. Returns the first message that is elsewhere (-1 if none is), whether a transaction is
-    open at the end, and its number of changes.
+    Begins and Commits must alternate. All messages lie between them, except logical messages, which may be outside
+    too, and Stream Aborts, which must be. Returns the first message elsewhere (-1 if none is), whether a transaction
+    is open at the end, and its number of changes.
     """
     number = 0
     truncates = 0
@@ -47,9 +47,9 @@ def follow(
 
 @compiled
 def number_tables(tags: Bytes, oids: Ints, first: int, last: int, buckets: Ints, tables: Ints) -> int:
-    """Note the table number of each row change from `first` to before `last`.
+    """Write the table number of each row change from `first` to before `last`.
 
-    `oids` has each message's table OID, `buckets` is that of TableNumbers. Returns the first change whose table has no
+    `oids` has each message's table OID, `buckets` is from TableNumbers. Returns the first change whose table has no
     number, -1 if all have one.
     """
     mask = (len(buckets) >> 1) - 1

@@ -47,7 +47,7 @@ class ColumnarTyped:
         return self._decoder.relations.values()
 
     def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PositionedRows]:
-        """Yield the rows of the next messages, as `RowMaker` says. A table has no column for the `gids`."""
+        """Yield the rows of the next messages, as in `RowMaker`. A table has no column for the `gids`."""
         stop = self._runs.supported(messages.tags)
         if stop:
             yield from self._chunk(messages[:stop])

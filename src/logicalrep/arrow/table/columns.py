@@ -1,7 +1,7 @@
-"""The columns of one relation's rows, made by compiled loaders where their types have any.
+"""The columns of one relation's rows, built by compiled loaders where their types have any.
 
-The targets of a column's type name the compiled loader. Values that a compiled loader leaves, and all values of other
-types, go through the type's own loaders.
+The targets of a column's type name the compiled loader. Values that a compiled loader leaves, and all values of
+other types, go through the type's own loaders.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_KINDS = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class LocatedValues:
-    """The values of a batch's rows, where they lie in its data."""
+    """The values of a batch's rows, located in its data."""
 
     data: Bytes
     kinds: Bytes
@@ -36,14 +36,13 @@ class LocatedValues:
     lengths: NDArray[np.uint32]
 
     def value(self, cell: int) -> bytes:
-        """Return the bytes of one value."""
         start = int(self.starts[cell])
         return self.data[start : start + int(self.lengths[cell])].tobytes()
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedRows:
-    """The old or new rows of all messages of a batch, where they lie in its values."""
+    """The old or new rows of all messages of a batch, located in its values."""
 
     cells: LocatedValues
     offsets: Int64s
@@ -54,20 +53,20 @@ class LocatedRows:
 
 @dataclass(frozen=True, slots=True)
 class PresentRows:
-    """The messages among some that have a row, in order, and where its values lie."""
+    """The messages that have a row, in order, and the positions of their values."""
 
     cells: LocatedValues
     count: int
     """The number of messages."""
     rows: Int64s
-    """The indices among them of those with a row."""
+    """The indices of the messages with a row."""
     first: Int64s
     """The index of each row's first value."""
     whole_rows: Int64s
-    """`rows` without those that are a key, which have the key's columns and any others that were sent."""
+    """`rows` without key rows, which have the key's columns and any others that were sent."""
     whole_first: Int64s
     more: dict[int, tuple[Int64s, Int64s]] = field(default_factory=dict)
-    """The rows with a value, and its first value, by column outside of the key, if key rows have one there."""
+    """The rows with a value, and its first value, by column outside of the key, if key rows have such values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ class RowReader:
             for column, arrow_type in zip(columns, self.types, strict=True)
         ]
         self.kernel_columns = np.zeros((len(columns), len(kernel_columns.KernelColumn._fields)), np.int64)
-        """Each column's KernelColumn, as far as it is the same for all rows."""
+        """Each column's KernelColumn, without the fields that depend on the rows."""
         for index, (fields, (code, *decimal)) in enumerate(zip(self.kernel_columns, codes, strict=True)):
             fields[: kernel_columns.FIXED] = code, kernel_columns.WIDTHS[code], *decimal, index
 
@@ -154,7 +153,7 @@ class RowReader:
     def _more(
         self, cells: LocatedValues, rows: Int64s, first: Int64s, whole: Int64s
     ) -> dict[int, tuple[Int64s, Int64s]]:
-        """Return `PresentRows.more` of rows, some of which are whole."""
+        """Return `PresentRows.more`; some rows are whole."""
         is_whole = np.isin(rows, whole)
         more = {}
         for index in np.flatnonzero(~self.in_key).tolist():
@@ -185,7 +184,7 @@ class RowReader:
     def _with_leftover(
         self, array: pa.Array, rows: Int64s, values: LocatedValues, cells: Int64s, index: int
     ) -> tuple[pa.Array, dict[int, str]]:
-        """Return the array with these rows' values, read by their type's loaders, and the texts that it cannot hold."""
+        """Return the array with these rows' values from their type's loaders, and the texts that it cannot hold."""
         column = self.columns[index]
         read: list[object] = []
         unfit: dict[int, str] = {}

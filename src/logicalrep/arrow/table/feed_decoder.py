@@ -37,7 +37,7 @@ COLUMNS = (
     "commit_timestamp",
     "ordinal",
 )
-"""The columns of the feed from which the rows are made."""
+"""The columns of the feed that the rows need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Images:
     has_old: NDArray[np.bool_]
     has_new: NDArray[np.bool_]
     old: Rows
-    """The old rows; those of a key have its columns only."""
+    """The old rows; a key row has the key's columns only."""
     new: Rows
     unsent: NDArray[np.bool_]
     """Whether the new row's value was not sent, for each row and column."""
@@ -94,7 +94,7 @@ class FeedDecoder:
             raise renamed(table, TableName(batch["schema"][row].as_py(), batch["table"][row].as_py()))
 
     def images(self, batch: pa.RecordBatch, reader: RowReader) -> Images:
-        """Return the old and new rows of a feed's record batch, typed, but with values that may have been refused."""
+        """Return the old and new rows of a feed's record batch, typed; values may have been refused."""
         has_new = batch["after"].is_valid().to_numpy(zero_copy_only=False)
         old, _ = self._rows(batch, "before", reader)
         new, is_given = self._rows(batch, "after", reader)
@@ -135,7 +135,7 @@ class FeedDecoder:
         return typed_batch(schema, arrays, change_types, version, timestamp, ordinal, unchanged)
 
     def _rows(self, batch: pa.RecordBatch, name: str, reader: RowReader) -> tuple[Rows, NDArray[np.bool_]]:
-        """Return a column of maps as the table's columns, and for each row which of them it has."""
+        """Return a column of maps as the table's columns, and for each row its present columns."""
         maps, width = batch[name], len(reader.columns)
         ends = maps.offsets.to_numpy()
         entries = slice(int(ends[0]), int(ends[-1]))
@@ -164,7 +164,7 @@ class FeedDecoder:
         return load(source, [(reader, present)])[0], is_given.reshape(len(maps), width)
 
     def _unsent(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Return for each row which of the table's columns have a value that was not sent."""
+        """Return for each row and column of the table whether its value was not sent."""
         lists, width = batch["unchanged"], len(self.relation.names)
         ends = lists.offsets.to_numpy()
         of_rows = np.repeat(np.arange(len(lists)), np.diff(ends))

@@ -1,4 +1,4 @@
-"""The loading of all relations' rows of a batch at once; one by one, the calls would cost as much as the values."""
+"""The loading of all relations' rows of a batch at once: single calls would cost as much as the values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ def load(data: Bytes, relations: Sequence[RelationRows]) -> list[Rows]:
 
 
 def _nothing(reader: RowReader, present: PresentRows) -> LoadedColumns:
-    """Return the columns of a relation without rows."""
     arrays = [pa.nulls(present.count, type_) for type_ in reader.types]
     return LoadedColumns(arrays, lambda index: pa.py_buffer(bytes(present.count)), {})
 
@@ -75,7 +74,7 @@ def loaded_by_kernels(data: Bytes, relations: Sequence[RelationRows]) -> list[Lo
 def _columns(
     relations: Sequence[RelationRows], sides: Sequence[LocatedValues]
 ) -> tuple[Records, list[Int64s], list[Int64s]]:
-    """Return all relations' columns, without offsets in the output; and the rows that columns have."""
+    """Return all relations' columns, without offsets in the output; and the rows that have each column."""
     columns = np.concatenate([reader.kernel_columns for reader, _ in relations]).view(COLUMN).ravel()
     rows: list[Int64s] = []
     first: list[Int64s] = []
@@ -113,16 +112,16 @@ class _Memory:
     block: pa.Buffer
     """The states, the validity, then values or offsets, each at a multiple of 64 bytes; zeros at the front."""
     bytes: Bytes
-    """The same memory."""
+    """`block` as an array."""
     zeros: pa.Buffer
     """Zeros for all columns without rows."""
     characters: Bytes
     texts: pa.Buffer
-    """The same memory."""
+    """`characters` as a buffer."""
 
     @classmethod
     def of(cls, columns: Records, text_size: int) -> _Memory:
-        """Make the memory, and enter the offsets of the output into the columns."""
+        """Allocate the memory, and enter the offsets of the output into the columns."""
         counts, widths, is_absent = columns["changes"], columns["width"], columns["having"] == 0
         strides = -(-counts // (8 * _ALIGNED)) * 8 * _ALIGNED
         sizes = np.stack([strides, strides // 8, -(-widths * (counts + 1) // _ALIGNED) * _ALIGNED])
@@ -161,7 +160,7 @@ class _Memory:
 def _loaded(
     memory: _Memory, reader: RowReader, columns: Sequence[tuple[int, KernelColumn]], leftover: dict[int, Int64s]
 ) -> LoadedColumns:
-    """Return the columns of one relation. The states are made late, as few callers need them."""
+    """Return the columns of one relation. The states are built on demand, as few callers need them."""
     arrays = [memory.array(column, type_) for (_, column), type_ in zip(columns, reader.types, strict=True)]
     rest = {index: leftover[number] for index, (number, _) in enumerate(columns) if number in leftover}
     return LoadedColumns(
@@ -170,5 +169,5 @@ def _loaded(
 
 
 def _by_column(columns: Int64s, rows: Int64s) -> dict[int, Int64s]:
-    """Return the rows that are left of each column, in order."""
+    """Return the rows left of each column, in order."""
     return {column: np.sort(rows[columns == column]) for column in np.unique(columns).tolist()}

@@ -1,4 +1,4 @@
-"""One table's changes in its own columns and types, with the columns that Spark's and Delta's change feeds have."""
+"""One table's changes in its own columns and types, with the columns of Spark's and Delta's change feeds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from logicalrep.values import Column, ColumnValueError, TypeCatalog
 from logicalrep_runtime.errors import LogicalRepError
 
 CHANGE_COLUMNS = tuple(field.name for field in CHANGE_FIELDS)
-"""The columns behind a typed table's own."""
+"""The columns after a typed table's own."""
 
 
 class SchemaMismatchError(LogicalRepError, ValueError):
-    """A row of a table whose columns differ from those that the stream began with; the text tells the remedy."""
+    """A row's table has other columns than at the start of the stream; the text names the remedy."""
 
     code = "SCHEMA_CHANGED"
 
@@ -40,12 +40,12 @@ def own_columns(
 
 
 def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> RowForm:
-    """Return a form for one table in its own columns and types, which is otherwise like `form`.
+    """Return a form for one table in its own columns and types, otherwise equal to `form`.
 
     Args:
         table: the table's description, from its Relation message or from `publications.published_relation`.
-        catalog: the server catalog's facts on the table's types; an empty TypeCatalog if there is no server to ask.
-        form: the form whose batch size and memory limit are kept.
+        catalog: the server catalog's facts on the table's types; an empty TypeCatalog without a server.
+        form: the form that supplies batch size and memory limit.
 
     Raises:
         SchemaMismatchError: a column has a name that the form uses itself.
@@ -68,7 +68,7 @@ def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> 
 
 
 def with_way_out(error: ColumnValueError, way_out: str | None = None) -> ColumnValueError:
-    """Return the same error with a remedy added, by default that for the stream."""
+    """Return the error with a remedy, by default the stream's remedy."""
     way = way_out or f"the option text_columns = {error.column} reads the column as text"
     if error.kind == "b":
         way = "leave out the option binary"
@@ -83,7 +83,7 @@ def with_way_out(error: ColumnValueError, way_out: str | None = None) -> ColumnV
 
 
 class ColumnCheck:
-    """Compares a table's descriptions with the schema that the stream began with."""
+    """Compares a table's descriptions with the schema at the start of the stream."""
 
     def __init__(self, form: TableForm) -> None:
         self.form = form

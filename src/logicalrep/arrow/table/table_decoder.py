@@ -49,10 +49,12 @@ class DecodedTable:
     old_kinds: pa.Array
     """string: K or O, the kind of the old row; null where there is none."""
     old: Rows
-    """The old rows, one for each change: absent for an Insert. A key has the key's columns and any others that were
-    sent; the rest are absent (see `changes.old_columns`)."""
+    """The old rows, an item per change: absent for an Insert.
+
+    A key has the key's columns and any others that were sent; the rest are absent (see `changes.old_columns`).
+    """
     new: Rows
-    """The new rows, one for each change; absent for a Delete."""
+    """The new rows, an item per change; absent for a Delete."""
 
     def batch(self) -> pa.RecordBatch:
         """Return one batch: row, tag, xid, old_kind; then old, new, old_states and new_states as structs."""
@@ -79,7 +81,7 @@ class _Version:
 
 
 class TableDecoder:
-    """Decodes the batches of one session in order, and keeps its table descriptions."""
+    """Decodes the batches of one session in order, and stores its table descriptions."""
 
     def __init__(
         self,
@@ -93,10 +95,10 @@ class TableDecoder:
         wanted: Callable[[TableDescription], bool] = lambda table: True,
         own_type: Callable[[str, ColumnType], ColumnType] = lambda name, type_: type_,
     ) -> None:
-        """Make a decoder for a session from its start on.
+        """Create a decoder for a session from its start.
 
         Args:
-            session: the session's state where the first batch begins.
+            session: the session's state at the start of the first batch.
             typed: False makes every column a string, with PostgreSQL's text for values in binary format.
             text_columns: the columns that are strings in any case, in every table.
             for_spark: use Spark's Arrow types (see `values.ColumnType.arrow_type`).
@@ -115,7 +117,7 @@ class TableDecoder:
         self.wanted = wanted
         self.own_type = own_type
         self.truncated: dict[int, list[TableDescription]] = {}
-        """The descriptions of the tables of each Truncate in the last batch, at that point, by its index."""
+        """The current descriptions of the tables of each Truncate in the last batch, by its index."""
         self.described: dict[int, TableDescription] = {}
         """The description of each Relation message in the last batch, by its index."""
         self._types: dict[int, Any] = {}
@@ -128,7 +130,7 @@ class TableDecoder:
 
         Raises:
             DecodeError: `parse` refuses a message, no Relation has described its table, or it has another number of
-                values than the table has columns; `row` is its index. What was read of the batch is forgotten.
+                values than the table has columns; `row` is its index. The decoder forgets what it read of the batch.
             TypeError, ValueError: as in logicalrep_protocol.columnar.decode_batch.
         """
         types, current = dict(self._types), dict(self._current)
@@ -209,7 +211,6 @@ class TableDecoder:
         return batch.data[batch.offsets[row] : batch.offsets[row + 1]].tobytes()
 
     def _assign(self, batch: LocatedBatch, changes: Int64s, oids: Ints, touched: dict[int, _Version]) -> None:
-        """Assign changes to the current versions of their relations."""
         for oid, rows in _by_table(oids, changes):
             version = self._known(batch, oid, int(rows[0]), "relation_id")
             if id(version) not in touched:
@@ -329,7 +330,7 @@ def _located(batch: LocatedBatch, name: str) -> LocatedRows | None:
 
 
 def _by_table(oids: Ints, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """Yield each table's OID and its rows in order, for the tables that have some. `oids` has those of all messages."""
+    """Yield each table's OID and its rows in order, for tables with rows. `oids` has all messages' OIDs."""
     from logicalrep.arrow.kernels.finding import GROUPS, group_rows
 
     count = len(rows)

@@ -1,4 +1,4 @@
-"""The rows of a typed table from its columns, with the columns behind the table's own."""
+"""The rows of a typed table from its columns, with the columns after the table's own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def typed_batch(
 def refuse_unfit(
     rows: Rows, column: Column, ordinal: int, chosen: NDArray[np.int64], way_out: str | None = None
 ) -> None:
-    """Raise an error for a chosen value that was not read, or that Spark's type cannot hold; with the remedy."""
+    """Raise an error, with the remedy, for a chosen value that was not read or that Spark's type cannot hold."""
     unfit = rows.unfit.get(column.name)
     if unfit:
         for row in chosen.tolist():
