@@ -214,34 +214,34 @@ class Capture:
     def _chunks(self, split: Callable[[memoryview], tuple[int, _T]]) -> Iterator[_T]:
         """Yield the results of `split`, which takes the frames at the start of a chunk and returns their bytes."""
         # All chunks share one buffer: the rest of one, part of a frame, is moved to the start of the next.
-        chunk, left, offset = bytearray(_CHUNK), 0, 0
-        while more := self._read(memoryview(chunk)[left:], left, offset):
-            size, made = split(memoryview(chunk)[: left + more])
-            yield made
-            left += more - size
+        chunk, unread, offset = bytearray(_CHUNK), 0, 0
+        while more := self._read(memoryview(chunk)[unread:], unread, offset):
+            size, frames = split(memoryview(chunk)[: unread + more])
+            yield frames
+            unread += more - size
             if size:
-                chunk[:left] = chunk[size : size + left]
+                chunk[:unread] = chunk[size : size + unread]
                 offset += size
-            if left >= _FRAME.size:
+            if unread >= _FRAME.size:
                 _, length = _FRAME.unpack_from(chunk)
                 if length > LONGEST_MESSAGE:
                     raise CaptureError(
                         f"{self._path}: a message of {length} bytes at byte {offset} is longer than "
                         f"{LONGEST_MESSAGE} bytes; is this a file of uint64 LSN, uint32 length and message?"
                     )
-            if left == len(chunk):
+            if unread == len(chunk):
                 try:
-                    chunk += bytes(left)
+                    chunk += bytes(unread)
                 except MemoryError as error:
                     raise CaptureError(f"{self._path}: at byte {offset}: {_words(error)}") from None
-        if left >= _FRAME.size:
+        if unread >= _FRAME.size:
             raise CaptureError(f"{self._path}: ends within a message, at byte {offset + _FRAME.size}")
-        if left:
+        if unread:
             raise CaptureError(f"{self._path}: ends within a frame, at byte {offset}")
 
-    def _read(self, room: memoryview, left: int, offset: int) -> int:
+    def _read(self, room: memoryview, unread: int, offset: int) -> int:
         try:
-            if left > _CHUNK:
+            if unread > _CHUNK:
                 # For a long message the read fills the buffer, so that the message is not checked too often.
                 return self._stream.readinto(room)
             return self._stream.readinto1(room)

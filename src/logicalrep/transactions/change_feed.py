@@ -128,15 +128,15 @@ def is_named(relation: TableDescription, parts: tuple[str, ...]) -> bool:
 def change_row(change: Change, transaction: Transaction | PreparedTransaction, *, encoding: str) -> ChangeRow:
     """Return a change as a row of the feed; `encoding` is the session's client_encoding as a Python codec."""
     relation = change.relation
-    before, after, unchanged = _rows(change, relation, encoding)
+    old_row, new_row, unchanged = _rows(change, relation, encoding)
     committed = transaction if isinstance(transaction, Transaction) else None
     return {
         "op": change.op,
         "schema": None if relation is None else relation.schema,
         "table": None if relation is None else relation.name,
         "relation_id": None if relation is None else relation.relation_id,
-        "before": before,
-        "after": after,
+        "before": old_row,
+        "after": new_row,
         "key": list(change.key),
         "unchanged": unchanged,
         "lsn": str(change.lsn),
@@ -174,8 +174,8 @@ def _rows(
     change: Change, relation: TableDescription | None, encoding: str
 ) -> tuple[dict[str, JsonValue] | None, dict[str, JsonValue] | None, list[str]]:
     message = change.message
-    before: dict[str, JsonValue] | None = None
-    after: dict[str, JsonValue] | None = None
+    old_row: dict[str, JsonValue] | None = None
+    new_row: dict[str, JsonValue] | None = None
     unchanged: list[str] = []
     if isinstance(message, Message):
         return None, _message(message, encoding), unchanged
@@ -183,19 +183,19 @@ def _rows(
     names = relation.names
     if isinstance(message, Update | Delete) and message.old is not None:
         old = message.old
-        before = {
+        old_row = {
             names[at]: json_value(old.values[at], encoding, binary=old.kinds[at] == BINARY)
             for at in old_columns(relation, message)
         }
     if isinstance(message, Insert | Update):
         new: TupleData = resolved(message)
-        after = {}
+        new_row = {}
         for name, kind, value in zip(names, new.kinds, new.values, strict=True):
             if kind == UNCHANGED:
                 unchanged.append(name)
             else:
-                after[name] = json_value(value, encoding, binary=kind == BINARY)
-    return before, after, unchanged
+                new_row[name] = json_value(value, encoding, binary=kind == BINARY)
+    return old_row, new_row, unchanged
 
 
 def _message(message: Message, encoding: str) -> dict[str, JsonValue]:

@@ -130,10 +130,10 @@ class Deliveries:
                 self._area.discard(held.open.log)
                 return ()
             prepared = self._hand_on_prepared(held.open, held.prepare)
-            return prepared, self._decide(message, known=True)
+            return prepared, self._decide(message, was_delivered=True)
         if is_repeated:
             return ()
-        return (self._decide(message, known=message.gid in self._prepared),)
+        return (self._decide(message, was_delivered=message.gid in self._prepared),)
 
     def roll_back_prepared(self, message: RollbackPrepared) -> tuple[Event, ...]:
         """Take the decision to roll back; return it, unless the transaction was never delivered."""
@@ -145,7 +145,7 @@ class Deliveries:
             return ()
         if message.rollback_end_lsn <= self.resumed_at:
             return ()
-        return (self._decide(message, known=self._prepared.get(message.gid) == message.prepare_end_lsn),)
+        return (self._decide(message, was_delivered=self._prepared.get(message.gid) == message.prepare_end_lsn),)
 
     def is_known(self, message: BeginPrepare | Prepare | StreamPrepare) -> bool:
         """Return whether a prepared transaction was delivered, and is not decided yet."""
@@ -181,14 +181,14 @@ class Deliveries:
             schema_changes=schema_changes,
         )
 
-    def _decide(self, message: CommitPrepared | RollbackPrepared, *, known: bool) -> Decision:
+    def _decide(self, message: CommitPrepared | RollbackPrepared, *, was_delivered: bool) -> Decision:
         commit_lsn: Lsn | None
         if isinstance(message, CommitPrepared):
             commit_lsn, end_lsn, timestamp = message.commit_lsn, message.end_lsn, message.commit_timestamp
         else:
             commit_lsn, end_lsn, timestamp = None, message.rollback_end_lsn, message.rollback_timestamp
         committed = commit_lsn is not None
-        if known:
+        if was_delivered:
             del self._prepared[message.gid]
             schema_changes, relations = self._undecided.pop(message.gid, ((), None))
             if committed:
@@ -200,7 +200,7 @@ class Deliveries:
             gid=message.gid,
             xid=message.xid,
             committed=committed,
-            known=known,
+            known=was_delivered,
             commit_lsn=commit_lsn,
             end_lsn=end_lsn,
             timestamp=timestamp,

@@ -28,10 +28,10 @@ _POSITION = Struct(">Qi")
 
 X_LOG_DATA = ord(walsender.XLogData.tag)
 _FIELDS = [
-    one
+    operation
     for layout in WALSENDER.messages
-    for one in layout.operations
-    if layout.name == "XLogData" and isinstance(one, Integer)
+    for operation in layout.operations
+    if layout.name == "XLogData" and isinstance(operation, Integer)
 ]
 _HEADER = Struct(">" + "".join({1: "B", 8: "Q"}[field.width] for field in _FIELDS))
 HEADER_SIZE = _HEADER.size

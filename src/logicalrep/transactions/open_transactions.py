@@ -127,10 +127,10 @@ class OpenTransaction:
     @property
     def partitions(self) -> dict[Oid, list[TableDescription]]:
         """The partitions that were described for rows of their tables, by these."""
-        found: dict[Oid, list[TableDescription]] = {}
+        by_table: dict[Oid, list[TableDescription]] = {}
         for _, oid, relation in self._partitions:
-            found.setdefault(oid, []).append(relation)
-        return found
+            by_table.setdefault(oid, []).append(relation)
+        return by_table
 
     def use(self, relation: TableDescription, ordinal: int) -> None:
         """Note that the change with this ordinal uses a Relation."""

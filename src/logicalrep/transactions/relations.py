@@ -176,9 +176,9 @@ class Relations:
             types=tuple(self._types.get(column.type_id) for column in message.columns),
         )
         # Servers repeat descriptions; reusing the object of an equal one makes comparisons fast.
-        for known in (current and current.relation, self._latest.get(message.relation_id)):
-            if known == relation:
-                relation = known
+        for candidate in (current and current.relation, self._latest.get(message.relation_id)):
+            if candidate == relation:
+                relation = candidate
                 break
         self._latest[relation.relation_id] = relation
         if stream is None:

@@ -133,7 +133,7 @@ class ChangeLog:
 
     def truncate(self, length: int) -> int:
         """Drop all changes but the first `length`; return the decrease of `memory` in bytes."""
-        before = self.memory
+        previous_memory = self.memory
         while self._tail and self._length > length:
             part = self._tail.pop()
             self.memory -= _cost(part)
@@ -142,7 +142,7 @@ class ChangeLog:
                 self.append(part[: length - self._length])
         if length < self._on_disk:
             self._truncate_file(length)
-        return before - self.memory
+        return previous_memory - self.memory
 
     def spill(self, directory: str | os.PathLike[str] | None = None) -> None:
         """Write the changes in memory to disk.
@@ -301,11 +301,11 @@ class SpillArea:
             largest = max(self._logs, key=lambda candidate: candidate.memory)
             if not largest.memory:
                 break
-            before = largest.memory
+            previous_memory = largest.memory
             try:
                 largest.spill(self._directory)
             finally:
-                self.memory -= before - largest.memory
+                self.memory -= previous_memory - largest.memory
 
     def truncate(self, log: ChangeLog, length: int) -> None:
         """Drop all changes of a log but the first `length`."""

@@ -34,10 +34,10 @@ def renamed(table: TableName, name: TableName) -> TableChangedError:
     )
 
 
-def replaced(table: TableName, before: int, now: int, name: TableName | None = None) -> TableChangedError:
+def replaced(table: TableName, old_oid: int, new_oid: int, name: TableName | None = None) -> TableChangedError:
     """Return the error for another table of the same name; `name` is the present name of the earlier table."""
-    was = f"{before}" if name is None else f"{before}, which is now {name}"
+    was = f"{old_oid}" if name is None else f"{old_oid}, which is now {name}"
     return TableChangedError(
-        f"table {table} with OID {now} is not the table of this stream, which has OID {was}: copy it again, with a new "
-        "slot and checkpoint, or read the changes of both in the change feed"
+        f"table {table} with OID {new_oid} is not the table of this stream, which has OID {was}: copy it again, with a "
+        "new slot and checkpoint, or read the changes of both in the change feed"
     )

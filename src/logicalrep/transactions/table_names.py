@@ -52,10 +52,10 @@ class TableSelection:
     @classmethod
     def of(cls, texts: Iterable[str]) -> TableSelection:
         """Return the tables in comma-separated texts. Raises TableNameError for what is no name and no pattern."""
-        found = [_named(parts) for text in texts for parts in _all_parts(text, may_be_patterns=True)]
+        names = [_named(parts) for text in texts for parts in _all_parts(text, may_be_patterns=True)]
         return cls(
-            tuple(table for table in found if _ANY not in "".join(table)),
-            tuple(table for table in found if _ANY in "".join(table)),
+            tuple(table for table in names if _ANY not in "".join(table)),
+            tuple(table for table in names if _ANY in "".join(table)),
         )
 
     def __bool__(self) -> bool:
@@ -87,10 +87,10 @@ def _named(parts: tuple[str, ...]) -> TableName:
 
 def name_parts(text: str) -> tuple[str, ...]:
     """Return the parts of one table's name: the schema, if the text has one, and the table's own name."""
-    found = list(_all_parts(text))
-    if len(found) != 1:
-        raise TableNameError(f"{text!r} names {len(found)} tables, and one is expected")
-    return found[0]
+    names = list(_all_parts(text))
+    if len(names) != 1:
+        raise TableNameError(f"{text!r} names {len(names)} tables, and one is expected")
+    return names[0]
 
 
 def _written(parts: tuple[str, ...]) -> str:
