@@ -1,9 +1,12 @@
 """PostgreSQL's logical replication protocol and its uses: committed changes, Arrow, Spark, tables.
 
-`v1` to `v4` have the messages of each protocol version and `parse`; `Decoder` keeps the state of a session. They are
+`v1` to `v4` have the messages of each protocol version and `parse`; `Decoder` holds the state of a session. They are
 generated, in the package `logicalrep_protocol`. This package is written by hand; its README.md is the guide to its
-modules. All names here need only `construct`, except `stream`, which needs `logicalrep[postgres]`, `replicate`, which
-needs `logicalrep[replicate]`, and `read` and `at`, which need `logicalrep[local]`.
+modules. Most names need only `construct`:
+
+- `stream` needs `logicalrep[postgres]`;
+- `replicate` needs `logicalrep[replicate]`;
+- `read` and `at` need `logicalrep[local]`.
 """
 
 from __future__ import annotations

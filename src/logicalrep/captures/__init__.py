@@ -1,4 +1,4 @@
-"""Capture files: a server's messages, kept in a file with the settings of the session.
+"""Capture files: a server's messages, stored in a file with the settings of the session.
 
 with Capture.open("capture.jsonl.gz") as capture:
     for lsn, data in capture:

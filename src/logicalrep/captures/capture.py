@@ -1,9 +1,9 @@
-"""The reader of capture files, which hold a server's messages with the settings of the session.
+"""The reader of capture files, which store a server's messages with the settings of the session.
 
-Three formats are read, plain or compressed with gzip, told apart by their content:
+The reader recognizes three formats by their content, plain or compressed with gzip:
 
 * JSON lines, `pgoutput-capture/1`: a header, then one message a line with its LSN and its bytes in hex;
-* JSON lines, `pgoutput-raw/1`: a header, then one protocol message a line, of which XLogData is unwrapped;
+* JSON lines, `pgoutput-raw/1`: a header, then one protocol message a line; XLogData is unwrapped;
 * framed binary without a header: uint64 LSN, uint32 length and the message, big-endian, repeated.
 """
 
@@ -36,14 +36,14 @@ _FRAME = Struct(">QI")
 _CHUNK = 1 << 20
 _DAMAGED = (OSError, EOFError, zlib.error, MemoryError)
 LONGEST_MESSAGE = 256 << 20
-"""The longest message of a capture, in bytes: a small compressed file may have one of any size."""
+"""The longest message of a capture, in bytes: a small compressed file may have a message of any size."""
 _BESIDE_DATA = 64 << 10
-"""The bytes of a line that may be no message in hex."""
+"""The most bytes of a line beside its message in hex."""
 _NEWEST = max(versions.PARSE)
 
 
 class CaptureError(LogicalRepError, ValueError):
-    """A file that is not a capture, or a damaged one. The text gives the place and the fault."""
+    """A file is not a capture, or is damaged. The text gives the position and the fault."""
 
     code = "CAPTURE_DAMAGED"
 
@@ -81,7 +81,6 @@ class Capture:
         self._raw = raw
         self._stream = stream
         self.size = path.stat().st_size
-        """The file's size on disk, in bytes."""
         self.session = CaptureSession()
         """The session's settings; with the newest protocol version if the file does not give one."""
         self._is_raw_conversation = False
@@ -92,7 +91,15 @@ class Capture:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Open a capture. Raises CaptureError if it is not one, OSError if it cannot be read."""
+        """Open a capture.
+
+        Args:
+            path: the file, plain or compressed with gzip.
+
+        Raises:
+            CaptureError: the file is not a capture.
+            OSError: the file cannot be read.
+        """
         path = Path(path)
         raw = path.open("rb")
         try:
@@ -137,7 +144,7 @@ class Capture:
             raise CaptureError(f"{self._path}: is damaged: {error}") from None
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines with their numbers, from 1 on."""
+        """Yield the lines with their numbers, from 1."""
         longest = 2 * LONGEST_MESSAGE + _BESIDE_DATA
         for number in count(1):
             try:

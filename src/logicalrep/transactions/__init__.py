@@ -1,7 +1,7 @@
-"""Committed transactions from messages, without I/O: streamed, partly rolled back or prepared, in little memory.
+"""Committed transactions from messages, without I/O and in little memory: streamed, partly rolled back or prepared.
 
-`Assembler` turns messages into transactions; `change_rows` turns messages into rows of the change feed.
-`named_rows` has the rows of one message by column name.
+`Assembler` turns messages into transactions; `change_rows` turns messages into rows of the change feed. `named_rows`
+returns the rows of one message by column name.
 """
 
 from __future__ import annotations

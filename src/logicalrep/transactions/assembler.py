@@ -1,8 +1,8 @@
 """The assembler of transactions: messages in, committed transactions out, for any protocol version, without I/O.
 
-A server may send a transaction whole, at its commit; or in segments while it is running, interleaved with those of
-other transactions and with rollbacks of subtransactions; or at its PREPARE TRANSACTION, to be decided later. The
-assembler turns all of these into committed transactions, in the order in which they took effect.
+A server may send a transaction whole, at its commit; in segments while it runs, between segments of other
+transactions and rollbacks of subtransactions; or at its PREPARE TRANSACTION, to be decided later. The assembler
+turns all of these into committed transactions, in the order of their commits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Assembler:
     """A converter of a slot's messages into transactions.
 
     Close it, or use it as a context manager: undelivered changes may lie in temporary files. A message that raises
-    TransactionError leaves the assembler as it was.
+    TransactionError leaves the assembler unchanged.
 
     Example:
         >>> with Assembler() as assembler:
@@ -69,15 +69,15 @@ class Assembler:
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Make an assembler for a slot.
+        """Create an assembler for a slot.
 
         Args:
-            hand_on_prepared: deliver a prepared transaction at once as PreparedTransaction, and its Decision later. If
-                false, it is held and delivered as a Transaction at its COMMIT PREPARED, or never.
-            after: the `position` of an earlier assembler. Its deliveries are left out.
+            hand_on_prepared: deliver a prepared transaction at once as PreparedTransaction, and its Decision later.
+                If false, it is held and delivered as a Transaction at its COMMIT PREPARED, or never.
+            after: the `position` of an earlier assembler, whose deliveries are left out.
             relations: the `relations` of that assembler, so that only tables with a new description become schema
                 changes.
-            memory_limit: the memory for the changes of all open transactions, in bytes; the rest is kept on disk.
+            memory_limit: the memory for the changes of all open transactions, in bytes; the rest is stored on disk.
             directory: the folder for temporary files, by default the system's. If that lies in memory (tmpfs), name
                 another.
         """
@@ -94,7 +94,7 @@ class Assembler:
         """Take the next message with its LSN; return the events that it completes, usually none.
 
         Raises:
-            TransactionError: the message cannot come here.
+            TransactionError: the message is out of order.
             OSError: a temporary file could not be written.
         """
         return HANDLERS[message.tag](self, message, lsn)
@@ -102,7 +102,7 @@ class Assembler:
     def feed_rows(self, arrived: UnboundRows) -> int:
         """Take consecutive rows without `feed` for each; return the number of rows taken.
 
-        It stops at the first row that cannot come here; `feed` raises the error for that one. Raises OSError as `feed`.
+        It stops at the first row that is out of order; `feed` raises the row's error. Raises OSError as `feed`.
         """
         block = self._block
         if block is None:
@@ -123,7 +123,8 @@ class Assembler:
     def committed_whole(self, descriptions: Iterable[RelationMessage | Type], end_lsn: Lsn) -> None:
         """Take the descriptions of transactions that were sent whole and are read elsewhere, up to their end.
 
-        They are at or after `position`, and no transaction or segment is open here between its messages.
+        The transactions are at or after `position`, and no other transaction or segment is open between their
+        messages.
         """
         for message in descriptions:
             if isinstance(message, Type):
@@ -164,7 +165,7 @@ class Assembler:
 
     @property
     def described(self) -> dict[Oid, TableDescription]:
-        """The descriptions by OID that apply to the next transaction that is sent whole."""
+        """The descriptions, by OID, for the next transaction that is sent whole."""
         return self._session_relations.all()
 
     @property

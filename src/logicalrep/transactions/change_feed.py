@@ -4,20 +4,20 @@
 
 * `op`: insert, update, delete, truncate or message;
 * `schema`, `table`, `relation_id`: the table; null for a message;
-* `before`: the old row as an object by column name: all columns with REPLICA IDENTITY FULL, else only those of the key.
+* `before`: the old row as an object by column name: all columns with REPLICA IDENTITY FULL, else the key's columns.
   Null if the server sent no old row, as for an update that left the key unchanged;
 * `after`: the new row; for a message an object with its `prefix` and `content`;
-* `key`: the names of the columns that identify a row, as the server flags them: all with FULL, none with NOTHING. This
-  is the replica identity, which is not always the primary key;
-* `unchanged`: the names of the columns whose values are stored out of line, did not change and were not sent; they are
-  not in `after`;
+* `key`: the names of the columns that identify a row, as the server flags them: all with FULL, none with NOTHING.
+  This is the replica identity, which is not always the primary key;
+* `unchanged`: the names of the columns whose values are stored out of line, did not change and were not sent; they
+  are not in `after`;
 * `lsn`: the LSN of the change's message;
-* `commit_lsn`, `commit_timestamp`, `xid`, `ordinal`, `origin`, `gid`: the transaction, and the change's number in it.
-  `xid` is the top-level transaction's. All are null for a message that belongs to no transaction, the first two for a
-  transaction that is prepared and undecided.
+* `commit_lsn`, `commit_timestamp`, `xid`, `ordinal`, `origin`, `gid`: the transaction, and the change's number in
+  it. `xid` is the top-level transaction's. All are null for a message that belongs to no transaction, the first two
+  for a transaction that is prepared and undecided.
 
-An LSN is text such as `16/B374D848`, a time is ISO 8601 in UTC. A value is the text that the server sent, null for
-NULL, and `{"base64": ...}` if it was sent in binary format or is not valid in the session's encoding.
+An LSN is text such as `16/B374D848`, a time is ISO 8601 in UTC. A value is the server's text, null for NULL, and
+`{"base64": ...}` if it was sent in binary format or is not valid in the session's encoding.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ChangeRow(TypedDict):
 def events(
     messages: Iterable[tuple[Lsn, bytes]], decoder: Decoder, assembler: Assembler | None = None
 ) -> Iterator[Event]:
-    """Yield the events that an assembler makes of a session's messages, each given with its LSN.
+    """Yield the events that an assembler makes of a session's messages, each with its LSN.
 
     Without an assembler, prepared transactions are held until they are decided. Raises DecodeError and
     TransactionError.
@@ -91,14 +91,15 @@ def change_rows(
     Args:
         messages: each message with its LSN.
         decoder: the session's decoder.
-        table: the only table to read, as `schema.table` or `table`, written as in SQL; it leaves out logical messages.
-        assembler: the assembler to use; a new one without it.
-        on_decision: a function for decisions on prepared transactions whose changes are not available. Without it, the
-            commit of a transaction whose changes were sent before the reading began raises TransactionError.
+        table: the only table to read, as `schema.table` or `table`, written as in SQL; it leaves out logical
+            messages.
+        assembler: the assembler to use; by default a new assembler.
+        on_decision: a function for decisions on prepared transactions whose changes are not available. Without it,
+            the commit of a transaction that was prepared before the reader started raises TransactionError.
 
     Raises:
         DecodeError: the bytes are no message.
-        TransactionError: a message cannot come where it came, or rows are missing.
+        TransactionError: a message is out of order, or rows are missing.
 
     Example:
         >>> for row in change_rows(messages, Decoder(1), table="public.orders"):

@@ -1,7 +1,7 @@
 """One change of a committed transaction: its operation, its table, and its rows with the five states of a column.
 
-A column's value is text, bytes, NULL, unchanged (stored out of line (TOAST) and not sent), or absent (only the key was
-sent). An empty text differs from all the others.
+A column's value is text, bytes, NULL, unchanged (stored out of line (TOAST) and not sent), or absent (only the key
+was sent). An empty text differs from all the others.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ class Change:
     def before(self) -> dict[str, Value] | None:
         """The old row by column name: all columns with REPLICA IDENTITY FULL, else the key alone.
 
-        None if the server sent none: for an Insert, a Truncate, and an Update that left the key unchanged.
+        None if the server sent no old row: for an Insert, a Truncate, and an Update that left the key unchanged.
         """
         return None if self.relation is None else _before(self.message, self.relation, self.relation.names)
 
     @property
     def after(self) -> dict[str, Value] | None:
-        """The new row by column name, without the columns in `unchanged`; None if there is none."""
+        """The new row by column name, without the columns in `unchanged`; None without a new row."""
         return None if self.relation is None else _after(self.message, self.relation.names)
 
     @property
@@ -89,7 +89,7 @@ class Change:
 
 
 class NamedRows(NamedTuple):
-    """The rows of an Insert, Update or Delete by column name, as `Change` has them."""
+    """The rows of an Insert, Update or Delete by column name, as in `Change`."""
 
     before: dict[str, Value] | None
     """The old row; None if the server sent none."""
@@ -100,7 +100,7 @@ class NamedRows(NamedTuple):
 
 
 def named_rows(message: Insert | Update | Delete, relations: Mapping[Oid, Relation]) -> NamedRows:
-    """Return a message's rows by column name; `relations` are those of the session's `Decoder`.
+    """Return a message's rows by column name; `relations` are from the session's `Decoder`.
 
     Raises TransactionError if no Relation has described the table, or if a row has another number of values.
 
@@ -145,7 +145,7 @@ def _unchanged(message: ChangeMessage, names: tuple[str, ...]) -> tuple[str, ...
 
 
 def old_columns(relation: Relation | TableDescription, message: Update | Delete) -> range | list[int]:
-    """Return the indexes of the columns that the old row has: all in an O row, those of the key in a K row.
+    """Return the indexes of the old row's columns: all in an O row, the key's columns in a K row.
 
     The other columns of a K row are sent as NULL, whatever their values. A value in a column without the key's flag
     belongs to the key too: a detached partition's rows have its own key under its former parent's Relation.
@@ -160,7 +160,7 @@ def old_columns(relation: Relation | TableDescription, message: Update | Delete)
 def resolved(message: Insert | Update) -> TupleData:
     """Return the new row with its missing values taken from a whole old row (REPLICA IDENTITY FULL).
 
-    A K row fills nothing in: it has the key alone, and an unchanged key column is in `before` already.
+    A K row supplies no value: it has the key alone, and an unchanged key column is in `before` already.
     """
     new = message.new
     if UNCHANGED not in new.kinds or not isinstance(message, Update) or message.old is None or message.old_kind != "O":

@@ -1,4 +1,4 @@
-"""What an assembler has delivered: how far it is, and the prepared transactions that wait for their decision."""
+"""An assembler's deliveries: the delivered position, and the prepared transactions that wait for their decision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class Deliveries:
-    """The delivered transactions of an assembler, as far as they decide what is delivered next."""
+    """The state of delivered transactions that decides which transactions are delivered next."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class Deliveries:
         *,
         hand_on_prepared: bool,
     ) -> None:
-        """Go on from a position.
+        """Resume from a position.
 
         Args:
-            position: the position, before which all was delivered.
+            position: the position, before which everything was delivered.
             relations: the last description of each table in the delivered transactions.
             session_relations: the descriptions of the session.
             area: the changes of open transactions.
@@ -52,7 +52,7 @@ class Deliveries:
         self._delivered = position.delivered
         self._acknowledged = position.acknowledged
         self.resumed_at = position.delivered
-        """The position before which all was delivered when the session began."""
+        """The delivered position at the session's start."""
         self._prepared = dict(position.prepared)
         # The descriptions of undecided prepared transactions, which the decision confirms or takes back.
         self._undecided: dict[str, tuple[tuple[SchemaChange, ...], StreamRelations | None]] = {}
@@ -63,7 +63,7 @@ class Deliveries:
 
     @property
     def position(self) -> ResumeToken:
-        """The position to resume from once all that was delivered is safe."""
+        """The position to resume from once all deliveries are safe."""
         return ResumeToken(delivered=self._delivered, acknowledged=self._acknowledged, prepared=dict(self._prepared))
 
     @property
@@ -76,14 +76,14 @@ class Deliveries:
         self.resumed_at = self._delivered
 
     def adopt(self, relations: StreamRelations | None) -> None:
-        """Have the session share the descriptions of a streamed transaction that committed."""
+        """Share the descriptions of a committed streamed transaction with the session."""
         if relations is not None:
             self._session_relations.adopt(relations)
 
     def commit(
         self, open_: OpenTransaction, message: Commit | StreamCommit | CommitPrepared, gid: str | None
     ) -> tuple[Event, ...]:
-        """Return an open transaction as committed by a message; nothing if that was delivered before a restart."""
+        """Return an open transaction as committed by a message; nothing if it was delivered before a restart."""
         if message.commit_lsn < self.resumed_at:
             self._area.discard(open_.log)
             return ()
@@ -119,7 +119,7 @@ class Deliveries:
         return ()
 
     def commit_prepared(self, message: CommitPrepared) -> tuple[Event, ...]:
-        """Take the decision to commit; return the transaction, if it was held, or the decision."""
+        """Take the decision to commit; return the held transaction, or the decision."""
         held = self._take_held(message)
         is_repeated = message.commit_lsn < self.resumed_at
         if held is not None:
@@ -152,7 +152,7 @@ class Deliveries:
         return self._prepared.get(message.gid) == message.end_lsn
 
     def deliver(self, lsn: Lsn) -> None:
-        """Note that every transaction that took effect before a position is delivered or held."""
+        """Record that every transaction that took effect before a position is delivered or held."""
         self._delivered = max(self._delivered, lsn)
         held = (transaction.prepare.prepare_lsn for transaction in self._held.values())
         # `lsn`, not `delivered`: after a restart the server may still have to resend prepared transactions to hold.

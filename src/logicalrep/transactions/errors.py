@@ -1,4 +1,4 @@
-"""Errors that several modules raise: messages out of place, and data that is too large."""
+"""Errors that several modules raise: messages out of order, and data that is too large."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 
 
 class TransactionError(LogicalRepError, ValueError):
-    """A message that cannot come where it came; the text names the message, its LSN, the transaction and the reason."""
+    """A message is out of order; the text names the message, its LSN, the transaction and the reason."""
 
     code = "MESSAGE_OUT_OF_PLACE"
 
@@ -28,25 +28,23 @@ class TransactionError(LogicalRepError, ValueError):
 
     @property
     def description(self) -> str:
-        """The error's text without its code."""
         where = "" if self.lsn is None else f" at {self.lsn}"
         transaction = "" if self.xid is None else f" in transaction {self.xid}"
         return f"{self.message}{where}{transaction}: {self.reason}"
 
 
 class TooLargeError(LogicalRepError, ValueError):
-    """Messages or values that are too large to be read as columns."""
+    """Messages or values are too large to be read as columns."""
 
     code = "TOO_LARGE"
 
 
 def refused(message: AnyMessage, lsn: Lsn | None, xid: TransactionId | None, reason: str) -> TransactionError:
-    """Return the error for a message."""
     return TransactionError(_NAMES[message.tag], lsn, xid, reason)
 
 
 def of_another_width(values: int, table: str, columns: int) -> str:
-    """Return what is wrong with a row that has another number of values than its table has columns."""
+    """Return the reason to refuse a row with another number of values than its table has columns."""
     reason = f"has {values} values where the Relation of {table} has {columns} columns"
     if values > columns:
         reason += "; PostgreSQL 15.0 and 15.1 do that for a published column list, 15.2 does not"

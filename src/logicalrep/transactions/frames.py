@@ -1,4 +1,4 @@
-"""The frames of messages: in capture files, in COPY, and a walsender's envelopes, XLogData with a header of its own."""
+"""The frames of messages: in capture files, in COPY, and in a walsender's XLogData."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_MESSAGE = 1 << 30
 LARGE_BATCH = 4 << 20
 """The size in bytes at which a message batch ends, even with few messages.
 
-Small batches let the producer and the consumer work at the same time; large ones need fewer calls.
+Small batches let the producer and the consumer work at the same time; large batches need fewer calls.
 """
 
 # A message batch has at most as many rows as a record batch of Spark, so that most need no regrouping. Its size in
@@ -87,5 +87,4 @@ def messages_of(envelopes: Sequence[bytes]) -> list[tuple[int, bytes]]:
 
 
 def last_lsn(envelopes: Sequence[bytes]) -> int:
-    """Return the greatest LSN of envelopes; 0 without any."""
     return int.from_bytes(max(map(itemgetter(LSN_BYTES), envelopes), default=b""), "big")

@@ -1,4 +1,4 @@
-"""The consumer of the received messages of a slot, which decodes them and assembles transactions."""
+"""The consumer of a slot's messages, which decodes them and assembles transactions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Intake(Generic[_Whole]):
         return self._assembler.position
 
     def connect(self, decoder: Decoder) -> None:
-        """Begin a session with a new decoder: the first one, or another one after the connection broke."""
+        """Begin a session with a new decoder, also after the connection broke."""
         if self._decoder is not None:
             self._assembler.reconnect()
         self._decoder = decoder
@@ -42,11 +42,11 @@ class Intake(Generic[_Whole]):
             yield from self._take_one(lsn, data)
 
     def take_envelopes(self, envelopes: Sequence[bytes]) -> Iterator[Event | _Whole]:
-        """Take messages in the envelopes of a walsender, as `take` does messages."""
+        """Take messages in a walsender's envelopes, as `take` takes messages."""
         yield from self.take(messages_of(envelopes))
 
     def take_keepalive(self, lsn: Lsn) -> None:
-        """Note that the server has sent everything before a position."""
+        """Record that the server has sent everything before a position."""
         self._assembler.take_keepalive(lsn)
 
     def _take_one(self, lsn: int, data: bytes) -> tuple[Event, ...]:

@@ -12,7 +12,7 @@ SAID: set[str] = set()
 
 
 class _Visible(logging.Filter):
-    """Makes records one line each, whatever names and texts of others are in them."""
+    """Makes records one line each, whatever names and texts of other programs they contain."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = visible(record.getMessage()), None

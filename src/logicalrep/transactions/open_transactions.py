@@ -1,4 +1,4 @@
-"""The state of open transactions: those that are arriving, and prepared ones that wait for their decision."""
+"""The state of open transactions: arriving transactions, and prepared transactions that wait for their decision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Subtransactions:
         return len(self.offsets)
 
     def appear(self, subxid: TransactionId, changes: int, relations: int) -> None:
-        """Note a message's xid, with the number of changes and Relations that the transaction had before it."""
+        """Record a message's xid, with the number of changes and Relations that the transaction had before it."""
         if subxid == self._last:
             return
         self._last = subxid
@@ -53,9 +53,9 @@ class Subtransactions:
         self.relations.insert(index, relations)
 
     def abort(self, subxid: TransactionId) -> tuple[int, int] | None:
-        """Forget a subtransaction and all that appeared after it.
+        """Forget a subtransaction and all later ones.
 
-        Returns the number of changes and Relations before it; None for one that never appeared.
+        Returns the number of changes and Relations before it; None for a subtransaction that never appeared.
         """
         offset = self._offset(subxid)
         index = bisect_left(self.offsets, offset)
@@ -99,7 +99,7 @@ class OpenTransaction:
         self.begin = begin
         """The message that opened it; None for a streamed transaction."""
         self.is_new = True
-        """Whether its changes are to be delivered; false if it was delivered before a restart."""
+        """Whether to deliver its changes; false if it was delivered before a restart."""
         self.origin: Origin | None = None
         self.relations = None if begin is not None else StreamRelations()
         self.subtransactions = Subtransactions(xid)
@@ -112,7 +112,6 @@ class OpenTransaction:
         self._partitions: list[tuple[int, Oid, TableDescription]] = []
 
     def describe(self, relation: TableDescription) -> None:
-        """Note that a description came."""
         changes, oid = len(self.log), relation.relation_id
         if self._first is None or self._first[0] != changes:
             self._first = changes, oid
@@ -120,26 +119,25 @@ class OpenTransaction:
             self._partitions.append((changes, self._first[1], relation))
 
     def note_truncate(self) -> None:
-        """Note that a TRUNCATE came: the tables that were described for it are no partitions of each other."""
+        """Record a TRUNCATE: the tables that were described for it are no partitions of each other."""
         while self._partitions and self._partitions[-1][0] == len(self.log):
             self._partitions.pop()
 
     @property
     def partitions(self) -> dict[Oid, list[TableDescription]]:
-        """The partitions that were described for rows of their tables, by these."""
+        """The partitions that were described for rows of their tables, by the tables' OIDs."""
         by_table: dict[Oid, list[TableDescription]] = {}
         for _, oid, relation in self._partitions:
             by_table.setdefault(oid, []).append(relation)
         return by_table
 
     def use(self, relation: TableDescription, ordinal: int) -> None:
-        """Note that the change with this ordinal uses a Relation."""
+        """Record that the change with this ordinal uses a Relation."""
         if self._used.get(relation.relation_id) is not relation:
             self._used[relation.relation_id] = relation
             self.uses.append((ordinal, relation))
 
     def forget_uses(self, changes: int) -> None:
-        """Forget the uses by all changes but the first `changes`."""
         self._first = None
         while self.uses and self.uses[-1][0] >= changes:
             self.uses.pop()
@@ -160,4 +158,4 @@ class UnboundRows(Protocol):
         """Return the rows bound to their Relations, up to the first row without one."""
 
     def subtransactions(self, count: int) -> Iterator[tuple[int, TransactionId]]:
-        """Yield the number and xid of each row, among the first `count`, with another xid than the row before."""
+        """Yield the number and xid of each row, among the first `count`, with another xid than the previous row."""

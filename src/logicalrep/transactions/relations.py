@@ -1,7 +1,7 @@
-"""The Relation of each row: the one that is current when the row arrives.
+"""The Relation of each row: the current Relation when the row arrives.
 
 A streamed transaction has its own Relations. A description of a table that it altered applies only to its own rows
-until it commits; the rollback of a subtransaction takes back the descriptions within.
+until it commits; the rollback of a subtransaction removes the descriptions within.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SchemaChange:
     ordinal: int
     """The ordinal of the transaction's first change with the new description."""
     old: TableDescription | None
-    """The description before; None for a new table."""
+    """The previous description; None for a new table."""
     new: TableDescription
     """The description of the changes that follow."""
 
@@ -80,11 +80,10 @@ class DeliveredRelations:
         self._relations = {relation.relation_id: relation for relation in relations}
 
     def all(self) -> tuple[TableDescription, ...]:
-        """Return all descriptions."""
         return tuple(self._relations.values())
 
     def deliver(self, uses: Iterable[tuple[int, TableDescription]]) -> tuple[SchemaChange, ...]:
-        """Note a transaction's Relations, each with the ordinal of its first change; return those that are new."""
+        """Record a transaction's Relations, each with the ordinal of its first change; return the new Relations."""
         schema_changes = []
         for ordinal, relation in uses:
             old = self._relations.get(relation.relation_id)
@@ -94,7 +93,7 @@ class DeliveredRelations:
         return tuple(schema_changes)
 
     def take_back(self, schema_changes: tuple[SchemaChange, ...]) -> None:
-        """Undo the schema changes of a transaction that was rolled back, unless later ones replaced them."""
+        """Undo the schema changes of a transaction that was rolled back, unless later changes replaced them."""
         for schema_change in reversed(schema_changes):
             relation_id = schema_change.new.relation_id
             if self._relations.get(relation_id) is schema_change.new:
@@ -121,7 +120,7 @@ class StreamRelations:
         self._undo: list[tuple[Oid, _Described | None]] = []
 
     def __len__(self) -> int:
-        """Return the number of descriptions that differed from the one before; `truncate` takes such a number."""
+        """Return the number of descriptions that differed from their predecessors; `truncate` takes such a number."""
         return len(self._undo)
 
     def put(self, relation: TableDescription, arrival: int) -> None:
@@ -134,7 +133,6 @@ class StreamRelations:
         self.current[relation.relation_id] = _Described(relation, arrival)
 
     def truncate(self, length: int) -> None:
-        """Take back all descriptions but the first `length`."""
         while len(self._undo) > length:
             relation_id, described = self._undo.pop()
             if described is None:
@@ -144,7 +142,7 @@ class StreamRelations:
 
 
 class Relations:
-    """The Relations of a session: the shared ones, which those of each streamed transaction override."""
+    """The Relations of a session: shared Relations, which each streamed transaction may override."""
 
     def __init__(self) -> None:
         self._current: dict[Oid, _Described] = {}
@@ -159,11 +157,11 @@ class Relations:
         self._types.clear()
 
     def name_type(self, message: TypeMessage) -> None:
-        """Keep the name of a data type. Its message precedes the Relation that needs it, so the last one applies."""
+        """Store the name of a data type. Its message precedes the Relation that needs it, so the last name applies."""
         self._types[message.type_id] = v1.Type(type_id=message.type_id, namespace=message.namespace, name=message.name)
 
     def describe(self, message: RelationMessage, stream: StreamRelations | None) -> TableDescription:
-        """Set a table's description for the rows that follow, of one streamed transaction or (None) of the others."""
+        """Set a table's description for the rows that follow, of a streamed transaction or (None) of all others."""
         self._arrivals += 1
         described = self._current if stream is None else stream.current
         current = described.get(message.relation_id)

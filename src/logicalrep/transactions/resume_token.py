@@ -1,15 +1,15 @@
 """The resume token: a reader's position, which it stores so that a restart neither loses nor repeats a transaction.
 
-A server sends unacknowledged transactions again from their start: it compares the start of each commit record, and of
-each prepare record, with the acknowledged position. Therefore:
+A server sends unacknowledged transactions again from their start: it compares the start of each commit record, and
+of each prepare record, with the acknowledged position. Therefore:
 
-* The end LSN of the last transaction that was delivered and stored may be acknowledged. Open streamed transactions do
-  not hold it back: they commit later, and the server then streams them again as a whole.
+* The end LSN of the last transaction that was delivered and stored may be acknowledged. Open streamed transactions
+  do not hold it back: they commit later, and the server then streams them again as a whole.
 * A prepared transaction that is held here until its decision holds the position back to the start of its prepare
-  record: after that, the server would send only the decision. The server then sends later transactions again, which are
-  left out because they lie before `delivered`.
-* A keepalive's LSN may be acknowledged while no transaction is partly received; on a slot without changes nothing else
-  lets the server remove old WAL.
+  record: after that, the server would send only the decision. The server then sends later transactions again, which
+  are left out because they lie before `delivered`.
+* A keepalive's LSN may be acknowledged while no transaction is partly received; on a slot without changes nothing
+  else lets the server remove old WAL.
 """
 
 from __future__ import annotations

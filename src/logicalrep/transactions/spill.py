@@ -1,8 +1,8 @@
 """The changes of an open transaction: in memory, and on disk once all open transactions exceed the memory limit.
 
-A transaction may be larger than memory, and only its end decides whether it commits. So its changes are kept in a log,
-which is appended to, cut back when a subtransaction is rolled back, and read after the commit. A change is kept as an
-object, or many rows together as raw bytes.
+A transaction may be larger than memory, and only its end decides whether it commits. So its changes go to a log,
+which is appended to, cut back when a subtransaction is rolled back, and read after the commit. A change is stored as
+an object, or many rows together as raw bytes.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _VERSION_1_MESSAGES = (v1.Insert, v1.Update, v1.Delete, v1.Truncate, v1.Message)
 
 
 class ClosedError(LogicalRepError, ValueError):
-    """A request for the changes of a closed transaction."""
+    """The changes of a closed transaction were requested."""
 
     code = "TRANSACTION_CLOSED"
 
 
 class RawRows(Protocol):
-    """Consecutive row changes of a transaction, kept as raw bytes."""
+    """Consecutive row changes of a transaction, stored as raw bytes."""
 
     @property
     def relations(self) -> Mapping[Oid, TableDescription]:
@@ -96,7 +96,7 @@ class ChangeLog:
         self.memory = 0
         """The estimated memory of its changes, in bytes."""
         self.closed = False
-        """Whether its changes are gone."""
+        """Whether its changes were dropped."""
         self._length = 0
         self._tail: list[Change | RawRows] = []
         self._on_disk = 0
@@ -202,7 +202,7 @@ class ChangeLog:
                 yield part
 
     def _parts(self) -> Iterator[Change | _Record | RawRows]:
-        """Yield the changes in order as they are kept: on disk as records or packed rows, and in memory."""
+        """Yield the changes in order in their stored form: records or packed rows on disk, objects in memory."""
         for index, relations in enumerate(self._block_relations):
             if relations is None:
                 yield from self._records(index)
@@ -279,7 +279,7 @@ class ChangeLog:
 
 
 class SpillArea:
-    """A memory limit for all open transactions' changes; the largest transaction's are written to disk beyond it."""
+    """A memory limit for all open transactions' changes: beyond it, the largest transactions' changes go to disk."""
 
     def __init__(self, memory_limit: int, directory: str | os.PathLike[str] | None) -> None:
         self._limit = memory_limit
@@ -362,7 +362,7 @@ def _count(part: Change | _Record | RawRows) -> int:
 
 
 def _chunks(part: Change | RawRows) -> Iterator[Change | RawRows]:
-    """Yield the same changes in parts that are not much longer than a block."""
+    """Yield the changes in parts that are not much longer than a block."""
     if isinstance(part, Change):
         yield part
     else:

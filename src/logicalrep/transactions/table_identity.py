@@ -1,4 +1,4 @@
-"""The identity of a table: it keeps its OID when it is renamed, and another table of its name has another OID."""
+"""The identity of a table: its OID, which a rename keeps and a replacement changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class TableChangedError(LogicalRepError, RuntimeError):
-    """A table that was renamed since the reading began, or whose name now belongs to another table."""
+    """A table was renamed since the reader started, or its name now belongs to another table."""
 
     code = "TABLE_REPLACED"
 
@@ -16,7 +16,7 @@ class TableChangedError(LogicalRepError, RuntimeError):
 def is_of_table(relation: TableDescription, table: TableName, relation_id: int | None) -> bool:
     """Return whether a description is a table's, by its OID if that is known, else by its name.
 
-    Raises TableChangedError if the description is of another table with that name.
+    Raises TableChangedError if the description is another table's with that name.
     """
     if relation_id is None:
         return relation.table == table
@@ -26,7 +26,6 @@ def is_of_table(relation: TableDescription, table: TableName, relation_id: int |
 
 
 def renamed(table: TableName, name: TableName) -> TableChangedError:
-    """Return the error for a renamed table."""
     return TableChangedError(
         f"table {table} is now {name}: use that name and continue with the same checkpoint, and all of its changes are "
         "read, those under the old name too",
@@ -35,7 +34,7 @@ def renamed(table: TableName, name: TableName) -> TableChangedError:
 
 
 def replaced(table: TableName, old_oid: int, new_oid: int, name: TableName | None = None) -> TableChangedError:
-    """Return the error for another table of the same name; `name` is the present name of the earlier table."""
+    """Return the error for another table of the same name; `name` is the current name of the earlier table."""
     was = f"{old_oid}" if name is None else f"{old_oid}, which is now {name}"
     return TableChangedError(
         f"table {table} with OID {new_oid} is not the table of this stream, which has OID {was}: copy it again, with a "

@@ -17,13 +17,13 @@ _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".,]+))\s*(\.|,|\Z)', re.ASCII)
 
 
 class TableNameError(LogicalRepError, ValueError):
-    """A text that is not a table's name; the message says why, and how to write it."""
+    """A text is not a table's name; the message says why, and how to write it."""
 
     code = "TABLE_NAME"
 
 
 class TableName(NamedTuple):
-    """A table's schema and its own name, kept apart because either may contain a dot."""
+    """A table's schema and its own name, separate because either may contain a dot."""
 
     schema: str
     name: str
@@ -51,7 +51,10 @@ class TableSelection:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> TableSelection:
-        """Return the tables in comma-separated texts. Raises TableNameError for what is no name and no pattern."""
+        """Return the tables in comma-separated texts.
+
+        Raises TableNameError for a text that is neither name nor pattern.
+        """
         names = [_named(parts) for text in texts for parts in _all_parts(text, may_be_patterns=True)]
         return cls(
             tuple(table for table in names if _ANY not in "".join(table)),
@@ -77,7 +80,7 @@ def matches(pattern: TableName, table: TableName) -> bool:
 
 
 def table_name(text: str) -> TableName:
-    """Return the table in a text that has one. Raises TableNameError if it has none, or several."""
+    """Return the one table in a text. Raises TableNameError if the text has no table, or several."""
     return _named(name_parts(text))
 
 
@@ -94,14 +97,13 @@ def name_parts(text: str) -> tuple[str, ...]:
 
 
 def _written(parts: tuple[str, ...]) -> str:
-    """Return a name as written in SQL."""
     return ".".join(
         part.replace(_ANY, "*") if _is_plain(part) else '"' + part.replace('"', '""') + '"' for part in parts
     )
 
 
 def _is_plain(part: str) -> bool:
-    """Return whether SQL reads a name unchanged, or what of it a pattern has."""
+    """Return whether SQL reads a name, or the letters of a pattern, unchanged."""
     return _PLAIN.fullmatch(part.replace(_ANY, "_")) is not None
 
 

@@ -1,4 +1,4 @@
-"""The tags of messages and the kinds of rows and values as bytes, from the classes that are generated from the spec."""
+"""The tags of messages and the kinds of rows and values as bytes, from the classes generated from the spec."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ NULL, UNCHANGED, TEXT, BINARY = (ord(value.kind) for value in (v1.NullValue, v1.
 WHOLE = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.since == 1)
 """The tags of messages in sessions without streamed or prepared transactions."""
 IN_EVERY_SESSION = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.comes_in(1, {}))
-"""These tags, and those of other messages that servers send in every session."""
+"""The tags in `WHOLE`, and of other messages that servers send in every session."""
 KEY, WHOLE_ROW = ord("K"), ord("O")
-"""The kinds of an old row: one that has the replica identity's columns, and one that has all."""
+"""The kinds of an old row: the replica identity's columns, or the whole row."""

@@ -1,4 +1,4 @@
-"""The assembler's events: transactions with their changes, decisions on prepared ones, and messages outside of them."""
+"""The assembler's events: transactions with their changes, decisions on prepared ones, and separate messages."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class _WithChanges:
     gid: str | None = None
     """The name from PREPARE TRANSACTION; None if the server did not report a prepared transaction."""
     origin: str | None = None
-    """The replication origin that it was replayed from; None for a transaction of the server itself."""
+    """The replication origin of a replayed transaction; None for a transaction of the server itself."""
     origin_lsn: Lsn | None = None
     """The LSN of its commit on the origin's server; 0 if unknown, as for all streamed transactions."""
     changes: ChangeLog
-    """Its changes, numbered from 0: iterate as often as needed. Those of a large transaction are read from disk."""
+    """Its changes, numbered from 0: iterate as often as needed. A large transaction's changes are read from disk."""
     schema_changes: tuple[SchemaChange, ...] = ()
     """The new table descriptions in it, in the order of the first changes that use them."""
 
@@ -68,14 +68,14 @@ class Transaction(_WithChanges):
     commit_lsn: Lsn
     """The start of its commit record, or of the record of COMMIT PREPARED."""
     end_lsn: Lsn
-    """The end of that record: the position to acknowledge once the transaction is safe."""
+    """The end of the commit record: the position to acknowledge once the transaction is safe."""
     commit_timestamp: TimestampTz
     """The time of its commit; for a replayed transaction, of the commit at its origin."""
     partitions: Mapping[Oid, Sequence[TableDescription]] = field(default_factory=dict)
-    """The partitions that were described for rows of their tables, by the OIDs of these.
+    """The partitions that were described for rows of their tables, by the tables' OIDs.
 
     The server describes the table and then the partition, before the partition's first row of a session, if rows are
-    sent as those of a partitioned table.
+    sent as a partitioned table's.
     """
 
 
@@ -92,7 +92,7 @@ class PreparedTransaction(_WithChanges):
     prepare_lsn: Lsn
     """The start of its prepare record."""
     end_lsn: Lsn
-    """The end of that record: the position to acknowledge once the transaction is safe."""
+    """The end of the prepare record: the position to acknowledge once the transaction is safe."""
     prepare_timestamp: TimestampTz
     """The time of its PREPARE TRANSACTION."""
 
@@ -110,11 +110,11 @@ class Decision:
     known: bool
     """Whether it was delivered as a PreparedTransaction, in this run or an earlier one.
 
-    If not, its changes were sent before the reading began: to another reader, or to a run whose resume token was lost.
-    Such a rollback changes nothing; after such a commit the changes must be fetched in another way.
+    If not, its changes were sent before the reader started: to another reader, or to a run whose resume token was
+    lost. Such a rollback changes nothing; after such a commit the changes must be fetched in another way.
     """
     commit_lsn: Lsn | None
-    """The start of the record of COMMIT PREPARED; None for a rollback, of which the server sends only the end."""
+    """The start of the record of COMMIT PREPARED; None for a rollback, for which the server sends only the end."""
     end_lsn: Lsn
     """The end of the decision's record: the position to acknowledge once the decision is safe."""
     timestamp: TimestampTz
@@ -122,7 +122,7 @@ class Decision:
 
     @property
     def error(self) -> TransactionError | None:
-        """The error for missing rows, if the committed changes were sent before the reading began; else None."""
+        """The error for missing rows, if the committed changes were sent before the reader started; else None."""
         if not self.committed or self.known:
             return None
         reason = f"the changes of the prepared transaction {self.gid!r} came before the reading began"
@@ -131,7 +131,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonTransactionalMessage:
-    """A logical message outside of transactions, which the server sends at once, before transactions that are open."""
+    """A logical message outside of transactions, which the server sends at once, before open transactions."""
 
     lsn: Lsn
     """The LSN that was sent with it."""
