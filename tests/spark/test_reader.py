@@ -324,7 +324,7 @@ def test_a_new_column_is_warned_of_once(
     query.rows()
     query.restart()
     said = [record.getMessage().split(":")[0] for record in caplog.records if record.levelname == "WARNING"]
-    assert said == ["public.t.c came with ADD COLUMN ... DEFAULT", "public.t has got c"]
+    assert said == ["public.t.c came with ADD COLUMN ... DEFAULT", "public.t has the new column c"]
 
 
 @pytest.mark.thorough

@@ -103,7 +103,7 @@ def test_a_prepared_transaction_that_was_skipped(spark: Any, db: Database, tmp_p
     error = (
         ("POSITION_PASSED", "acknowledged by another reader")
         if moved
-        else ("MESSAGE_OUT_OF_PLACE", "the changes of the prepared transaction 'g' came before the reading began")
+        else ("MESSAGE_OUT_OF_PLACE", "the changes of the prepared transaction 'g' were sent before the reader started")
     )
     for _ in range(2):
         with fails(*error):

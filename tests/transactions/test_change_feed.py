@@ -176,7 +176,7 @@ def test_rows_that_are_missing_are_an_error() -> None:
         rows(commit_prepared(7, "g", 30))
     assert str(raised.value) == (
         "[MESSAGE_OUT_OF_PLACE] Commit Prepared at 0/26 in transaction 7: "
-        "the changes of the prepared transaction 'g' came before the reading began"
+        "the changes of the prepared transaction 'g' were sent before the reader started"
     )
     assert rows(rollback_prepared(7, "g", 9, 30)) == []
 

@@ -152,7 +152,7 @@ def test_a_log_that_is_closed_says_so(table: TableDescription) -> None:
             log.spill()
         log.close()
         log.close()
-        with pytest.raises(ValueError, match="the changes of a closed transaction are gone"):
+        with pytest.raises(ValueError, match="the transaction was closed, which dropped its changes"):
             list(log)
 
 

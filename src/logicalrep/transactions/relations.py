@@ -66,10 +66,10 @@ class SchemaChange:
 def added_columns(old: TableDescription, new: TableDescription) -> list[str]:
     """Return a warning about a table's new columns, if any: the server does not send older rows again."""
     added = [name for name in new.names if name not in old.names]
-    return [f"{new} has got {', '.join(added)}: {OLDER_ROWS}"] if added else []
+    return [f"{new} has the new column {', '.join(added)}: {OLDER_ROWS}"] if added else []
 
 
-OLDER_ROWS = "if it was added with a DEFAULT, older rows have that on the server, which does not send it"
+OLDER_ROWS = "if it was added with a DEFAULT, older rows have its value on the server, which does not send it"
 """The warning about a new column."""
 
 

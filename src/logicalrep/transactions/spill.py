@@ -209,7 +209,7 @@ class ChangeLog:
             else:
                 yield self._read_rows(index, relations)
         if self.closed:
-            raise ClosedError("the changes of a closed transaction are gone: read them before it is closed")
+            raise ClosedError("the transaction was closed, which dropped its changes: read them before you close it")
         yield from self._tail
 
     def _next_block(self) -> tuple[bytearray | memoryview, Mapping[Oid, TableDescription] | None, int]:
@@ -241,7 +241,7 @@ class ChangeLog:
 
     def _bytes(self, index: int) -> bytes:
         if self.closed or self.file is None:
-            raise ClosedError("the changes of a closed transaction are gone: read them before it is closed")
+            raise ClosedError("the transaction was closed, which dropped its changes: read them before you close it")
         start = self._block_offsets[index]
         end = self._block_offsets[index + 1] if index + 1 < len(self._block_offsets) else self._end
         return _read(self.file, start, end - start)

@@ -27,8 +27,8 @@ def is_of_table(relation: TableDescription, table: TableName, relation_id: int |
 
 def renamed(table: TableName, name: TableName) -> TableChangedError:
     return TableChangedError(
-        f"table {table} is now {name}: use that name and continue with the same checkpoint, and all of its changes are "
-        "read, those under the old name too",
+        f"table {table} is now {name}: use that name with the same checkpoint: it gets all changes, also "
+        "the changes under the old name",
         code="TABLE_RENAMED",
     )
 

@@ -125,7 +125,7 @@ class Decision:
         """The error for missing rows, if the committed changes were sent before the reader started; else None."""
         if not self.committed or self.known:
             return None
-        reason = f"the changes of the prepared transaction {self.gid!r} came before the reading began"
+        reason = f"the changes of the prepared transaction {self.gid!r} were sent before the reader started"
         return TransactionError("Commit Prepared", self.end_lsn, self.xid, reason)
 
 
