@@ -115,10 +115,10 @@ class BatchIntake(Intake[WholeTransactions]):
         self._descriptions: dict[Oid, TableDescription] = {}
         # For a session in another encoding than UTF-8.
         self._texts: Texts | None = None
-        # Assembled transactions that are handed on together with the next ones, and their memory in bytes.
+        # Assembled transactions that are handed on together with the next transactions, and their memory in bytes.
         self._joined: list[_Assembled] = []
         self._joined_memory = 0
-        # The position after what is handed on, while the assembler is past it.
+        # The position after the transactions that were handed on, while the assembler is past it.
         self._handed_on: ResumeToken | None = None
 
     @property
@@ -200,7 +200,7 @@ class BatchIntake(Intake[WholeTransactions]):
             final_lsns, xids = integers(located, "final_lsn", first), integers(located, "xid", first)
             times = integers(located, "commit_timestamp", first)
             commit_lsns, end_lsns = integers(located, "commit_lsn", last), integers(located, "end_lsn", last)
-        # Invalid transactions, and those handed on before the connection broke, go to the assembler.
+        # Invalid transactions, and transactions handed on before the connection broke, go to the assembler.
         after = np.concatenate((np.asarray([int(self._resumed_at) - 1]).astype(np.int64), commit_lsns[:-1]))
         wrong = np.flatnonzero((final_lsns != commit_lsns) | (commit_lsns <= after))
         if len(wrong):

@@ -75,7 +75,7 @@ class PackedRows:
     def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> PackedRows:
         """Return dumped rows with their table descriptions."""
         lsns, relation_ids, messages = pa.ipc.read_record_batch(pa.py_buffer(data), _SCHEMA).columns
-        # Copied, as loops are compiled for LSNs that can be written to, like those of rows that were kept in memory.
+        # Copied, as loops are compiled for LSNs that can be written to, like the LSNs of rows from memory.
         return cls(MessageBatch.of(lsns.to_numpy().copy(), messages), relation_ids.to_numpy(), relations)
 
 

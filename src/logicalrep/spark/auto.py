@@ -59,7 +59,7 @@ class AutoStreamReader(SlotStreamReader):
         super().__init__(options, schema)
         self._peek = PeekStreamReader(replace(options, mode="peek", two_phase=False), schema, self)
         self.walsender = self._by_walsender(options)
-        # The walsender reads if the first is true, else peek; the others say which of them can.
+        # `_receives`: the walsender reads, else peek. The other two: which of them can read.
         self._receives = False
         self._can_peek = self._can_receive = True
         self._modes_are_known = False
@@ -120,7 +120,7 @@ class AutoStreamReader(SlotStreamReader):
         self._reader.commit(end)
 
     def stop(self) -> None:
-        # The connection is that of all three.
+        # All three readers share the connection.
         self.walsender.stop()
 
     @property

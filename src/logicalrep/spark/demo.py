@@ -26,7 +26,7 @@ CREATE PUBLICATION shop FOR ALL TABLES;
 SELECT pg_create_logical_replication_slot('demo', 'pgoutput');
 """
 
-# A day of the shop: the server sends committed changes, and never those that were rolled back.
+# A day of the shop: the server sends committed changes, and no change that was rolled back.
 _BUSINESS = """
 INSERT INTO customer VALUES (1, 'Ada', 'London'), (2, 'Grace', 'New York'), (3, 'Emmy', 'Erlangen');
 INSERT INTO orders

@@ -39,7 +39,7 @@ exec "{java}" "$@"
 _APART = """#!/bin/sh
 # Ignored signals stay ignored in the programs that follow.
 trap '' HUP INT TERM
-# Java starts workers by `python -m`, which would import modules of the current folder before all others.
+# Java starts workers by `python -m`, which would import modules of the current folder before all other modules.
 export PYTHONSAFEPATH=1
 exec {program} "$@"
 """

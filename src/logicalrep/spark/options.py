@@ -23,8 +23,8 @@ __all__ = ["FEED_OPTIONS", "OptionError", "SourceOptions", "read_options"]
 _NEWEST = max(PARSE)
 # The largest WAL page of a server: a batch ends at the start of a page.
 _WAL_PAGE = 64 << 10
-# A socket to Spark buffers a record batch of the feed of this size while Spark makes rows of the one before; a larger
-# one would keep its writer waiting. A typed table takes more messages, as those of other tables become no rows.
+# A socket to Spark buffers a record batch of this size while Spark reads the previous batch; a larger batch would
+# block its writer. A typed table takes more messages, as other tables' messages become no rows.
 _ROWS, _ROWS_OF_A_TABLE = 10_000, 30_000
 FEED_OPTIONS = ("tables", "relations", "messages")
 """Options of the change feed, which a typed table does not have."""
@@ -257,7 +257,7 @@ class SourceOptions:
         """Return pgoutput's options for a server whose newest protocol version is `newest_protocol`."""
         version = self.protocol_version or newest_protocol
         streaming: Streaming = self.streaming or "off"
-        # A streaming session numbers the messages of rolled-back savepoints, and others do not.
+        # Only a streaming session numbers the messages of rolled-back savepoints.
         if self.mode == "walsender" and self.streaming is None and self.uses_spool and not self.messages:
             streaming = most_streaming(version)
         return PluginOptions(

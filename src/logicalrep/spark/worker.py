@@ -68,7 +68,7 @@ def collect_garbage_once(batches: Iterator[_Batch]) -> Iterator[_Batch]:
     try:
         yield from batches
     except LogicalRepError as error:
-        # Spark repeats the traceback; the sentence says what the way to it does not.
+        # Spark repeats the traceback; the sentence is the whole cause.
         raise error.with_traceback(None) from None
     global _modules
     if len(sys.modules) != _modules:

@@ -75,11 +75,9 @@ class Assembler:
             hand_on_prepared: deliver a prepared transaction at once as PreparedTransaction, and its Decision later.
                 If false, it is held and delivered as a Transaction at its COMMIT PREPARED, or never.
             after: the `position` of an earlier assembler, whose deliveries are left out.
-            relations: the `relations` of that assembler, so that only tables with a new description become schema
-                changes.
+            relations: the earlier `relations`, so that only tables with a new description become schema changes.
             memory_limit: the memory for the changes of all open transactions, in bytes; the rest is stored on disk.
-            directory: the folder for temporary files, by default the system's. If that lies in memory (tmpfs), name
-                another.
+            directory: the folder for temporary files, by default the system's; not in memory (tmpfs).
         """
         self._area = SpillArea(memory_limit, directory)
         self._session_relations = Relations()
@@ -333,7 +331,7 @@ class Assembler:
 
     def _message(self, message: Message, lsn: Lsn) -> tuple[Event, ...]:
         if not message.transactional:
-            # Its LSN is the end of its record, unlike that of any other change.
+            # Its LSN is the end of its record, unlike other changes' LSNs.
             if message.message_lsn <= self._deliveries.resumed_at:
                 return ()
             self._deliveries.deliver(message.message_lsn)

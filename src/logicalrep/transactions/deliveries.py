@@ -109,7 +109,7 @@ class Deliveries:
             self._area.discard(open_.log)
             return ()
         # A transaction prepared before the restart was either decided before it too, or was prepared before two_phase
-        # was enabled and is sent now because it is committed. Its decision follows soon and tells the two apart.
+        # was enabled and is sent now because it is committed. Its decision follows soon and distinguishes the two.
         if self._hands_on_prepared and message.prepare_lsn >= self.resumed_at:
             return (self._hand_on_prepared(open_, message),)
         repeated = self._held.pop(message.gid, None)

@@ -29,7 +29,7 @@ class Subtransactions:
         self.offsets = array("I")
         self.changes = array("Q")
         self.relations = array("I")
-        # Whether they appeared in the order of their ids, as nearly always: then those after one lie within it.
+        # Whether they appeared in the order of their ids, as nearly always: then later subtransactions lie within.
         self._in_order = True
 
     def __len__(self) -> int:

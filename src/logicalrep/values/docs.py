@@ -41,7 +41,7 @@ def _lines(row: Row) -> Iterator[str]:
 
 
 def _line(column: ColumnType, oid: str, note: str) -> str:
-    # The name of Arrow's only field of a list is omitted: it tells nothing.
+    # The name of Arrow's only field of a list is omitted: it has no meaning.
     arrow = str(column.arrow_type()).replace("list<item: ", "list<")
     iceberg = iceberg_type(column.arrow_type(for_spark=True))
     cells = (column.name, oid, column.python, arrow, column.spark_type, iceberg, note)

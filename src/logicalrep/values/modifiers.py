@@ -28,7 +28,7 @@ def with_fields(column: ColumnType, modifier: int) -> ColumnType:
     fields, precision = modifier >> 16 & 0x7FFF, modifier & 0xFFFF
     name = column.name
     if fields != _FULL_RANGE:
-        # From the largest field to the smallest; the bit for years is above the one for months.
+        # From the largest field to the smallest; the bit for years is above the bit for months.
         names = [_INTERVAL_FIELDS[bit] for bit in (4, 2, 8, 1024, 2048, 4096) if fields & bit]
         name += f" {names[0]} to {names[-1]}" if len(names) > 1 else f" {names[0]}" if names else ""
     if precision != _FULL_PRECISION:

@@ -53,7 +53,7 @@ _BY_ARRAY_OID = {row.array_oid: row for row in TABLE if row.array_oid}
 _BY_TYPNAME = {row.typname: row for row in TABLE}
 _EXTENSIONS = {row.typname: row for row in EXTENSIONS}
 
-# Composite values contain composite values and arrays of them. Deeper ones are refused before Python's stack overflows.
+# Composite values contain composite values and arrays of them: refuse deep values before Python's stack overflows.
 _DEEPEST = 16
 
 # A few bytes in binary format can stand for a long text: quotes double at each level, and a numeric has zeros that are

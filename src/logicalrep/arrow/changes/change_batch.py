@@ -146,7 +146,7 @@ class ChangeBatch:
     def with_columns(
         self, relation: TableDescription, old: Sequence[pa.Array], new: Sequence[pa.Array], unsent: NDArray[np.bool_]
     ) -> ChangeBatch:
-        """Return the changes with other columns; the arguments are those of `of`."""
+        """Return the changes with other columns; for the arguments see `of`."""
         fixed = self.rows.columns[: len(_POSITIONS) - 1]
         arrays = [*fixed, unsent_lists(unsent, self.num_rows), *old, *new]
         return ChangeBatch(relation, pa.RecordBatch.from_arrays(arrays, schema=schema_of(relation.names)))

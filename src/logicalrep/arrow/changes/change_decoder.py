@@ -89,7 +89,7 @@ class ChangeDecoder:
         truncates = {(int(run.transaction_of[at]), int(run.ordinals[at])) for at in self._tables.truncated}
         for at, relation in self._tables.described.items():
             xid = int(run.xid[run.transaction_of[at]])
-            # A preamble, which has no id, repeats what was sent elsewhere.
+            # A preamble, which has no id, repeats descriptions that were sent elsewhere.
             if not xid:
                 continue
             sent = SentRelation.of(relation, commit_lsn=int(_lsns(run, at)), ordinal=int(run.ordinals[at]), xid=xid)

@@ -122,7 +122,7 @@ class TableDecoder:
         """The description of each Relation message in the last batch, by its index."""
         self._types: dict[int, Any] = {}
         self._current: dict[int, _Version] = {}
-        # The bytes of each table's last Relation, to recognize a repetition; not of those in stream segments.
+        # The bytes of each table's last Relation, to recognize a repetition; without Relations in stream segments.
         self._last: dict[int, bytes] = {}
 
     def decode(self, messages: pa.Array | pa.ChunkedArray) -> list[DecodedTable]:

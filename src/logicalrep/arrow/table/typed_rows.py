@@ -58,7 +58,7 @@ def refuse_unfit(
         for row in chosen.tolist():
             if row in unfit:
                 kind, text = chr(rows.states.column(ordinal)[row].as_py()), unfit[row]
-                # Bytes are kept only of a value in binary format that could not be read.
+                # Only a value in binary format that could not be read has bytes.
                 unread = kind == "b" and text.startswith("\\x")
                 reason = "cannot be read in binary format" if unread else "the Spark type cannot hold it"
                 error = ColumnValueError(reason, type_name=column.type.name, text=text, kind=kind if unread else "")

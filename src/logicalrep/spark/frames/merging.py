@@ -89,7 +89,7 @@ def _changed(current: DataFrame, changes: DataFrame, keys: Sequence[str]) -> tup
     is_gone = expr(IS_GONE)
     values = [when(~is_gone, column(name)).alias(name) for name in current.columns if name not in keys]
     row = struct(is_gone.alias("_deleted"), "_unchanged", *values)
-    # The row's struct is named `_deleted`, the one name that no column of the table can have.
+    # The row's struct is named `_deleted`, the only name that no column of the table can have.
     checked = [_named_key(name, "a change", "is it a column of the replica identity?") for name in keys]
     last = events.groupBy(checked).agg(max_by(row, expr(ORDER)).alias("_deleted"))
     changed = last.select(

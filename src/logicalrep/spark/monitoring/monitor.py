@@ -164,7 +164,7 @@ class Monitor:
         with self._lock:
             slot, last = self._slot, self._samples.last
             if last is not None and last.confirmed_flush_lsn is not None:
-                # The slot follows what Spark has committed, also in an earlier process.
+                # The slot follows Spark's commits, also of an earlier process.
                 self._reached = max(self._reached, last.confirmed_flush_lsn)
             traffic = self.traffic
             counted = {

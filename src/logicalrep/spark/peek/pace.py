@@ -71,5 +71,5 @@ class Pace:
             if per_byte <= 0:
                 # Smaller batches take as long.
                 return None
-        # Shorter batches would do little but repeat what each one costs.
+        # Shorter batches would do little but repeat the fixed cost of each.
         return max(int(max(self._seconds - fixed, fixed) / per_byte), LEAST)

@@ -15,7 +15,7 @@ class Backlog:
 
     def __init__(self) -> None:
         self._ends, self._rows, self._bytes, self._commit_times = array("Q"), array("Q"), array("Q"), array("q")
-        # The sums up to the transactions that are in the arrays, and those up to the last one.
+        # The sums before the transactions in the arrays, and the sums up to the last transaction.
         self._rows_before = self._bytes_before = 0
         self._total_rows = self._total_bytes = 0
 

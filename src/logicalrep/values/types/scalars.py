@@ -134,7 +134,7 @@ def _shortest(number: float, below: Fraction, above: Fraction) -> str:
     for decimals in range(17):
         mantissa, _, power = f"{number:.{decimals}e}".partition("e")
         nearest, exponent = int(mantissa.replace(".", "")), int(power) - decimals
-        # If the distance below is half of the one above, the nearest decimal can be too far while the next one is not.
+        # If the distance below is half of the distance above, the nearest decimal can be too far, the next near enough.
         for digits in (nearest, nearest - 1, nearest + 1):
             if low < digits * Fraction(10) ** exponent < high:
                 return f"{digits}e{exponent}"

@@ -23,7 +23,7 @@ _LAST_ORDINAL = date.max.toordinal()
 SECOND = 1_000_000
 _DAY = 86_400 * SECOND
 
-# The Gregorian calendar repeats after 400 years, so the years that `date` can hold stand for all others.
+# The Gregorian calendar repeats after 400 years, so the years of `date` stand for all years.
 _CYCLE_YEARS = 400
 _CYCLE_DAYS = 146_097
 
@@ -75,7 +75,7 @@ def read_microseconds(fraction: str | None) -> int:
     return int(fraction.ljust(6, "0")) if fraction else 0
 
 
-# --- what Python's own types cannot hold -----------------------------------------------------------------------
+# --- values that Python's types lack ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -142,7 +142,7 @@ class ExtendedTime:
 
 # --- date ------------------------------------------------------------------------------------------------------
 
-# Python itself reads most values, in a quarter of the time. The patterns exclude what it reads and servers never write.
+# Python itself reads most values, in a quarter of the time. The patterns exclude texts that servers never write.
 _PLAIN_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _PLAIN_TIME = re.compile(r"[0-2][0-9]:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?").fullmatch
 _PLAIN_TIMESTAMP = re.compile(
