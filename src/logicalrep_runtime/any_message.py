@@ -44,7 +44,7 @@ class Tagged(TypedEntries[_Value], Construct):  # type: ignore[misc]
 
     def _build(self, obj: _Value, stream: BinaryIO, context: Container, path: str) -> object:
         if type(obj) not in self._by_class:
-            names = ", ".join(known.__name__ for known in self._by_class)
+            names = ", ".join(class_.__name__ for class_ in self._by_class)
             raise SwitchError(f"{type(obj).__name__} is none of {names}", path=path)
         return self._by_class[type(obj)]._build(obj, stream, context, path)
 
@@ -78,8 +78,8 @@ class ToldApart(TypedEntries[_Value], Construct):  # type: ignore[misc]
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
         start = stream_tell(stream, path)
         facts = {**self.begun, **context._params}
-        found = (one.struct for one in self.choices if self._is(one, stream, start, facts, path))
-        return next(found, self.tagged)._parsereport(stream, context, path)
+        structs = (choice.struct for choice in self.choices if self._is(choice, stream, start, facts, path))
+        return next(structs, self.tagged)._parsereport(stream, context, path)
 
     def _is(self, told: Told, stream: BinaryIO, start: int, facts: Mapping[str, object], path: str) -> bool:
         """Return whether that message is next; the stream stays where it is."""
@@ -90,8 +90,8 @@ class ToldApart(TypedEntries[_Value], Construct):  # type: ignore[misc]
             is_first = not told.first or stream_read(stream, 1, path) in told.first
             if not is_first or told.constant is None:
                 return is_first
-            before, integer, code = told.constant
-            stream_seek(stream, start + before, 0, path)
+            distance, integer, code = told.constant
+            stream_seek(stream, start + distance, 0, path)
             return bool(integer._parsereport(stream, Container(), path) == code)
         except StreamError:
             return False

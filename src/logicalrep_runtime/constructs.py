@@ -82,12 +82,12 @@ class DataclassStruct(TypedEntries[_Value], Struct):  # type: ignore[misc]
 
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
         values = super()._parse(stream, context, path)
-        given = {name: values[name] for name in self._attributes}
+        attributes = {name: values[name] for name in self._attributes}
         for name in self._lists:
-            given[name] = tuple(given[name])
+            attributes[name] = tuple(attributes[name])
         if self._cells:
-            return self._class.of(*values[self._cells], **given)
-        return self._class(**given)
+            return self._class.of(*values[self._cells], **attributes)
+        return self._class(**attributes)
 
     def _build(self, obj: _Value, stream: BinaryIO, context: Container, path: str) -> _Value:
         if type(obj) is not self._class:
@@ -140,15 +140,17 @@ class IfSession(IfPresent):
     must not say otherwise then.
     """
 
-    def __init__(self, fact: str, subcon: Construct, other: Callable[[Container], object] | None = None) -> None:
+    def __init__(
+        self, fact: str, subcon: Construct, deciding_value: Callable[[Container], object] | None = None
+    ) -> None:
         super().__init__(lambda context: context._params.get(fact, False), subcon, fact)
         self.fact = fact
-        self.other = other
+        self.other = deciding_value
 
     def _is_due(self, obj: object, context: Container) -> bool:
         # The fields of a fact are there together: the first one tells for all.
-        told = obj if self.other is None else self.other(context)
-        return bool(context.setdefault(f"_if_{self.fact}", context._params.get(self.fact, told is not None)))
+        value = obj if self.other is None else self.other(context)
+        return bool(context.setdefault(f"_if_{self.fact}", context._params.get(self.fact, value is not None)))
 
 
 class Typed(Adapter):  # type: ignore[misc]
@@ -216,8 +218,8 @@ class OptionalChar(Char):
         offset = stream_tell(stream, path)
         following = stream.read(1)
         stream_seek(stream, offset, 0, path)
-        there = following and chr(following[0]) in self.characters
-        return super()._parse(stream, context, path) if there else None
+        is_present = following and chr(following[0]) in self.characters
+        return super()._parse(stream, context, path) if is_present else None
 
     def _build(self, obj: str | None, stream: BinaryIO, context: Container, path: str) -> str | None:
         return None if obj is None else super()._build(obj, stream, context, path)
@@ -294,8 +296,8 @@ def length_or_null(value: Callable[[Container], bytes | None]) -> Callable[[Cont
     """Return the length of a value in a context, -1 for None."""
 
     def length(context: Container) -> int:
-        found = value(context)
-        return -1 if found is None else len(found)
+        data = value(context)
+        return -1 if data is None else len(data)
 
     return length
 
@@ -325,17 +327,17 @@ class UntilZero(Subconstruct):  # type: ignore[misc]
 class MessageLength(Subconstruct):  # type: ignore[misc]
     """The length of the whole message, which begins `before` bytes ahead of what it counts."""
 
-    def __init__(self, subcon: Construct, before: int) -> None:
+    def __init__(self, subcon: Construct, preceding: int) -> None:
         super().__init__(subcon)
-        self.before = before
+        self.before = preceding
         self.flagbuildnone = True
 
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> int:
         start = stream_tell(stream, path) - self.before
         length: int = super()._parse(stream, context, path)
-        here = stream_tell(stream, path)
+        offset = stream_tell(stream, path)
         end = stream_seek(stream, 0, 2, path)
-        stream_seek(stream, here, 0, path)
+        stream_seek(stream, offset, 0, path)
         if length != end - start - self.before:
             raise CheckError(f"the length is {length}, but {end - start - self.before} bytes are there", path=path)
         return length
@@ -344,11 +346,11 @@ class MessageLength(Subconstruct):  # type: ignore[misc]
         context["_length_at"] = stream_tell(stream, path)
         return super()._build(0, stream, context, path)
 
-    def write_length(self, stream: BinaryIO, at: int, path: str) -> None:
+    def write_length(self, stream: BinaryIO, offset: int, path: str) -> None:
         """Write the length, after the message, at its place."""
         end = stream_tell(stream, path)
-        stream_seek(stream, at, 0, path)
-        self.subcon._build(end - at, stream, Container(), path)
+        stream_seek(stream, offset, 0, path)
+        self.subcon._build(end - offset, stream, Container(), path)
         stream_seek(stream, end, 0, path)
 
 

@@ -31,21 +31,23 @@ class Conversation(SessionState, Generic[_AnyMessage]):
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
     """The `parse` of each version by its number."""
 
-    def __init__(self, version: int | None = None, *, encoding: str = "utf-8", **given: bool | str) -> None:
+    def __init__(self, version: int | None = None, *, encoding: str = "utf-8", **facts: bool | str) -> None:
         """Take the version that the sides may speak at most, the newest without it.
 
         `encoding` is that of texts before a message tells another; `given` are the session facts that no message tells.
         """
         if version is not None and version not in self.parsers:
             names = self.layouts.version_names
-            known = ", ".join(f"{one} ({names[one]})" if one in names else str(one) for one in self.parsers)
-            raise ValueError(f"protocol version {version} is unknown; known are {known}")
-        untold = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
-        for name in given.keys() - set(untold):
-            raise unknown_argument(type(self), name, ["version", *untold, "encoding"])
+            versions = ", ".join(
+                f"{number} ({names[number]})" if number in names else str(number) for number in self.parsers
+            )
+            raise ValueError(f"protocol version {version} is unknown; known are {versions}")
+        untracked = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
+        for name in facts.keys() - set(untracked):
+            raise unknown_argument(type(self), name, ["version", *untracked, "encoding"])
         super().__init__(max(self.parsers) if version is None else version, codec_name(encoding))
-        begun = {name: values[0] for name, values in self.layouts.values.items()}
-        self._facts: dict[str, Any] = {**dict.fromkeys(self.layouts.session, False), **begun, **given}
+        initial_facts = {name: values[0] for name, values in self.layouts.values.items()}
+        self._facts: dict[str, Any] = {**dict.fromkeys(self.layouts.session, False), **initial_facts, **facts}
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -76,11 +78,11 @@ class Conversation(SessionState, Generic[_AnyMessage]):
 
     def _parse(self, version: int, data: bytes, sender: Sender) -> Any:
         """Call the `parse` of a version with the arguments that it takes."""
-        known = {"encoding": self.encoding, **self.facts}
-        given = {name: known[name] for name in self.layouts.parse_arguments if name in known}
+        arguments = {"encoding": self.encoding, **self.facts}
+        accepted = {name: arguments[name] for name in self.layouts.parse_arguments if name in arguments}
         if len({message.sender for message in self.layouts.messages}) > 1:
-            given["sender"] = sender
-        return self.parsers[version](data, **given)
+            accepted["sender"] = sender
+        return self.parsers[version](data, **accepted)
 
     def _layout(self, data: bytes, sender: Sender) -> tuple[int, MessageLayout | None]:
         """The layout of a message, and the version that it is of: its own where a constant says another."""
@@ -96,12 +98,12 @@ class Conversation(SessionState, Generic[_AnyMessage]):
         name, setting, value = layout.tells_encoding or ("", "", "")
         if not name or getattr(message, name) != setting:
             return self.encoding
-        told = getattr(message, value)
-        if told not in self.layouts.encodings:
+        encoding_name = getattr(message, value)
+        if encoding_name not in self.layouts.encodings:
             steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding, sender=sender)
             offset = next(step.offset for step in steps if step.path == value)
-            raise DecodeError(layout.name, value, offset, f"a {setting} that Python has a codec for", told)
-        return self.layouts.encodings[told]
+            raise DecodeError(layout.name, value, offset, f"a {setting} that Python has a codec for", encoding_name)
+        return self.layouts.encodings[encoding_name]
 
 
 class FramedConversation(Conversation[_AnyMessage]):
@@ -111,10 +113,10 @@ class FramedConversation(Conversation[_AnyMessage]):
     """
 
     def __init__(
-        self, version: int | None = None, *, encoding: str = "utf-8", most: int = MOST, **given: bool | str
+        self, version: int | None = None, *, encoding: str = "utf-8", most: int = MOST, **facts: bool | str
     ) -> None:
         """Take the bytes of the longest message as `most`, and the rest as a Conversation does."""
-        super().__init__(version, encoding=encoding, **given)
+        super().__init__(version, encoding=encoding, **facts)
         self.most = most
         self._pending: dict[Sender, bytearray] = {"server": bytearray(), "client": bytearray()}
 
@@ -151,23 +153,25 @@ class FramedConversation(Conversation[_AnyMessage]):
             self._parse(self.version, head[:1], sender)
             raise AssertionError(f"a message without a layout: {head[:1].hex()}")
         offset = 0
-        for one in layout.operations:
-            assert isinstance(one, Integer)
-            if (isinstance(one, Measure) and not one.of) or (isinstance(one, Constant) and one.is_length):
-                return self._told(layout, one, offset, head)
-            offset += one.width
+        for operation in layout.operations:
+            assert isinstance(operation, Integer)
+            if (isinstance(operation, Measure) and not operation.of) or (
+                isinstance(operation, Constant) and operation.is_length
+            ):
+                return self._told(layout, operation, offset, head)
+            offset += operation.width
         return offset
 
-    def _told(self, layout: MessageLayout, one: Integer, offset: int, head: bytes) -> int | None:
+    def _told(self, layout: MessageLayout, measure: Integer, offset: int, head: bytes) -> int | None:
         """The bytes of a message by its length, the integer at an offset."""
-        if len(head) < offset + one.width:
+        if len(head) < offset + measure.width:
             return None
-        length = int.from_bytes(head[offset : offset + one.width], one.order, signed=one.signed)
+        length = int.from_bytes(head[offset : offset + measure.width], measure.order, signed=measure.signed)
         name = layout.name if layout.tag else "message"
-        if length < one.width:
-            raise DecodeError(name, one.name, offset, f"{one.width} or more", str(length))
+        if length < measure.width:
+            raise DecodeError(name, measure.name, offset, f"{measure.width} or more", str(length))
         if offset + length > self.most:
-            raise DecodeError(name, one.name, offset, f"at most {self.most - offset}", str(length))
+            raise DecodeError(name, measure.name, offset, f"at most {self.most - offset}", str(length))
         return offset + length
 
     def _awaited(self, head: bytes, sender: Sender) -> MessageLayout | None:

@@ -23,22 +23,22 @@ class SessionDecoder(SessionState, Generic[_AnyMessage]):
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
     """The `parse` of each version by its number."""
 
-    def __init__(self, version: int, *, encoding: str = "utf-8", **given: bool) -> None:
+    def __init__(self, version: int, *, encoding: str = "utf-8", **facts: bool) -> None:
         """`given` are the session facts that no message tells; one that is not there does not hold."""
-        known = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
-        for name in given.keys() - set(known):
-            raise unknown_argument(type(self), name, ["version", *known, "encoding"])
+        untracked = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
+        for name in facts.keys() - set(untracked):
+            raise unknown_argument(type(self), name, ["version", *untracked, "encoding"])
         check_version(version, self.parsers)
         codec_name(encoding)
         super().__init__(version, encoding)
         for fact in self.layouts.session:
-            setattr(self, fact, given.get(fact, False))
+            setattr(self, fact, facts.get(fact, False))
         # Bytes without a known tag: `parse` refuses them.
         self._unknown = self._entry(self.layouts.messages[0])
         self._known: dict[int, _Known] = {
             ord(layout.tag): self._entry(layout)
             for layout in self.layouts.messages
-            if layout.sender == "server" and layout.comes_in(version, given)
+            if layout.sender == "server" and layout.comes_in(version, facts)
         }
 
     def _entry(self, layout: MessageLayout) -> _Known:

@@ -44,8 +44,8 @@ def encode_error(
 def _layout_of(protocol: ProtocolLayout, message: object, tag: object, sender: str) -> MessageLayout | None:
     """The layout of a message's class; None for a part."""
     names = {name.replace(" ", "").lower(): layout for layout in protocol.messages for name in (layout.name,)}
-    known = names.get(type(message).__name__.lower())
-    return protocol.message(ord(tag), sender) if known is None and isinstance(tag, str) else known
+    layout_of_class = names.get(type(message).__name__.lower())
+    return protocol.message(ord(tag), sender) if layout_of_class is None and isinstance(tag, str) else layout_of_class
 
 
 _Fault = tuple[str, str, str] | None
@@ -61,64 +61,70 @@ class _Faults:
 
     def of_layout(self, operations: Operations, owner: object, prefix: str) -> _Fault:
         operations = of_version(operations, self.version)
-        for one in operations:
+        for operation in operations:
             branches = [
                 other
                 for other in operations
-                if isinstance(one, GoOn)
+                if isinstance(operation, GoOn)
                 and isinstance(other, GoOn)
-                and (other is one or (one.fact and other.fact == one.fact))
+                and (other is operation or (operation.fact and other.fact == operation.fact))
             ]
-            together = [inner for branch in branches for inner in self.attributes(branch.body)]
-            for inner in self.attributes((one,)):
-                fault = self.of_attribute(operations, inner, together, owner, prefix + inner.name)
+            companions = [inner for branch in branches for inner in self.attributes(branch.body)]
+            for inner in self.attributes((operation,)):
+                fault = self.of_attribute(operations, inner, companions, owner, prefix + inner.name)
                 if fault is not None:
                     return fault
         return None
 
     def attributes(self, operations: Operations) -> list[Operation]:
-        return [one for one in of_version(tuple(flat(operations)), self.version) if one.is_attribute]
+        return [operation for operation in of_version(tuple(flat(operations)), self.version) if operation.is_attribute]
 
     def of_attribute(
-        self, operations: Operations, one: Operation, together: list[Operation], owner: object, path: str
+        self, operations: Operations, operation: Operation, companions: list[Operation], owner: object, path: str
     ) -> _Fault:
         """Find the fault of one attribute; `together` are those that are there with it or not at all."""
-        if isinstance(one, Repeat) and isinstance(one.body, Choose):
-            return self.of_cells(operations, one, one.body, owner, path)
-        value = getattr(owner, one.name)
-        for other in together:
+        if isinstance(operation, Repeat) and isinstance(operation.body, Choose):
+            return self.of_cells(operations, operation, operation.body, owner, path)
+        value = getattr(owner, operation.name)
+        for other in companions:
             if (getattr(owner, other.name) is None) != (value is None):
                 return path, f"a value if and only if {other.name} has one", shown(value)
-        if together and value is None:
+        if companions and value is None:
             return None
-        if not isinstance(one, Repeat):
-            return self.of_value(operations, one, value, path)
+        if not isinstance(operation, Repeat):
+            return self.of_value(operations, operation, value, path)
         if not isinstance(value, tuple | list):
             return path, "a tuple", shown(value)
-        if one.count and len(value) >= _limit(operations, one.count):
-            return path, f"fewer than {_limit(operations, one.count)} items", str(len(value))
-        faults = (self.of_value(operations, one.body, item, f"{path}[{index}]") for index, item in enumerate(value))
+        if operation.count and len(value) >= _limit(operations, operation.count):
+            return path, f"fewer than {_limit(operations, operation.count)} items", str(len(value))
+        faults = (
+            self.of_value(operations, operation.body, item, f"{path}[{index}]") for index, item in enumerate(value)
+        )
         return next((fault for fault in faults if fault is not None), None)
 
-    def of_value(self, operations: Operations, one: Operation, value: object, path: str) -> _Fault:
-        match one:
+    def of_value(self, operations: Operations, operation: Operation, value: object, path: str) -> _Fault:
+        match operation:
             case Group():
-                if type(value).__name__ != one.part:
-                    return path, one.part, shown(value)
-                return self.of_layout(self.protocol.parts[one.part].operations, value, f"{path}.")
+                if type(value).__name__ != operation.part:
+                    return path, operation.part, shown(value)
+                return self.of_layout(self.protocol.parts[operation.part].operations, value, f"{path}.")
             case Text():
                 return self.of_text(value, path)
             case Bytes():
-                return _bytes_fault(operations, one, value, path, "bytes")
+                return _bytes_fault(operations, operation, value, path, "bytes")
             case Take(is_character=True):
-                legal = one.allowed or range(1, 256)
+                legal = operation.allowed or range(1, 256)
                 if isinstance(value, str) and len(value) == 1 and ord(value) in legal:
                     return None
-                return path, legal_of(one) if one.allowed else "a character that is no zero byte", shown(value)
+                return (
+                    path,
+                    legal_of(operation) if operation.allowed else "a character that is no zero byte",
+                    shown(value),
+                )
             case Take():
-                low, high = _bounds(one)
-                if not isinstance(value, int) or not low <= value <= high or value in one.refused:
-                    first = next(number for number in range(low, high) if number not in one.refused)
+                low, high = _bounds(operation)
+                if not isinstance(value, int) or not low <= value <= high or value in operation.refused:
+                    first = next(number for number in range(low, high) if number not in operation.refused)
                     return path, f"a whole number from {first} to {high}", shown(value)
         return None
 
@@ -133,48 +139,53 @@ class _Faults:
             return path, f"a text that {self.encoding} can write", shown(value)
         return None
 
-    def of_cells(self, operations: Operations, one: Repeat, choose: Choose, owner: object, path: str) -> _Fault:
+    def of_cells(self, operations: Operations, operation: Repeat, choose: Choose, owner: object, path: str) -> _Fault:
         """Find the first kind and value of repeated alternatives that do not go together."""
         kinds, values = getattr(owner, "kinds", None), getattr(owner, "values", None)
         if not isinstance(kinds, bytes) or not isinstance(values, tuple | list) or len(kinds) != len(values):
             return path, "kinds as bytes and as many values in a tuple", f"{shown(kinds)} and {shown(values)}"
-        if len(kinds) >= _limit(operations, one.count):
-            return path, f"fewer than {_limit(operations, one.count)} items", str(len(kinds))
+        if len(kinds) >= _limit(operations, operation.count):
+            return path, f"fewer than {_limit(operations, operation.count)} items", str(len(kinds))
         alternatives = of_version(self.protocol.parts[choose.part].alternatives, self.version)
-        rows = {tag_of(other).code: of_version(other.operations, self.version)[1:] for other in alternatives}
-        value_name = next((those[-1].name for those in rows.values() if those), "value")
+        rows = {
+            tag_of(alternative).code: of_version(alternative.operations, self.version)[1:]
+            for alternative in alternatives
+        }
+        value_name = next(
+            (operations_of_kind[-1].name for operations_of_kind in rows.values() if operations_of_kind), "value"
+        )
         for index, (kind, value) in enumerate(zip(kinds, values, strict=True)):
-            where = f"{path}[{index}].{value_name}"
+            value_path = f"{path}[{index}].{value_name}"
             if kind not in rows:
                 return f"{path}[{index}].{tag_of(alternatives[0]).name}", choice_of(tuple(rows)), byte_text(kind)
             last = rows[kind][-1] if rows[kind] else None
             expected = f"bytes for the kind {byte_text(kind)}"
-            if isinstance(last, Bytes) and (fault := _bytes_fault(rows[kind], last, value, where, expected)):
+            if isinstance(last, Bytes) and (fault := _bytes_fault(rows[kind], last, value, value_path, expected)):
                 return fault
             if last is None and value is not None:
-                return where, f"None for the kind {byte_text(kind)}", shown(value)
+                return value_path, f"None for the kind {byte_text(kind)}", shown(value)
         return None
 
 
-def _bytes_fault(operations: Operations, one: Bytes, value: object, path: str, expected: str) -> _Fault:
-    if value is None and one.nullable:
+def _bytes_fault(operations: Operations, operation: Bytes, value: object, path: str, expected: str) -> _Fault:
+    if value is None and operation.nullable:
         return None
     if not isinstance(value, bytes):
         return path, expected, shown(value)
-    if one.size:
-        return None if len(value) == one.size else (path, bytes_of(one.size), bytes_of(len(value)))
-    limit = _limit(operations, one.count) if one.count else len(value) + 1
+    if operation.size:
+        return None if len(value) == operation.size else (path, bytes_of(operation.size), bytes_of(len(value)))
+    limit = _limit(operations, operation.count) if operation.count else len(value) + 1
     return None if len(value) < limit else (path, f"fewer than {limit} bytes", str(len(value)))
 
 
 def _limit(operations: Operations, name: str) -> int:
     """The first number that the measure of that name cannot hold."""
-    measure = next(one for one in operations if isinstance(one, Measure) and one.name == name)
+    measure = next(operation for operation in operations if isinstance(operation, Measure) and operation.name == name)
     return 1 << (8 * measure.width - measure.signed)
 
 
-def _bounds(one: Take) -> tuple[int, int]:
+def _bounds(integer: Take) -> tuple[int, int]:
     """The least and the greatest number that an integer may be."""
-    if one.allowed:
-        return min(one.allowed), max(one.allowed)
-    return -(1 << (8 * one.width - 1)) if one.signed else 0, (1 << (8 * one.width - one.signed)) - 1
+    if integer.allowed:
+        return min(integer.allowed), max(integer.allowed)
+    return -(1 << (8 * integer.width - 1)) if integer.signed else 0, (1 << (8 * integer.width - integer.signed)) - 1

@@ -105,17 +105,17 @@ def codec_name(encoding: str) -> str:
     return codecs.lookup(encoding).name
 
 
-def check_version(version: object, known: Iterable[int]) -> None:
+def check_version(version: object, versions: Iterable[int]) -> None:
     """Raise TypeError for a protocol version that is no int, ValueError for one that is not known."""
     if not isinstance(version, int) or isinstance(version, bool):
         raise TypeError(f"a protocol version is an int, and {shown(version)} is a {type(version).__name__}")
-    if version not in known:
-        raise ValueError(f"protocol version {version} is unknown; known are {', '.join(map(str, known))}")
+    if version not in versions:
+        raise ValueError(f"protocol version {version} is unknown; known are {', '.join(map(str, versions))}")
 
 
-def unknown_argument(owner: type, name: str, known: Iterable[str]) -> TypeError:
+def unknown_argument(owner: type, name: str, names: Iterable[str]) -> TypeError:
     """Return the error for an argument that a class does not take; its text lists the known ones."""
-    return TypeError(f"{owner.__name__} has no argument {name!r}; there are {', '.join(known)}")
+    return TypeError(f"{owner.__name__} has no argument {name!r}; there are {', '.join(names)}")
 
 
 class MalformedError(ValueError):

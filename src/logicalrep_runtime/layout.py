@@ -81,7 +81,7 @@ class MessageLayout:
 
     def looking_up(self, version: int) -> list[str]:
         """The fields of a version with numbers of what other messages have described."""
-        return [one.name for one in self.fields if one.name in self.looks_up and one.since <= version]
+        return [row.name for row in self.fields if row.name in self.looks_up and row.since <= version]
 
     def comes_in(self, version: int, facts: Mapping[str, bool]) -> bool:
         """Whether servers send it to clients of the version in a session where these facts hold."""
@@ -128,17 +128,17 @@ class ProtocolLayout:
 
         Of several with one tag, or without any, what the session waits for tells which, or a constant at its place.
         """
-        found = [
+        candidates = [
             message
             for message in self.messages
             if message.sender in (sender, "both")
             and message.tag in ("", chr(data[0]))
             and (not message.when or self._value(facts, message.when[0]) == message.when[1])
         ]
-        for message in sorted(found, key=lambda one: one.tag != ""):
+        for message in sorted(candidates, key=lambda candidate: candidate.tag != ""):
             if self._begins(message, data, version):
                 return message
-        return next((message for message in found if message.tag), None)
+        return next((message for message in candidates if message.tag), None)
 
     def _value(self, facts: Mapping[str, Any], name: str) -> Any:
         """The value of a session fact, the one at the start if it is not given."""
@@ -147,15 +147,15 @@ class ProtocolLayout:
     def _begins(self, message: MessageLayout, data: bytes, version: int) -> bool:
         """Whether the constants at the beginning of a message are those of some bytes."""
         offset = 0
-        for one in message.operations:
-            if one.since > version or 0 < one.until < version:
+        for operation in message.operations:
+            if operation.since > version or 0 < operation.until < version:
                 continue
-            if not isinstance(one, Integer):
+            if not isinstance(operation, Integer):
                 break
-            code = int.from_bytes(data[offset : offset + one.width], one.order, signed=one.signed)
-            if isinstance(one, Constant) and code != one.code and not one.is_length:
+            code = int.from_bytes(data[offset : offset + operation.width], operation.order, signed=operation.signed)
+            if isinstance(operation, Constant) and code != operation.code and not operation.is_length:
                 return False
-            if isinstance(one, Take) and one.allowed and offset == 0 and code not in one.allowed:
+            if isinstance(operation, Take) and operation.allowed and offset == 0 and code not in operation.allowed:
                 return False
-            offset += one.width
+            offset += operation.width
         return True

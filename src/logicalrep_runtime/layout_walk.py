@@ -73,9 +73,13 @@ def walk(
     walker = _Walker(protocol, max(version, message.since), data, facts, encoding, message.name)
     yield from walker.layout(message.operations, "")
     if walker.offset < len(data):
-        left = data[walker.offset :]
+        excess = data[walker.offset :]
         raise DecodeError(
-            message.name, "end", walker.offset, "the end of the message", f"{bytes_of(len(left))} more: {_hex(left)}"
+            message.name,
+            "end",
+            walker.offset,
+            "the end of the message",
+            f"{bytes_of(len(excess))} more: {_hex(excess)}",
         )
 
 
@@ -105,23 +109,23 @@ def _message(
     message = protocol.find(data, version, sender, facts)
     if message is None:
         tags = [layout.tag for layout in protocol.messages if layout.sender in (sender, "both")]
-        known = "".join(dict.fromkeys(tags))
-        found = byte_text(data[0])
-        for other in protocol.messages:
-            if other.tag == chr(data[0]):
-                found += f', {other.name} with sender="{other.sender}"'
-        raise DecodeError("message", "tag", 0, f"one of the tags {known}", found)
+        known_tags = "".join(dict.fromkeys(tags))
+        actual = byte_text(data[0])
+        for layout_of_other_side in protocol.messages:
+            if layout_of_other_side.tag == chr(data[0]):
+                actual += f', {layout_of_other_side.name} with sender="{layout_of_other_side.sender}"'
+        raise DecodeError("message", "tag", 0, f"one of the tags {known_tags}", actual)
     return message
 
 
 def _of_later_version(protocol: ProtocolLayout, version: int, message: MessageLayout) -> DecodeError:
-    found = f"'{message.tag}', {message.name} of version {protocol.called(message.since)}"
+    actual = f"'{message.tag}', {message.name} of version {protocol.called(message.since)}"
     if message.also_since:
         older = "older versions" if message.also_since == 1 else f"versions from {message.also_since} on"
-        found += f", which is sent to {older} too"
+        actual += f", which is sent to {older} too"
     if message.also_when:
-        found += f" where {message.also_when}: {_lowered(protocol.session[message.also_when])}"
-    return DecodeError(message.name, "tag", 0, f"a message of protocol version {protocol.called(version)}", found)
+        actual += f" where {message.also_when}: {_lowered(protocol.session[message.also_when])}"
+    return DecodeError(message.name, "tag", 0, f"a message of protocol version {protocol.called(version)}", actual)
 
 
 class _Walker:
@@ -145,8 +149,8 @@ class _Walker:
         self.message = message
         self.offset = 0
 
-    def error(self, path: str, offset: int, expected: str, found: str) -> DecodeError:
-        return DecodeError(self.message, path, offset, expected, found)
+    def error(self, path: str, offset: int, expected: str, actual: str) -> DecodeError:
+        return DecodeError(self.message, path, offset, expected, actual)
 
     def layout(self, operations: Operations, prefix: str) -> Iterator[Step]:
         """The rows of one layout."""
@@ -154,70 +158,76 @@ class _Walker:
 
     def go(self, operations: Operations, prefix: str, measured: dict[str, int]) -> Iterator[Step]:
         """Go through operations; `measured` has the measures of their layout so far."""
-        for one in of_version(operations, self.version):
-            path = prefix + one.name
-            match one:
+        for operation in of_version(operations, self.version):
+            path = prefix + operation.name
+            match operation:
                 case GoOn():
-                    if self.next_is(one.ahead) if one.ahead else self.facts.get(one.fact, False):
-                        yield from self.go(one.body, prefix, measured)
+                    if self.next_is(operation.ahead) if operation.ahead else self.facts.get(operation.fact, False):
+                        yield from self.go(operation.body, prefix, measured)
                 case Repeat():
-                    yield from self.repeat(one, path, measured)
+                    yield from self.repeat(operation, path, measured)
                 case Measure():
-                    step = self.integer(one, path)
-                    measured[one.name] = count = int.from_bytes(step.data, one.order, signed=one.signed)
-                    self.check_measure(one, count, step)
+                    step = self.integer(operation, path)
+                    measured[operation.name] = count = int.from_bytes(
+                        step.data, operation.order, signed=operation.signed
+                    )
+                    self.check_measure(operation, count, step)
                     yield step
                 case _:
-                    yield from self.once(one, path, measured)
+                    yield from self.once(operation, path, measured)
 
-    def repeat(self, one: Repeat, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
+    def repeat(self, operation: Repeat, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
         """The items of a list; a zero byte that ends them is a step too."""
-        if one.count:
-            for index in range(measured[one.count]):
-                yield from self.once(one.body, f"{path}[{index}]", measured)
+        if operation.count:
+            for index in range(measured[operation.count]):
+                yield from self.once(operation.body, f"{path}[{index}]", measured)
             return
         index = 0
         while not self.next_is((0,)):
-            yield from self.once(one.body, f"{path}[{index}]", measured)
+            yield from self.once(operation.body, f"{path}[{index}]", measured)
             index += 1
         offset = self.offset
-        yield Step(path, offset, self.take(1, path), one, 0)
+        yield Step(path, offset, self.take(1, path), operation, 0)
 
-    def check_measure(self, one: Measure, count: int, step: Step) -> None:
+    def check_measure(self, measure: Measure, count: int, step: Step) -> None:
         """Raise DecodeError where a measure cannot be right."""
-        length = len(self.data) - one.before
-        if not one.of and count != length:
+        length = len(self.data) - measure.before
+        if not measure.of and count != length:
             raise self.error(step.path, step.offset, str(length), str(count))
-        if count < 0 and not (one.nullable and count == -1):
-            expected = "-1 or more" if one.nullable else "0 or more"
+        if count < 0 and not (measure.nullable and count == -1):
+            expected = "-1 or more" if measure.nullable else "0 or more"
             raise self.error(step.path, step.offset, expected, str(count))
 
     def next_is(self, values: tuple[int, ...]) -> bool:
         return self.offset < len(self.data) and self.data[self.offset] in values
 
-    def once(self, one: Operation, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
+    def once(self, operation: Operation, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
         """One row, or all those of the part that it is."""
-        match one:
+        match operation:
             case Integer():
-                yield self.integer(one, path)
+                yield self.integer(operation, path)
             case Text():
-                yield self.text(one, path)
+                yield self.text(operation, path)
             case Bytes():
-                size = one.size or (measured[one.count] if one.count else len(self.data) - self.offset)
+                size = operation.size or (
+                    measured[operation.count] if operation.count else len(self.data) - self.offset
+                )
                 offset = self.offset
                 if size == -1:
-                    yield Step(path, offset, b"", one, None)
+                    yield Step(path, offset, b"", operation, None)
                     return
                 data = self.take(size, path)
-                yield Step(path, offset, data, one, data)
+                yield Step(path, offset, data, operation, data)
             case Group():
-                yield from self.layout(self.protocol.parts[one.part].operations, f"{path}.")
+                yield from self.layout(self.protocol.parts[operation.part].operations, f"{path}.")
             case Choose():
-                yield from self.layout(self.read_choice(self.protocol.parts[one.part], path), f"{path}.")
+                yield from self.layout(self.read_choice(self.protocol.parts[operation.part], path), f"{path}.")
 
     def read_choice(self, part: PartLayout, path: str) -> Operations:
         """The operations of the alternative that the next byte tells."""
-        alternatives = {tag_of(other).code: other for other in of_version(part.alternatives, self.version)}
+        alternatives = {
+            tag_of(alternative).code: alternative for alternative in of_version(part.alternatives, self.version)
+        }
         tag = f"{path}.{tag_of(part.alternatives[0]).name}"
         byte = self.take(1, tag)[0]
         self.offset -= 1
@@ -226,42 +236,44 @@ class _Walker:
         return alternatives[byte].operations
 
     def take(self, size: int, path: str) -> bytes:
-        left = len(self.data) - self.offset
-        if size > left:
-            raise self.error(path, self.offset, bytes_of(size), f"{bytes_of(left)} to the end of the message")
+        remaining = len(self.data) - self.offset
+        if size > remaining:
+            raise self.error(path, self.offset, bytes_of(size), f"{bytes_of(remaining)} to the end of the message")
         self.offset += size
         return self.data[self.offset - size : self.offset]
 
-    def integer(self, one: Integer, path: str) -> Step:
+    def integer(self, operation: Integer, path: str) -> Step:
         offset = self.offset
-        data = self.take(one.width, path)
-        number = int.from_bytes(data, one.order, signed=one.signed)
-        allowed = allowed_by(one)
+        data = self.take(operation.width, path)
+        number = int.from_bytes(data, operation.order, signed=operation.signed)
+        allowed = allowed_by(operation)
         if allowed and number not in allowed:
-            found = byte_text(number) if one.is_character else str(number)
-            raise self.error(path, offset, legal_of(one), found)
-        if isinstance(one, Take) and number in one.refused:
-            raise self.error(path, offset, f"anything but {either(one.refused)}".replace(" 0", " zero"), str(number))
+            actual = byte_text(number) if operation.is_character else str(number)
+            raise self.error(path, offset, legal_of(operation), actual)
+        if isinstance(operation, Take) and number in operation.refused:
+            raise self.error(
+                path, offset, f"anything but {either(operation.refused)}".replace(" 0", " zero"), str(number)
+            )
         value: object = number
-        if one.is_character:
+        if operation.is_character:
             value = chr(number)
-        elif isinstance(one, Take) and one.wrapper is not None:
-            value = one.wrapper(number)
-        return Step(path, offset, data, one, value)
+        elif isinstance(operation, Take) and operation.wrapper is not None:
+            value = operation.wrapper(number)
+        return Step(path, offset, data, operation, value)
 
-    def text(self, one: Text, path: str) -> Step:
+    def text(self, operation: Text, path: str) -> Step:
         offset = self.offset
         end = self.data.find(0, offset)
         if end < 0:
-            left = len(self.data) - offset
-            raise self.error(path, offset, "a text that a zero byte ends", f"{bytes_of(left)} without one")
+            remaining = len(self.data) - offset
+            raise self.error(path, offset, "a text that a zero byte ends", f"{bytes_of(remaining)} without one")
         self.offset = end + 1
         raw = self.data[offset:end]
         try:
             value = raw.decode(self.encoding)
         except UnicodeDecodeError as error:
             raise self.error(path, offset + error.start, f"text in {self.encoding}", _hex(raw[error.start :])) from None
-        return Step(path, offset, self.data[offset : end + 1], one, value)
+        return Step(path, offset, self.data[offset : end + 1], operation, value)
 
 
 def _hex(data: bytes) -> str:

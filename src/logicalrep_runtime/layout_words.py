@@ -26,16 +26,16 @@ def tag_of(alternative: PartLayout) -> Constant:
     return tag
 
 
-def allowed_by(one: Integer) -> tuple[int, ...]:
+def allowed_by(integer: Integer) -> tuple[int, ...]:
     """The only values that an integer may have; () where it may have any."""
-    if isinstance(one, Constant):
-        return (one.code,)
-    return one.allowed if isinstance(one, Take) else ()
+    if isinstance(integer, Constant):
+        return (integer.code,)
+    return integer.allowed if isinstance(integer, Take) else ()
 
 
-def legal_of(one: Integer) -> str:
+def legal_of(integer: Integer) -> str:
     """The only values that an integer may have, in words."""
-    return choice_of(allowed_by(one)) if one.is_character else either(allowed_by(one))
+    return choice_of(allowed_by(integer)) if integer.is_character else either(allowed_by(integer))
 
 
 def either(numbers: tuple[int, ...]) -> str:

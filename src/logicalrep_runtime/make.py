@@ -20,8 +20,8 @@ def flags_of(name: str, flags: int | None, bits: Mapping[str, tuple[int, bool | 
 
     `bits` has each bit's number and value by its name; None where it is not given.
     """
-    made = sum(bit for bit, value in bits.values() if value) if flags is None else flags
+    number = sum(bit for bit, value in bits.values() if value) if flags is None else flags
     for bit_name, (bit, value) in bits.items():
-        if value is not None and bool(made & bit) is not bool(value):
+        if value is not None and bool(number & bit) is not bool(value):
             raise ValueError(f"{name}={flags} and {bit_name}={value} contradict each other")
-    return made
+    return number

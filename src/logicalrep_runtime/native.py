@@ -108,9 +108,9 @@ _KNOWN = frozenset(
 """The attributes of an operation that the native reader knows; it refuses an operation with any other."""
 
 
-def _check(one: Operation) -> None:
-    for field in fields(one):
-        if field.name not in _KNOWN and getattr(one, field.name) != field.default:
+def _check(operation: Operation) -> None:
+    for field in fields(operation):
+        if field.name not in _KNOWN and getattr(operation, field.name) != field.default:
             raise _UnknownError(field.name)
 
 
@@ -158,8 +158,8 @@ class _ClassProgram:
         self.measures: dict[str, int] = {}
 
     def operations(self, operations: Operations) -> list[tuple[Any, ...]]:
-        made = (self.operation(one) for one in self.source.known(operations))
-        return [one for one in made if one is not None]
+        entries = (self.operation(entry) for entry in self.source.known(operations))
+        return [entry for entry in entries if entry is not None]
 
     def measure(self, name: str) -> int:
         if name not in self.measures:
@@ -193,24 +193,24 @@ class _ClassProgram:
                 return self.go_on(one)
         raise _UnknownError(one.kind)
 
-    def value(self, one: Take, code: int) -> object:
+    def value(self, integer: Take, code: int) -> object:
         """The object of a value that is legal."""
-        if one.is_character:
-            members = self.source.namespace.get(self.types[one.name])
+        if integer.is_character:
+            members = self.source.namespace.get(self.types[integer.name])
             return members(chr(code)) if isinstance(members, EnumMeta) else chr(code)
-        return code if one.wrapper is None else one.wrapper(code)
+        return code if integer.wrapper is None else integer.wrapper(code)
 
     def part(self, name: str) -> tuple[Any, ...]:
         return self.source.program(self.source.namespace[name], self.source.protocol.parts[name].operations)
 
-    def repeat(self, one: Repeat) -> tuple[Any, ...]:
-        measure, body = self.measure(one.count), one.body
+    def repeat(self, operation: Repeat) -> tuple[Any, ...]:
+        measure, body = self.measure(operation.count), operation.body
         _check(body)
         match body:
             case Take() if not body.allowed:
-                return "integers", self.attributes[one.name], measure, *_integer(body)
+                return "integers", self.attributes[operation.name], measure, *_integer(body)
             case Group():
-                return "groups", self.attributes[one.name], measure, self.part(body.part)
+                return "groups", self.attributes[operation.name], measure, self.part(body.part)
             case Choose():
                 return self.choices(measure, self.source.protocol.parts[body.part])
         raise _UnknownError(body.kind)
@@ -221,8 +221,8 @@ class _ClassProgram:
         width = 4
         for alternative in self.source.known(part.alternatives):
             tag, *rest = self.source.known(alternative.operations)
-            for one in (tag, *rest):
-                _check(one)
+            for operation in (tag, *rest):
+                _check(operation)
             kinds[bool(rest)] += bytes([tag.code])
             match rest:
                 case []:
@@ -233,20 +233,20 @@ class _ClassProgram:
                     raise _UnknownError("choose")
         return "choices", self.attributes["kinds"], self.attributes["values"], measure, kinds[True], kinds[False], width
 
-    def go_on(self, one: GoOn) -> tuple[Any, ...] | None:
-        body = self.source.known(one.body)
+    def go_on(self, operation: GoOn) -> tuple[Any, ...] | None:
+        body = self.source.known(operation.body)
         if not body:
             return None
         absent = tuple(self.attributes[row.name] for row in body if row.is_attribute)
-        made = tuple(self.operations(one.body))
-        if not one.ahead and one.fact not in self.source.facts:
+        entries = tuple(self.operations(operation.body))
+        if not operation.ahead and operation.fact not in self.source.facts:
             raise _UnknownError("a fact that is no argument")
-        if one.ahead:
-            return "ahead", bytes(one.ahead), made, absent
-        return "fact", self.source.facts.index(one.fact), made, absent
+        if operation.ahead:
+            return "ahead", bytes(operation.ahead), entries, absent
+        return "fact", self.source.facts.index(operation.fact), entries, absent
 
 
-def _integer(one: Take) -> tuple[int, bool, object, tuple[int, ...]]:
+def _integer(integer: Take) -> tuple[int, bool, object, tuple[int, ...]]:
     """The width, sign, wrapper and refused values; what is no class changes no number."""
-    wrapper = one.wrapper if isinstance(one.wrapper, type) else None
-    return one.width, one.signed, wrapper, one.refused
+    wrapper = integer.wrapper if isinstance(integer.wrapper, type) else None
+    return integer.width, integer.signed, wrapper, integer.refused

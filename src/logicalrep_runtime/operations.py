@@ -161,8 +161,8 @@ Operations = tuple[Operation, ...]
 
 def flat(operations: Operations) -> Iterator[Operation]:
     """Yield the operations that stand for rows, in the order of the documentation's table."""
-    for one in operations:
-        if isinstance(one, GoOn):
-            yield from flat(one.body)
+    for operation in operations:
+        if isinstance(operation, GoOn):
+            yield from flat(operation.body)
         else:
-            yield one
+            yield operation

@@ -54,12 +54,12 @@ class SessionState:
             self._set(layout.clears, False)
 
     def _out_of_place(self, layout: MessageLayout) -> DecodeError:
-        here = self.layouts.outside if self.block == OUTSIDE else f"inside a {self.block}"
+        state = self.layouts.outside if self.block == OUTSIDE else f"inside a {self.block}"
         allowed = [f"inside a {place}" for place in layout.places if place != OUTSIDE]
         if OUTSIDE in layout.places:
             allowed.insert(0, self.layouts.outside)
         field = "tag" if layout.tag else "message"
-        return DecodeError(layout.name, field, 0, f"{layout.name} {' or '.join(allowed)}", f"it {here}")
+        return DecodeError(layout.name, field, 0, f"{layout.name} {' or '.join(allowed)}", f"it {state}")
 
     def _not_described(
         self, data: bytes, layout: MessageLayout, name: str, number: Any, sender: str = "server"
@@ -68,7 +68,7 @@ class SessionState:
         described: Collection[int] = self.described[layout.looks_up[name]]
         path = name
         if isinstance(number, tuple):
-            index = next((index for index, each in enumerate(number) if each not in described), None)
+            index = next((index for index, item in enumerate(number) if item not in described), None)
             if index is None:
                 return None
             path, number = f"{name}[{index}]", number[index]
@@ -76,7 +76,7 @@ class SessionState:
             return None
         steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding, sender=sender)
         step = next(step for step in steps if step.path == path)
-        describing = next(other for other in self.layouts.messages if other.name == layout.looks_up[name])
+        describing = next(message for message in self.layouts.messages if message.name == layout.looks_up[name])
         expected = f"{describing.described_as} that a {describing.name} has described"
         assert isinstance(step.operation, Take)
         assert step.operation.wrapper is not None

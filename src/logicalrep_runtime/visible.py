@@ -33,7 +33,7 @@ def visible(text: str) -> str:
         >>> visible("a\x1b[2Jb\nc")
         'a\\x1b[2Jb\\nc'
     """
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def secrets_of(options: Mapping[str, str]) -> list[str]:
@@ -68,4 +68,4 @@ def visible_json(value: object, indent: int | None = None) -> str:
         '{"ä": "\\u009b2J"}'
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return _UNSAFE_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _UNSAFE_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1], text)

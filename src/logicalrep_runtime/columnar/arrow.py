@@ -158,10 +158,10 @@ class Maker:
         return self._fixed(column, big, type_, None)
 
     def _items(self, column: PlanColumn, spans: Spans, type_: pa.DataType) -> pa.Array:
-        found = locating().items(self.plan, column, self.data, spans)
+        values_by_name = locating().items(self.plan, column, self.data, spans)
         children = []
         for field, inner in zip(column.fields, type_, strict=True):
-            values = found[field.name]
+            values = values_by_name[field.name]
             if isinstance(values, Spans):
                 children.append(_array_of(inner.type, spans.size, [None, *self._bytes(field, values, spans.size)]))
             elif field.kind == "char":

@@ -173,8 +173,8 @@ def _one_array(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
             messages = messages.cast(pa.large_binary())
         return _one_array(pa.concat_arrays(messages.chunks) if messages.num_chunks else pa.array([], messages.type))
     if not isinstance(messages, pa.Array) or messages.type not in (pa.binary(), pa.large_binary()):
-        found = messages.type if isinstance(messages, pa.Array) else type(messages).__name__
-        raise TypeError(f"messages must be a binary or large_binary array, not {found}")
+        type_ = messages.type if isinstance(messages, pa.Array) else type(messages).__name__
+        raise TypeError(f"messages must be a binary or large_binary array, not {type_}")
     if messages.null_count:
         raise ValueError(f"message {messages.is_null().index(True).as_py()} is null")
     return messages
@@ -276,9 +276,9 @@ class _Batch(Generic[_Session]):
                 rows |= self._bad_texts(spans, spans.rows)
             elif column.kind == "items":
                 owners = np.repeat(spans.rows, spans.lengths)
-                for found in locating().items(self.plan, column, self.data, spans).values():
-                    if isinstance(found, Spans):
-                        rows |= self._bad_texts(found, owners)
+                for values in locating().items(self.plan, column, self.data, spans).values():
+                    if isinstance(values, Spans):
+                        rows |= self._bad_texts(values, owners)
         return rows
 
     def _bad_texts(self, spans: Spans, rows: Int64s) -> set[int]:
@@ -358,12 +358,12 @@ class _Batch(Generic[_Session]):
             return self.value_errors[row]
         data = self.messages[row].as_py()
         message = self.plan.messages.get(data[0]) if data else None
-        there = facts_of(self.session.layouts, facts)
+        facts_by_name = facts_of(self.session.layouts, facts)
         version = self.session.version
-        parse = self.session.parsers[version if message is None else message.version_in(version, there)]
-        given = {**there, "encoding": self.session.encoding}
+        parse = self.session.parsers[version if message is None else message.version_in(version, facts_by_name)]
+        arguments = {**facts_by_name, "encoding": self.session.encoding}
         try:
-            parse(data, **{name: given[name] for name in self.session.layouts.parse_arguments})
+            parse(data, **{name: arguments[name] for name in self.session.layouts.parse_arguments})
         except DecodeError as error:
             return RowDecodeError(error.message, error.field, error.offset, error.expected, error.found, row)
         raise AssertionError(f"row {row}: the columnar decoder refuses what parse reads: {data[:64].hex()}")

@@ -144,15 +144,15 @@ def digest(name: str) -> str:
     module = sys.modules[name]
     spec: Any = module.__spec__
     parts = [spec.loader.get_data(spec.origin)]
-    others = set()
-    for own, value in sorted(vars(module).items()):
-        if isinstance(value, int | float | str | bytes | tuple) and not own.startswith("__"):
-            parts.append(f"{own}={value!r}".encode())
+    used_modules = set()
+    for name_in_module, value in sorted(vars(module).items()):
+        if isinstance(value, int | float | str | bytes | tuple) and not name_in_module.startswith("__"):
+            parts.append(f"{name_in_module}={value!r}".encode())
             continue
-        other = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        if other and other != name and other.partition(".")[0] in _OURS:
-            others.add(other)
-    parts += [digest(other).encode() for other in sorted(others)]
+        module_name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        if module_name and module_name != name and module_name.partition(".")[0] in _OURS:
+            used_modules.add(module_name)
+    parts += [digest(module_name).encode() for module_name in sorted(used_modules)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -163,12 +163,12 @@ def _folder(file: str) -> str | None:
     A user without a home, who may run Spark's executors, would compile for a quarter of a minute in each process.
     """
     if _config.CACHE_DIR:
-        places = [_config.CACHE_DIR]
+        bases = [_config.CACHE_DIR]
     else:
-        places = [os.path.join(os.path.dirname(file), "__pycache__")] if os.path.exists(file) else []
-        places += [_caching.AppDirs(appname="numba", appauthor=False).user_cache_dir, tempfile.gettempdir()]
-    below = _caching._CacheLocator.get_suitable_cache_subpath(file)
-    return next((os.path.join(own, below) for own in map(_own_folder, places) if own is not None), None)
+        bases = [os.path.join(os.path.dirname(file), "__pycache__")] if os.path.exists(file) else []
+        bases += [_caching.AppDirs(appname="numba", appauthor=False).user_cache_dir, tempfile.gettempdir()]
+    subfolder = _caching._CacheLocator.get_suitable_cache_subpath(file)
+    return next((os.path.join(folder, subfolder) for folder in map(_own_folder, bases) if folder is not None), None)
 
 
 @functools.cache

@@ -183,9 +183,9 @@ class _Arrays:
 
     def _grow(self, more: int) -> None:
         """Make room where another message of `more` bytes may not fit."""
-        for number, found in self.spans.items():
-            if 3 * self.columns["count"][number] == len(found):
-                self.spans[number] = np.concatenate((found, np.empty_like(found)))
+        for number, spans in self.spans.items():
+            if 3 * self.columns["count"][number] == len(spans):
+                self.spans[number] = np.concatenate((spans, np.empty_like(spans)))
         for number, cells in zip(self.layout.cells, self.cells, strict=True):
             cells.grow(int(self.columns["count"][number]), int(self.columns["size"][number]), more)
 
@@ -197,29 +197,29 @@ class _Arrays:
         """Return the results of the finished walk, for the columns of the messages that occurred."""
         layout = self.layout
         result = Located(count, self.block[:count], self.status[:count], facts, stopped, self.give_back)
-        there = _numbers(layout.plan, seen)
+        numbers = _numbers(layout.plan, seen)
         filled, sizes = self.columns["count"].tolist(), self.columns["size"].tolist()
         for number, bits in layout.bitmaps:
-            if number in there:
+            if number in numbers:
                 result.validity[number] = self.block[bits]
         for number, values, dtype in layout.fixed:
-            if number in there:
+            if number in numbers:
                 result.fixed[number] = self.block[values].view(dtype)
         if count < layout.count:
             result.validity = {number: bits[: (count + 7) // 8] for number, bits in result.validity.items()}
             result.fixed = {number: values[:count] for number, values in result.fixed.items()}
-        for number, found in self.spans.items():
-            if number in there:
-                result.spans[number] = Spans(found[: 3 * filled[number]].reshape(-1, 3), sizes[number])
+        for number, spans in self.spans.items():
+            if number in numbers:
+                result.spans[number] = Spans(spans[: 3 * filled[number]].reshape(-1, 3), sizes[number])
         for number, cells in zip(layout.cells, self.cells, strict=True):
-            if number in there:
+            if number in numbers:
                 cells.give(result, number, count, filled[number], sizes[number])
         return result
 
     def give_back(self) -> None:
         """Give the lent memory back to the thread, for another batch."""
-        for number, found in self.spans.items():
-            ROOMS.keep_spans(number, found)
+        for number, spans in self.spans.items():
+            ROOMS.keep_spans(number, spans)
         for index, cells in enumerate(self.cells):
             if isinstance(cells, Scratch):
                 ROOMS.keep_scratch(index, cells)

@@ -31,10 +31,10 @@ class ColumnarSession:
     encoding: str = "utf-8"
     """The session's client_encoding as a Python codec. Texts in encodings other than UTF-8 are decoded one by one."""
 
-    def __new__(cls, *unnamed: object, **given: object) -> Self:
-        known = [field.name for field in fields(cls)]
-        for name in given.keys() - set(known):
-            raise unknown_argument(cls, name, known)
+    def __new__(cls, *unnamed: object, **arguments: object) -> Self:
+        names = [field.name for field in fields(cls)]
+        for name in arguments.keys() - set(names):
+            raise unknown_argument(cls, name, names)
         return object.__new__(cls)
 
     def __post_init__(self) -> None:

@@ -26,8 +26,8 @@ def are_valid(data: Bytes, starts: Ints, lengths: Ints, encoding: str) -> NDArra
 def transcoded(offsets: Ints, values: pa.Buffer, encoding: str) -> tuple[pa.Buffer, pa.Buffer]:
     """Convert adjacent texts to UTF-8. Returns buffers of the new offsets and the new bytes."""
     buffer = memoryview(values)
-    places = offsets.tolist()
-    texts = [str(buffer[start:end], encoding).encode() if start < end else b"" for start, end in pairwise(places)]
-    new = np.zeros(len(offsets), offsets.dtype)
-    np.cumsum([len(text) for text in texts], out=new[1:])
-    return pa.py_buffer(new), pa.py_buffer(b"".join(texts))
+    ends = offsets.tolist()
+    texts = [str(buffer[start:end], encoding).encode() if start < end else b"" for start, end in pairwise(ends)]
+    new_offsets = np.zeros(len(offsets), offsets.dtype)
+    np.cumsum([len(text) for text in texts], out=new_offsets[1:])
+    return pa.py_buffer(new_offsets), pa.py_buffer(b"".join(texts))

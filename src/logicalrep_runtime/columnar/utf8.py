@@ -72,7 +72,7 @@ def _errors(typing_context: Any, data: Any, offset: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data, offset = arguments
-        here, before, second, third = (
+        here, previous, second, third = (
             load_lanes(context, builder, signature.args[0], data, builder.sub(offset, offset.type(distance)))
             for distance in range(4)
         )
@@ -84,16 +84,16 @@ def _errors(typing_context: Any, data: Any, offset: Any) -> Any:
             return functools.reduce(builder.or_, conditions)
 
         continues = builder.and_(compare(">=", here, 0x80), compare("<", here, 0xC0))
-        is_to = either(compare(">=", before, 0xC0), compare(">=", second, 0xE0), compare(">=", third, 0xF0))
+        is_to = either(compare(">=", previous, 0xC0), compare(">=", second, 0xE0), compare(">=", third, 0xF0))
         errors = either(
             builder.xor(continues, is_to),
             compare("==", here, 0xC0),
             compare("==", here, 0xC1),
             compare(">=", here, 0xF5),
-            builder.and_(compare("==", before, 0xE0), compare("<", here, 0xA0)),
-            builder.and_(compare("==", before, 0xED), compare(">=", here, 0xA0)),
-            builder.and_(compare("==", before, 0xF0), compare("<", here, 0x90)),
-            builder.and_(compare("==", before, 0xF4), compare(">=", here, 0x90)),
+            builder.and_(compare("==", previous, 0xE0), compare("<", here, 0xA0)),
+            builder.and_(compare("==", previous, 0xED), compare(">=", here, 0xA0)),
+            builder.and_(compare("==", previous, 0xF0), compare("<", here, 0x90)),
+            builder.and_(compare("==", previous, 0xF4), compare(">=", here, 0x90)),
         )
         return lane_bits(builder, errors)
 
