@@ -9,8 +9,8 @@ from codegen.emit.steps import Step, literal, steps
 from codegen.lowering.operations import (
     Bytes,
     Choose,
+    Conditional,
     Constant,
-    GoOn,
     Group,
     Integer,
     Measure,
@@ -144,7 +144,7 @@ class Source:
         return f"\n\n{told}" if told else ""
 
     def _attributes(self, operations: Operations, variables: Operations) -> tuple[Attribute, ...]:
-        depending = {inner.name for one in operations if isinstance(one, GoOn) for inner in flat(one.body)}
+        depending = {inner.name for one in operations if isinstance(one, Conditional) for inner in flat(one.body)}
         found: list[Attribute] = []
         for one, variable in zip(attributes(operations), attributes(variables), strict=True):
             if isinstance(one, Repeat) and isinstance(one.body, Choose):
@@ -166,9 +166,9 @@ class Source:
     def construct(self, one: Operation, operations: Operations) -> str:
         """The construct of one row of a layout."""
         expression = _construct(one, operations)
-        branch = next((other for other in operations if isinstance(other, GoOn) and one in other.body), None)
+        branch = next((other for other in operations if isinstance(other, Conditional) and one in other.body), None)
         if branch is not None and branch.fact:
-            same = [other for other in operations if isinstance(other, GoOn) and other.fact == branch.fact]
+            same = [other for other in operations if isinstance(other, Conditional) and other.fact == branch.fact]
             tells = (inner.name for other in same for inner in attributes(other.body))
             other = f", this.{next(tells)}" if isinstance(one, Constant) else ""
             expression = f'IfSession("{branch.fact}", {expression}{other})'
@@ -251,7 +251,7 @@ def _construct(one: Operation, operations: Operations) -> str:
         case Measure():
             integer = one.construct
             if not one.of:
-                return f"MessageLength({integer}, {one.before})"
+                return f"MessageLength({integer}, {one.preceding})"
             length = f"length_or_null(this.{one.of})" if one.nullable else f"len_(this.{one.of})"
             return f"Rebuild({integer}, {length})"
         case Constant():

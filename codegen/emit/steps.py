@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from codegen.lowering.operations import (
+    Conditional,
     Constant,
-    GoOn,
     Integer,
     Measure,
     Operation,
@@ -68,7 +68,7 @@ def steps(operations: Operations) -> tuple[Step, ...]:
     """The steps for the operations of a layout."""
     told: dict[str, Operations] = {}
     for one in operations:
-        if isinstance(one, GoOn):
+        if isinstance(one, Conditional):
             told[one.fact] = (*told.get(one.fact, ()), *attributes(one.body))
     return _steps(operations, told)
 
@@ -80,7 +80,7 @@ def _steps(operations: Operations, told: dict[str, Operations]) -> tuple[Step, .
             run = result.pop() if result and isinstance(result[-1], Run) else Run(())
             assert isinstance(run, Run)
             result.append(Run((*run.integers, one)))
-        elif isinstance(one, GoOn):
+        elif isinstance(one, Conditional):
             tag = one.body[0] if one.ahead else None
             assert isinstance(tag, Take | None)
             body = one.body[1:] if one.ahead else one.body
@@ -105,7 +105,7 @@ def checks_of(run: Run, *, members: bool = False) -> list[str]:
                 checks.append(_none_of(one))
             checks += [f"not {one.name}" if code == 0 else f"{one.name} == {code}" for code in one.refused]
         elif isinstance(one, Measure) and not one.of:
-            checks.append(f"{one.name} != len(data) - {one.before}" if one.before else f"{one.name} != len(data)")
+            checks.append(f"{one.name} != len(data) - {one.preceding}" if one.preceding else f"{one.name} != len(data)")
     return checks
 
 

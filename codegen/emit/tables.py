@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from codegen.lowering.operations import (
     Bytes,
     Choose,
+    Conditional,
     Constant,
-    GoOn,
     Group,
     Integer,
     Measure,
@@ -48,7 +48,7 @@ def _arguments(one: Operation) -> Iterator[tuple[str, str]]:
             yield from (("code", str(one.code)), ("is_length", str(one.is_length)))
         case Measure():
             yield from (("of", repr(one.of)), ("nullable", str(one.nullable)))
-            yield from [("before", str(one.before))] if one.before else []
+            yield from [("preceding", str(one.preceding))] if one.preceding else []
         case Bytes():
             yield from (("count", repr(one.count)), ("nullable", str(one.nullable)))
             yield from [("size", str(one.size))] if one.size else []
@@ -56,6 +56,6 @@ def _arguments(one: Operation) -> Iterator[tuple[str, str]]:
             yield "part", repr(one.part.name)
         case Repeat():
             yield from (("count", repr(one.count)), ("body", expression(one.body)))
-        case GoOn():
+        case Conditional():
             yield from (("fact", repr(one.fact)), ("ahead", str(one.ahead)), ("body", table(one.body)))
     yield "doc", repr(one.doc)

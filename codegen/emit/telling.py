@@ -52,7 +52,7 @@ class Choice:
             told.append(f'fact=("{self.fact}", "{self.value}")')
         if self.constant is not None:
             told.append(f"constant=({self.offset}, {self.constant.construct}, {self.constant.code})")
-        return f"Told({', '.join(told)})"
+        return f"StructChoice({', '.join(told)})"
 
 
 def tell_apart(now: View) -> dict[str, list[Choice]]:

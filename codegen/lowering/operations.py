@@ -114,7 +114,7 @@ class Measure(Integer):
     """The operation; empty for the message itself, from the measure on."""
     nullable: bool = False
     """True if -1 says that the operation has no value."""
-    before: int = 0
+    preceding: int = 0
     """The bytes before the measure of a message, its tag, which it does not count."""
 
 
@@ -218,10 +218,10 @@ class Repeat(Operation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoOn(Operation):
+class Conditional(Operation):
     """Goes on with some operations if a session fact holds, or if the next byte is one of some values."""
 
-    kind: ClassVar[str] = "go on"
+    kind: ClassVar[str] = "conditional"
 
     fact: str = ""
     ahead: tuple[int, ...] = ()
@@ -234,7 +234,7 @@ Operations = tuple[Operation, ...]
 def flat(operations: Operations) -> Iterator[Operation]:
     """Every operation that stands for a row of its own, in the order of the rows."""
     for one in operations:
-        if isinstance(one, GoOn):
+        if isinstance(one, Conditional):
             yield from flat(one.body)
         else:
             yield one
@@ -264,7 +264,7 @@ def renamed(operations: Operations, rename: Callable[[str], str]) -> Operations:
 
 def _renamed(one: Operation, names: Mapping[str, str]) -> Operation:
     name = names.get(one.name, one.name)
-    if isinstance(one, GoOn):
+    if isinstance(one, Conditional):
         return replace(one, name=name, body=tuple(_renamed(other, names) for other in one.body))
     if isinstance(one, Measure):
         return replace(one, name=name, of=names.get(one.of, one.of))

@@ -9,8 +9,8 @@ from typing import Any
 from codegen.lowering.operations import (
     Bytes,
     Choose,
+    Conditional,
     Constant,
-    GoOn,
     Group,
     Measure,
     Operation,
@@ -55,7 +55,9 @@ def _lowered(view: View, fields: tuple[Field, ...]) -> Operations:
         ahead = row.codes if row.optional else ()
         body = tuple(_operation(view, other, fields) for other in rows)
         name = str(tells)
-        result.append(GoOn(name=name, printed="", place=row.place, fact="" if ahead else name, ahead=ahead, body=body))
+        result.append(
+            Conditional(name=name, printed="", place=row.place, fact="" if ahead else name, ahead=ahead, body=body)
+        )
     return tuple(result)
 
 
@@ -108,7 +110,7 @@ def _once(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
     if (other := counted(fields, row)) is not None:
         return Measure(**told, **integer, of=other.name, nullable=other.may_be_null)
     if row.measures is not None:
-        return Measure(**told, **integer, of="", before=1 if fields[0].name == "tag" else 0)
+        return Measure(**told, **integer, of="", preceding=1 if fields[0].name == "tag" else 0)
     return _take(view, row)
 
 

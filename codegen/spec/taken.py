@@ -12,7 +12,8 @@ _CLASSES = {
     "AnyChar", "AnyMessage", "Array", "Boolean", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const",
     "DataclassStruct", "DecodeError", "Decoder", "EncodeError", "Flags", "Format", "FormatError", "GreedyBytes",
     "IfPresent", "IfSession", "Literal", "MalformedError", "MessageLength", "NoneOf", "NullableBytes", "OneOf",
-    "OptionalChar", "Rebuild", "StrEnum", "String", "Tagged", "Told", "ToldApart", "Typed", "UntilZero", "Whole",
+    "Discriminated", "OptionalChar", "Rebuild", "StrEnum", "String", "StructChoice", "Tagged", "Typed", "UntilZero",
+    "Whole",
 }  # fmt: skip
 _ATTRIBUTES = {
     "build": "the method that writes a message",

@@ -14,8 +14,8 @@ from typing import Any
 from codegen.lowering.operations import (
     Bytes,
     Choose,
+    Conditional,
     Constant,
-    GoOn,
     Group,
     Integer,
     Measure,
@@ -74,7 +74,7 @@ class Writer:
     def operations(self, operations: Operations, values: Mapping[str, Any], prefix: str = "") -> None:
         """Write the rows that have a value."""
         for one in operations:
-            if isinstance(one, GoOn):
+            if isinstance(one, Conditional):
                 self.operations(one.body, values, prefix)
             elif one.name in values and isinstance(one, Repeat):
                 for index, item in enumerate(values[one.name]):
@@ -166,7 +166,7 @@ class Reader:
         for one in operations:
             path, start = prefix + one.name, self.offset
             match one:
-                case GoOn():
+                case Conditional():
                     there = ord(self._next() or "\0") in one.ahead if one.ahead else self.facts.get(one.fact, False)
                     if there:
                         self._go(one.body, prefix, values)
@@ -177,7 +177,7 @@ class Reader:
                     values[one.name] = list(items)
                 case Measure():
                     values[one.name] = self._integer(one, path)
-                    if not one.of and values[one.name] != len(self.data) - one.before:
+                    if not one.of and values[one.name] != len(self.data) - one.preceding:
                         raise RefusedError(path, start, "the message has another length")
                     if values[one.name] < (-1 if one.nullable else 0):
                         raise RefusedError(path, start, "the number is negative")
@@ -251,7 +251,7 @@ def write(view: View, message: Message, values: Mapping[str, Any]) -> tuple[byte
 
 def facts_of(view: View, message: Message, session: Mapping[str, bool]) -> dict[str, bool]:
     """Return those of the session facts that a message's layout depends on."""
-    named = {one.fact for one in lower(view, message.fields) if isinstance(one, GoOn)}
+    named = {one.fact for one in lower(view, message.fields) if isinstance(one, Conditional)}
     return {name: value for name, value in session.items() if name in named}
 
 

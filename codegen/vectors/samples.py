@@ -8,8 +8,8 @@ from typing import Any
 from codegen.lowering.operations import (
     Bytes,
     Choose,
+    Conditional,
     Constant,
-    GoOn,
     Group,
     Integer,
     Measure,
@@ -45,7 +45,7 @@ class Samples:
     def others(self, operations: Operations, usual: Fields) -> Iterator[tuple[str, Fields]]:
         """Yield the same with one row changed, each with what is special about it."""
         for one in operations:
-            if isinstance(one, GoOn) and one.ahead:
+            if isinstance(one, Conditional) and one.ahead:
                 tag, *depending = one.body
                 for code in one.ahead:
                     values = usual | {tag.name: chr(code)} | {other.name: self._value(other) for other in depending}
@@ -59,7 +59,7 @@ class Samples:
 
     def _there(self, operations: Operations) -> Iterator[Operation]:
         for one in operations:
-            if not isinstance(one, GoOn):
+            if not isinstance(one, Conditional):
                 yield one
             elif self.facts.get(one.fact, False):
                 yield from one.body
@@ -144,7 +144,7 @@ class Samples:
             if isinstance(one, Measure) and not one.of:
                 writer = Writer(self.view)
                 writer.operations(operations, values | {one.name: 0})
-                values[one.name] = len(writer.data) - one.before
+                values[one.name] = len(writer.data) - one.preceding
             elif isinstance(one, Measure) and values.get(one.of, "") is None:
                 values[one.name] = -1
             elif isinstance(one, Measure) and one.name in values:

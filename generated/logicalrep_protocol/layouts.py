@@ -6,7 +6,7 @@ Generated from the spec by `python -m codegen regen`; do not edit.
 from __future__ import annotations
 
 from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
-from logicalrep_runtime.operations import Bytes, Choose, Constant, GoOn, Group, Measure, Repeat, Take, Text
+from logicalrep_runtime.operations import Bytes, Choose, Conditional, Constant, Group, Measure, Repeat, Take, Text
 from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 LOGICALREP = ProtocolLayout(
@@ -79,7 +79,7 @@ LOGICALREP = ProtocolLayout(
             doc="Something that pg_logical_emit_message wrote into the log; sent when the option messages is on.",
             operations=(
                 Constant(name="tag", type="Byte1('M')", width=1, is_character=True, code=77),
-                GoOn(
+                Conditional(
                     name="streaming",
                     fact="streaming",
                     body=(
@@ -191,7 +191,7 @@ LOGICALREP = ProtocolLayout(
             doc="Describes a table; sent before the first change that needs it and again when it may have changed.",
             operations=(
                 Constant(name="tag", type="Byte1('R')", width=1, is_character=True, code=82),
-                GoOn(
+                Conditional(
                     name="streaming",
                     fact="streaming",
                     body=(
@@ -257,7 +257,7 @@ LOGICALREP = ProtocolLayout(
             doc="Names a data type that is not built in, ahead of the Relation that uses it.",
             operations=(
                 Constant(name="tag", type="Byte1('Y')", width=1, is_character=True, code=89),
-                GoOn(
+                Conditional(
                     name="streaming",
                     fact="streaming",
                     body=(
@@ -294,7 +294,7 @@ LOGICALREP = ProtocolLayout(
             doc="A new row.",
             operations=(
                 Constant(name="tag", type="Byte1('I')", width=1, is_character=True, code=73),
-                GoOn(
+                Conditional(
                     name="streaming",
                     fact="streaming",
                     body=(
@@ -329,7 +329,7 @@ LOGICALREP = ProtocolLayout(
             doc="A changed row.",
             operations=(
                 Constant(name="tag", type="Byte1('U')", width=1, is_character=True, code=85),
-                GoOn(
+                Conditional(
                     name="streaming",
                     fact="streaming",
                     body=(
@@ -346,7 +346,7 @@ LOGICALREP = ProtocolLayout(
                 Take(
                     name="relation_id", type="Int32 (Oid)", width=4, wrapper=Oid, doc="The table, as in its Relation."
                 ),
-                GoOn(
+                Conditional(
                     name="old_kind",
                     ahead=(75, 79),
                     body=(
@@ -384,7 +384,7 @@ LOGICALREP = ProtocolLayout(
             doc="A deleted row.",
             operations=(
                 Constant(name="tag", type="Byte1('D')", width=1, is_character=True, code=68),
-                GoOn(
+                Conditional(
                     name="streaming",
                     fact="streaming",
                     body=(
@@ -429,7 +429,7 @@ LOGICALREP = ProtocolLayout(
             doc="Tables that were emptied by one TRUNCATE.",
             operations=(
                 Constant(name="tag", type="Byte1('T')", width=1, is_character=True, code=84),
-                GoOn(
+                Conditional(
                     name="streaming",
                     fact="streaming",
                     body=(
@@ -596,7 +596,7 @@ LOGICALREP = ProtocolLayout(
                     wrapper=TransactionId,
                     doc="The id of the subtransaction, the same as xid when the whole transaction is rolled back.",
                 ),
-                GoOn(
+                Conditional(
                     name="parallel",
                     fact="parallel",
                     body=(

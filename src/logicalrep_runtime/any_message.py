@@ -50,7 +50,7 @@ class Tagged(TypedEntries[_Value], Construct):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Told:
+class StructChoice:
     """The Struct of a message that no tag of its own tells, and what tells it."""
 
     struct: DataclassStruct[Any]
@@ -62,13 +62,13 @@ class Told:
     """The bytes before a constant, what reads it, and its value."""
 
 
-class ToldApart(TypedEntries[_Value], Construct):  # type: ignore[misc]
+class Discriminated(TypedEntries[_Value], Construct):  # type: ignore[misc]
     """Messages that share a tag or have none, before those that have their own.
 
     What the session waits for is given as in `parse(data, expected="password")`; `begun` are its facts at the start.
     """
 
-    def __init__(self, choices: tuple[Told, ...], tagged: Tagged[_Value], **begun: str) -> None:
+    def __init__(self, choices: tuple[StructChoice, ...], tagged: Tagged[_Value], **begun: str) -> None:
         super().__init__()
         self.choices = choices
         self.tagged = tagged
@@ -81,7 +81,7 @@ class ToldApart(TypedEntries[_Value], Construct):  # type: ignore[misc]
         structs = (choice.struct for choice in self.choices if self._is(choice, stream, start, facts, path))
         return next(structs, self.tagged)._parsereport(stream, context, path)
 
-    def _is(self, told: Told, stream: BinaryIO, start: int, facts: Mapping[str, object], path: str) -> bool:
+    def _is(self, told: StructChoice, stream: BinaryIO, start: int, facts: Mapping[str, object], path: str) -> bool:
         """Return whether that message is next; the stream stays where it is."""
         name, value = told.fact
         if name and facts[name] != value:

@@ -329,17 +329,17 @@ class MessageLength(Subconstruct):  # type: ignore[misc]
 
     def __init__(self, subcon: Construct, preceding: int) -> None:
         super().__init__(subcon)
-        self.before = preceding
+        self.preceding = preceding
         self.flagbuildnone = True
 
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> int:
-        start = stream_tell(stream, path) - self.before
+        start = stream_tell(stream, path) - self.preceding
         length: int = super()._parse(stream, context, path)
         offset = stream_tell(stream, path)
         end = stream_seek(stream, 0, 2, path)
         stream_seek(stream, offset, 0, path)
-        if length != end - start - self.before:
-            raise CheckError(f"the length is {length}, but {end - start - self.before} bytes are there", path=path)
+        if length != end - start - self.preceding:
+            raise CheckError(f"the length is {length}, but {end - start - self.preceding} bytes are there", path=path)
         return length
 
     def _build(self, obj: object, stream: BinaryIO, context: Container, path: str) -> object:

@@ -12,7 +12,7 @@ from logicalrep_runtime.session_state import SessionState
 
 _AnyMessage = TypeVar("_AnyMessage", covariant=True)
 
-_Known = tuple[Callable[..., Any], MessageLayout, tuple[str, ...], tuple[tuple[str, Collection[int]], ...], bool]
+_Entry = tuple[Callable[..., Any], MessageLayout, tuple[str, ...], tuple[tuple[str, Collection[int]], ...], bool]
 """An entry for a tag in a session: its `parse`, its layout, and the layout's places; the fields that it looks up,
 each with what has been described; whether it changes the session's state."""
 
@@ -35,13 +35,13 @@ class SessionDecoder(SessionState, Generic[_AnyMessage]):
             setattr(self, fact, facts.get(fact, False))
         # Bytes without a known tag: `parse` refuses them.
         self._unknown = self._entry(self.layouts.messages[0])
-        self._known: dict[int, _Known] = {
+        self._entries: dict[int, _Entry] = {
             ord(layout.tag): self._entry(layout)
             for layout in self.layouts.messages
             if layout.sender == "server" and layout.comes_in(version, facts)
         }
 
-    def _entry(self, layout: MessageLayout) -> _Known:
+    def _entry(self, layout: MessageLayout) -> _Entry:
         version = max(layout.since, self.version)
         names = layout.looking_up(version)
         looks_up = tuple((name, self.described[layout.looks_up[name]]) for name in names)
@@ -52,7 +52,7 @@ class SessionDecoder(SessionState, Generic[_AnyMessage]):
         """Decode the next message. Raises DecodeError if the bytes are not exactly one that may come here."""
         if type(data) is not bytes:
             data = bytes(memoryview(data))
-        parse, layout, places, looks_up, is_followed = self._known.get(data[0] if data else 0, self._unknown)
+        parse, layout, places, looks_up, is_followed = self._entries.get(data[0] if data else 0, self._unknown)
         message = self._read(parse, data)
         if self.block not in places:
             raise self._out_of_place(layout)

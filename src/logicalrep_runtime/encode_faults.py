@@ -8,7 +8,7 @@ from logicalrep_runtime.layout_words import byte_text, bytes_of, choice_of, lega
 from logicalrep_runtime.operations import (
     Bytes,
     Choose,
-    GoOn,
+    Conditional,
     Group,
     Measure,
     Operation,
@@ -65,8 +65,8 @@ class _Faults:
             branches = [
                 other
                 for other in operations
-                if isinstance(operation, GoOn)
-                and isinstance(other, GoOn)
+                if isinstance(operation, Conditional)
+                and isinstance(other, Conditional)
                 and (other is operation or (operation.fact and other.fact == operation.fact))
             ]
             companions = [inner for branch in branches for inner in self.attributes(branch.body)]

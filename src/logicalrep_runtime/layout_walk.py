@@ -24,7 +24,7 @@ from logicalrep_runtime.layout_words import (
 from logicalrep_runtime.operations import (
     Bytes,
     Choose,
-    GoOn,
+    Conditional,
     Group,
     Integer,
     Measure,
@@ -161,7 +161,7 @@ class _Walker:
         for operation in of_version(operations, self.version):
             path = prefix + operation.name
             match operation:
-                case GoOn():
+                case Conditional():
                     if self.next_is(operation.ahead) if operation.ahead else self.facts.get(operation.fact, False):
                         yield from self.go(operation.body, prefix, measured)
                 case Repeat():
@@ -191,7 +191,7 @@ class _Walker:
 
     def check_measure(self, measure: Measure, count: int, step: Step) -> None:
         """Raise DecodeError where a measure cannot be right."""
-        length = len(self.data) - measure.before
+        length = len(self.data) - measure.preceding
         if not measure.of and count != length:
             raise self.error(step.path, step.offset, str(length), str(count))
         if count < 0 and not (measure.nullable and count == -1):

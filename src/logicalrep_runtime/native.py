@@ -35,8 +35,8 @@ from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
 from logicalrep_runtime.operations import (
     Bytes,
     Choose,
+    Conditional,
     Constant,
-    GoOn,
     Group,
     Measure,
     Operation,
@@ -189,8 +189,8 @@ class _ClassProgram:
                 return "group", self.attributes[one.name], self.part(one.part)
             case Repeat():
                 return self.repeat(one)
-            case GoOn():
-                return self.go_on(one)
+            case Conditional():
+                return self.conditional(one)
         raise _UnknownError(one.kind)
 
     def value(self, integer: Take, code: int) -> object:
@@ -233,7 +233,7 @@ class _ClassProgram:
                     raise _UnknownError("choose")
         return "choices", self.attributes["kinds"], self.attributes["values"], measure, kinds[True], kinds[False], width
 
-    def go_on(self, operation: GoOn) -> tuple[Any, ...] | None:
+    def conditional(self, operation: Conditional) -> tuple[Any, ...] | None:
         body = self.source.known(operation.body)
         if not body:
             return None

@@ -86,7 +86,7 @@ class Measure(Integer):
     """The operation; empty for the message itself, from the measure on."""
     nullable: bool = False
     """Whether -1 says that the operation has no value."""
-    before: int = 0
+    preceding: int = 0
     """The bytes of a message before its measure, its tag, which the measure does not count."""
 
     @property
@@ -145,10 +145,10 @@ class Repeat(Operation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoOn(Operation):
+class Conditional(Operation):
     """Goes on with some operations if a session fact holds, or if the next byte is one of some values."""
 
-    kind: ClassVar[str] = "go on"
+    kind: ClassVar[str] = "conditional"
 
     fact: str = ""
     ahead: tuple[int, ...] = ()
@@ -162,7 +162,7 @@ Operations = tuple[Operation, ...]
 def flat(operations: Operations) -> Iterator[Operation]:
     """Yield the operations that stand for rows, in the order of the documentation's table."""
     for operation in operations:
-        if isinstance(operation, GoOn):
+        if isinstance(operation, Conditional):
             yield from flat(operation.body)
         else:
             yield operation

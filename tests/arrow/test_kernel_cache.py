@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep_runtime.columnar.own_folders import UnsafeFolderError, own_folder
+from logicalrep_runtime.columnar.private_folders import UnsafeFolderError, private_folder
 from tests.conftest import ROOT
 
 _PROGRAM = """
@@ -92,19 +92,19 @@ def test_processes_that_need_a_kernel_at_once_compile_it_once(copy: _Copy) -> No
 
 _HOLDS = """
 import sys
-from logicalrep_runtime.columnar.kept import locked
+from logicalrep_runtime.columnar.kernel_cache import locked
 with locked(sys.argv[1]) as first, locked(sys.argv[2]) as second:
     print(first and second, flush=True)
     sys.stdin.read()
 """
 _WAITS = """
 import sys, time
-from logicalrep_runtime.columnar import kept
-kept.PATIENCE = 1.0
+from logicalrep_runtime.columnar import kernel_cache
+kernel_cache.PATIENCE = 1.0
 for path in sys.argv[1:]:
     began = time.monotonic()
-    with kept.locked(path) as is_held:
-        print(is_held, time.monotonic() - began >= kept.PATIENCE)
+    with kernel_cache.locked(path) as is_held:
+        print(is_held, time.monotonic() - began >= kernel_cache.PATIENCE)
 """
 
 
@@ -140,15 +140,15 @@ _DIGESTS = """
 import sys
 from importlib import import_module
 from logicalrep.values import kernel
-from logicalrep_runtime.columnar import kept, utf8
+from logicalrep_runtime.columnar import kernel_cache, utf8
 kernels = [
     *(f"logicalrep_runtime.columnar.{name}" for name in ("utf8", "rows")),
     "logicalrep_protocol.columnar.kernel_v4",
     *(f"logicalrep.arrow.kernels.{name}" for name in ("copy_rows", "finding", "frames", "loaders", "maps", "rows", "transactions")),
 ]
 def digests():
-    kept.digest.cache_clear()
-    return {name: kept.digest(import_module(name).__name__) for name in kernels}
+    kernel_cache.digest.cache_clear()
+    return {name: kernel_cache.digest(import_module(name).__name__) for name in kernels}
 for module in (utf8, kernel):
     before = digests()
     with open(module.__file__, "a") as file:
@@ -185,12 +185,12 @@ def test_a_folder_that_is_not_only_the_users_is_not_used(foreign: str, tmp_path:
         else:
             pytest.skip("only root can give a folder away")
     with pytest.raises(UnsafeFolderError, match="is no folder that only this user can write to"):
-        own_folder(str(tmp_path))
+        private_folder(str(tmp_path))
 
 
 def test_users_that_share_a_folder_have_one_each_in_it(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
-    path = own_folder(str(tmp_path))
+    path = private_folder(str(tmp_path))
     assert path == str(tmp_path / f"logicalrep-{os.geteuid()}")
     assert os.stat(path).st_mode & 0o777 == 0o700
 

@@ -216,7 +216,7 @@ OPERATIONS = {
     "take", "constant", "measure of a value", "measure of an item count", "measure of the message", "text",
     "bytes by a measure", "bytes or null", "bytes of a fixed size", "bytes to the end", "group",
     "choose", "repeat take", "repeat group", "repeat group until zero", "repeat text", "repeat text until zero",
-    "repeat choose", "go on by a fact", "go on by the next byte",
+    "repeat choose", "conditional by a fact", "conditional by the next byte",
 }  # fmt: skip
 """Every operation in each of its forms: vectors of each are read by `parse`, the Structs, the walk and the plain reader."""
 
@@ -239,8 +239,8 @@ def _form(one: Any, operations: tuple[Any, ...]) -> str:
             }.get(form, "bytes to the end")
         case "repeat":
             return f"repeat {one.body.kind}{'' if one.count else ' until zero'}"
-        case "go on":
-            return "go on by a fact" if one.fact else "go on by the next byte"
+        case "conditional":
+            return "conditional by a fact" if one.fact else "conditional by the next byte"
     return str(one.kind)
 
 
@@ -254,7 +254,7 @@ def test_each_operation_is_read_by_each_reader(folder: Path) -> None:
             found.add(_form(one, operations))
             inner = one.body if one.kind == "repeat" else one
             found.add(inner.kind) if inner.kind in ("group", "choose") else None
-            if one.kind == "go on":
+            if one.kind == "conditional":
                 visit(protocol, one.body)
             elif inner.kind in ("group", "choose"):
                 part = protocol.parts[inner.part]

@@ -19,7 +19,7 @@ from construct import ConstructError
 from logicalrep import DecodeError, Oid, v1, v4, walsender
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
 from logicalrep_runtime.native import reader, table
-from logicalrep_runtime.operations import Bytes, Choose, GoOn, Measure, Operation, Repeat, Text
+from logicalrep_runtime.operations import Bytes, Choose, Conditional, Measure, Operation, Repeat, Text
 from tests.native.installed import needs_native
 from tests.native.tables import CLASSES, altered
 from tests.protocol.agreement import VERSIONS, attempt, natively_alike
@@ -140,7 +140,7 @@ def _with(first: Operation) -> tuple[str, list[str]]:
         Measure(name="length", width=4, signed=True, of=""),
         Bytes(name="xid", count="nothing"),
         Repeat(name="xid", count="", body=Text(name="xid")),
-        GoOn(name="x", fact="two_phase", body=(Text(name="xid"),)),
+        Conditional(name="x", fact="two_phase", body=(Text(name="xid"),)),
         Choose(name="xid", part="Cell"),
     ],
     ids=lambda operation: type(operation).__name__,

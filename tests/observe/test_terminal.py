@@ -27,7 +27,7 @@ from logicalrep.observe.figures import Standing, TableFigures
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter, show_progress
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.columnar.compiling import compiling, telling
+from logicalrep_runtime.columnar.compiling import announcing_compilation, compiling
 from tests.terminals import Terminal
 from tests.waiting import eventually
 
@@ -224,14 +224,14 @@ def test_the_bar_of_a_load_that_is_given_up_goes() -> None:
 def test_a_checkpoint_is_not_the_end_of_compiling(clock: list[float]) -> None:
     stream = io.StringIO()
     observer = LinePrinter(stream)
-    with telling(lambda text: observer.on_event(StepStarted(text))):
+    with announcing_compilation(lambda text: observer.on_event(StepStarted(text))):
         for goes_on in (compiling("a loop"), nullcontext()):
             with goes_on:
                 observer.on_event(CheckpointSaved(1, {}))
                 clock[0] += 60
                 observer.say_progress()
     first, second = lines_of(stream)
-    assert first.startswith("compiling loops, ")
+    assert first.startswith("compiling loops: ")
     assert second == f"still {first}, 60 s"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from logicalrep import Lsn, TimestampTz, v1, walsender
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
 from logicalrep_runtime.layout import MessageLayout
-from logicalrep_runtime.operations import Bytes, GoOn, Group, Operation, Operations, Repeat, Take, Text
+from logicalrep_runtime.operations import Bytes, Conditional, Group, Operation, Operations, Repeat, Take, Text
 from tests.protocol.agreement import VERSIONS
 from tests.protocol.captured import read, selected
 from tests.protocol.hand_decoder import SINCE
@@ -140,7 +140,9 @@ def _instances(draw: st.DrawFn, owner: type, layout: MessageLayout, state: State
     drawn = {name: draw(strategy) for name, strategy in attributes(owner, layout.fields, state.encoding).items()}
     absent: set[str] = set()
     for branch in layout.operations:
-        if isinstance(branch, GoOn) and not (getattr(state, branch.fact) if branch.fact else draw(st.booleans())):
+        if isinstance(branch, Conditional) and not (
+            getattr(state, branch.fact) if branch.fact else draw(st.booleans())
+        ):
             absent |= {one.name for one in branch.body}
     return owner(**{name: None if name in absent else value for name, value in drawn.items()})
 

@@ -17,8 +17,8 @@ from logicalrep_protocol import layouts
 from logicalrep_runtime.operations import (
     Bytes,
     Choose,
+    Conditional,
     Constant,
-    GoOn,
     Group,
     Integer,
     Measure,
@@ -141,7 +141,7 @@ def _held_by(one: Operation) -> str:
 
 
 def _remarked(one: Operation, operations: Operations) -> set[str]:
-    branch = next((other for other in operations if isinstance(other, GoOn) and one in other.body), None)
+    branch = next((other for other in operations if isinstance(other, Conditional) and one in other.body), None)
     is_tag = branch is not None and bool(branch.ahead) and one is branch.body[0]
     remarks = {
         f"if {branch and branch.name}": branch is not None and not is_tag,

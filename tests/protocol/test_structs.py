@@ -30,7 +30,7 @@ from logicalrep_protocol import layouts
 from logicalrep_protocol.v1 import Binary, Column, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
 from logicalrep_runtime.constructs import DataclassStruct
 from logicalrep_runtime.layout import ProtocolLayout
-from logicalrep_runtime.operations import GoOn, Integer, Operations, flat
+from logicalrep_runtime.operations import Conditional, Integer, Operations, flat
 from tests.protocol.agreement import VERSIONS
 
 NEWEST = VERSIONS[max(VERSIONS)]
@@ -64,14 +64,14 @@ def test_a_struct_has_a_size_where_its_layout_is_fixed() -> None:
     fixed = set()
     for owner, rows, protocol in _layouts():
         if any(not isinstance(row, Integer) for row in flat(rows)) or any(
-            isinstance(row, GoOn) and row.ahead for row in rows
+            isinstance(row, Conditional) and row.ahead for row in rows
         ):
             with pytest.raises(SizeofError):
                 owner.struct.sizeof()
             continue
         fixed.add(owner.__name__)
         for facts in ({}, dict.fromkeys(protocol.session, True)):
-            there = [row for row in rows if not isinstance(row, GoOn) or facts.get(row.fact)]
+            there = [row for row in rows if not isinstance(row, Conditional) or facts.get(row.fact)]
             wanted = sum(row.width for row in flat(tuple(there)) if isinstance(row, Integer))
             assert owner.struct.sizeof(**facts) == wanted
     assert fixed >= {"Begin", "Commit", "StreamStart", "StreamAbort", "NullValue", "PrimaryKeepaliveMessage"}

@@ -495,9 +495,9 @@ def walk(data: Bytes, offsets: Ints, row: int, facts: int, stops: bool, out: Out
         after = facts
         if offset < end:
             tag = uint8(data, offset)
-            if read(out.known, tag) == 0:
+            if read(out.known_tags, tag) == 0:
                 return row, facts, UNKNOWN
-            write(out.known, tag, SEEN)
+            write(out.known_tags, tag, SEEN)
             offset += 1
         if tag != 0 and read(out.status, row) == 0:
             if tag == 0x49:

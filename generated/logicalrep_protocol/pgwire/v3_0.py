@@ -31,7 +31,7 @@ from construct import (
 )
 
 from logicalrep_protocol.pgwire.layouts import PGWIRE, CopyFormat, FormatCode
-from logicalrep_runtime.any_message import Tagged, Told, ToldApart, Whole
+from logicalrep_runtime.any_message import Discriminated, StructChoice, Tagged, Whole
 from logicalrep_runtime.constructs import (
     AnyChar,
     Char,
@@ -3353,19 +3353,19 @@ AnyMessage = (
 """Any message of protocol version 3.0."""
 
 server_message: Whole[AnyMessage] = Whole(
-    ToldApart(
+    Discriminated(
         (
-            Told(AuthenticationOk.struct, first=b"R", constant=(5, Int32sb, 0)),
-            Told(AuthenticationKerberosV5.struct, first=b"R", constant=(5, Int32sb, 2)),
-            Told(AuthenticationCleartextPassword.struct, first=b"R", constant=(5, Int32sb, 3)),
-            Told(AuthenticationMD5Password.struct, first=b"R", constant=(5, Int32sb, 5)),
-            Told(AuthenticationGSS.struct, first=b"R", constant=(5, Int32sb, 7)),
-            Told(AuthenticationGSSContinue.struct, first=b"R", constant=(5, Int32sb, 8)),
-            Told(AuthenticationSSPI.struct, first=b"R", constant=(5, Int32sb, 9)),
-            Told(AuthenticationSASL.struct, first=b"R", constant=(5, Int32sb, 10)),
-            Told(AuthenticationSASLContinue.struct, first=b"R", constant=(5, Int32sb, 11)),
-            Told(AuthenticationSASLFinal.struct, first=b"R", constant=(5, Int32sb, 12)),
-            Told(EncryptionResponse.struct, first=b"SGN", fact=("expected", "encryption")),
+            StructChoice(AuthenticationOk.struct, first=b"R", constant=(5, Int32sb, 0)),
+            StructChoice(AuthenticationKerberosV5.struct, first=b"R", constant=(5, Int32sb, 2)),
+            StructChoice(AuthenticationCleartextPassword.struct, first=b"R", constant=(5, Int32sb, 3)),
+            StructChoice(AuthenticationMD5Password.struct, first=b"R", constant=(5, Int32sb, 5)),
+            StructChoice(AuthenticationGSS.struct, first=b"R", constant=(5, Int32sb, 7)),
+            StructChoice(AuthenticationGSSContinue.struct, first=b"R", constant=(5, Int32sb, 8)),
+            StructChoice(AuthenticationSSPI.struct, first=b"R", constant=(5, Int32sb, 9)),
+            StructChoice(AuthenticationSASL.struct, first=b"R", constant=(5, Int32sb, 10)),
+            StructChoice(AuthenticationSASLContinue.struct, first=b"R", constant=(5, Int32sb, 11)),
+            StructChoice(AuthenticationSASLFinal.struct, first=b"R", constant=(5, Int32sb, 12)),
+            StructChoice(EncryptionResponse.struct, first=b"SGN", fact=("expected", "encryption")),
         ),
         Tagged(
             {
@@ -3400,16 +3400,16 @@ server_message: Whole[AnyMessage] = Whole(
 """The Struct of any message of the server, all its bytes; within another Struct take its `subcon`."""
 
 client_message: Whole[AnyMessage] = Whole(
-    ToldApart(
+    Discriminated(
         (
-            Told(CancelRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877102)),
-            Told(GSSENCRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877104)),
-            Told(GSSResponse.struct, first=b"p", fact=("expected", "gss")),
-            Told(PasswordMessage.struct, first=b"p", fact=("expected", "password")),
-            Told(SASLInitialResponse.struct, first=b"p", fact=("expected", "sasl_initial")),
-            Told(SASLResponse.struct, first=b"p", fact=("expected", "sasl")),
-            Told(SSLRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877103)),
-            Told(StartupMessage.struct, fact=("expected", "startup"), constant=(4, Int32sb, 196608)),
+            StructChoice(CancelRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877102)),
+            StructChoice(GSSENCRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877104)),
+            StructChoice(GSSResponse.struct, first=b"p", fact=("expected", "gss")),
+            StructChoice(PasswordMessage.struct, first=b"p", fact=("expected", "password")),
+            StructChoice(SASLInitialResponse.struct, first=b"p", fact=("expected", "sasl_initial")),
+            StructChoice(SASLResponse.struct, first=b"p", fact=("expected", "sasl")),
+            StructChoice(SSLRequest.struct, fact=("expected", "startup"), constant=(4, Int32sb, 80877103)),
+            StructChoice(StartupMessage.struct, fact=("expected", "startup"), constant=(4, Int32sb, 196608)),
         ),
         Tagged(
             {

@@ -92,7 +92,7 @@ def schema_of(plan: Plan, style: BatchForm) -> pa.Schema:
     return pa.schema(fields)
 
 
-class Maker:
+class ArrayBuilder:
     """Makes the arrays of one batch."""
 
     def __init__(self, plan: Plan, style: BatchForm, data: Ints, located: Located, encoding: str) -> None:
@@ -209,16 +209,16 @@ def _characters(values: Ints, validity: pa.Buffer | None) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), count, [validity, _counting(count), pa.py_buffer(values)])
 
 
-_Make = Callable[[Maker, PlanColumn, int, pa.DataType, pa.Buffer | None], pa.Array]
+_Make = Callable[[ArrayBuilder, PlanColumn, int, pa.DataType, pa.Buffer | None], pa.Array]
 _MAKES: dict[str, _Make] = {
-    "char": Maker._char,
-    "bool": Maker._number,
-    "int": Maker._number,
-    "text": Maker._text,
-    "bytes": Maker._text,
-    "ints": Maker._list,
-    "items": Maker._list,
-    "cells": Maker._rows,
+    "char": ArrayBuilder._char,
+    "bool": ArrayBuilder._number,
+    "int": ArrayBuilder._number,
+    "text": ArrayBuilder._text,
+    "bytes": ArrayBuilder._text,
+    "ints": ArrayBuilder._list,
+    "items": ArrayBuilder._list,
+    "cells": ArrayBuilder._rows,
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from logicalrep_runtime.columnar.arrow import BatchForm, Maker, Values, locating, schema_of
+from logicalrep_runtime.columnar.arrow import ArrayBuilder, BatchForm, Values, locating, schema_of
 from logicalrep_runtime.columnar.located import (
     REFUSED_BIT,
     UTF8,
@@ -262,8 +262,8 @@ class _Batch(Generic[_Session]):
         """Make the columns; or return the rows that are refused because their values cannot be strings."""
         if self.style.values == "string" and (refused := self._rows_of_bad_values(located)):
             return [], refused
-        maker = Maker(self.plan, self.style, self.data, located, self.session.encoding)
-        return maker.arrays(), set()
+        builder = ArrayBuilder(self.plan, self.style, self.data, located, self.session.encoding)
+        return builder.arrays(), set()
 
     def _rows_of_bad_texts(self, located: Located) -> set[int]:
         """Return the rows with a text that is invalid in an encoding that the kernels do not check."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from logicalrep_runtime.columnar.watched_calls import call_watched
 
-_TEXT = "compiling loops, which this machine keeps (about 20 seconds of a core)"
-DO_AGAIN = 0.5
+_TEXT = "compiling loops: cached for later runs (about 20 seconds of one core)"
+ACTION_INTERVAL = 0.5
 """The seconds between two calls of what a thread does meanwhile."""
 
 _listeners: list[Callable[[str], object]] = []
@@ -22,13 +22,13 @@ _running: list[Any] = []
 
 
 @contextmanager
-def telling(listener: Callable[[str], object]) -> Iterator[None]:
+def announcing_compilation(listener: Callable[[str], object]) -> Iterator[None]:
     """Tell a listener, once, when this process compiles loops in this context; any thread may call it.
 
     Example:
-        >>> with telling(print):
+        >>> with announcing_compilation(print):
         ...     decode_batch(messages, session)
-        compiling loops, which this machine keeps (about 20 seconds of a core)
+        compiling loops: cached for later runs (about 20 seconds of one core)
     """
     _listeners.append(listener)
     try:
@@ -38,7 +38,7 @@ def telling(listener: Callable[[str], object]) -> Iterator[None]:
             _listeners.remove(listener)
 
 
-def tell() -> None:
+def announce_compilation() -> None:
     """Tell all who have not been told yet."""
     while _listeners:
         _listeners.pop()(_TEXT)
@@ -52,7 +52,7 @@ def is_compiling() -> bool:
 @contextmanager
 def compiling(loop: object) -> Iterator[None]:
     """Tell all who have not been told yet that a loop is compiled, and count it as one within this context."""
-    tell()
+    announce_compilation()
     _running.append(loop)
     try:
         yield
@@ -61,11 +61,11 @@ def compiling(loop: object) -> Iterator[None]:
 
 
 @contextmanager
-def doing_meanwhile(action: Callable[[], object]) -> Iterator[None]:
+def acting_meanwhile(action: Callable[[], object]) -> Iterator[None]:
     """Do an action again and again while this thread waits for loops that it needs in this context.
 
     Example:
-        >>> with doing_meanwhile(session.report_in_time):
+        >>> with acting_meanwhile(session.report_in_time):
         ...     decode_batch(messages, session)
     """
     _thread.action = action
@@ -75,9 +75,9 @@ def doing_meanwhile(action: Callable[[], object]) -> Iterator[None]:
         del _thread.action
 
 
-def compile_meanwhile(compile: Callable[[], Any]) -> Any:
+def compile_in_thread(compile: Callable[[], Any]) -> Any:
     """Return what a function compiles: in a thread of its own, if this one has something to do meanwhile."""
     action = getattr(_thread, "action", None)
     if action is None:
         return compile()
-    return call_watched(compile, action, DO_AGAIN)
+    return call_watched(compile, action, ACTION_INTERVAL)

@@ -110,7 +110,7 @@ class _ColumnBlock:
         self.count = count
         self.numbers = _numbers(plan, tags)
         # A byte that is no message's tag is refused and needs no column.
-        self.known = np.array([tag not in plan.messages or tag in tags for tag in range(256)], np.uint8)
+        self.known_tags = np.array([tag not in plan.messages or tag in tags for tag in range(256)], np.uint8)
         # Each column begins at a multiple of 64 bytes, as Arrow recommends.
         stride = -(-count // _ALIGNED) * _ALIGNED
         bitmap = -(-count // (8 * _ALIGNED)) * _ALIGNED
@@ -154,7 +154,7 @@ class _Arrays:
         self.offsets = offsets
         self.block = zeros(layout.size, np.uint8)
         self.status = self.block[layout.status]
-        self.known = layout.known.copy()
+        self.known_tags = layout.known_tags.copy()
         self.columns = layout.columns.copy()
         self.spans = {number: ROOMS.take_spans(number) for number in layout.spans if number in layout.numbers}
         size = max(int(offsets[-1] - offsets[0]), 0)
@@ -179,7 +179,7 @@ class _Arrays:
         view = self.block.view
         block = Block(self.columns, self.block, view(np.int16), view(np.int32), view(np.int64))
         cells = tuple(cells.arrays for cells in self.cells)
-        return Out(self.block[self.layout.tags], self.status, self.known, block, spans, cells)
+        return Out(self.block[self.layout.tags], self.status, self.known_tags, block, spans, cells)
 
     def _grow(self, more: int) -> None:
         """Make room where another message of `more` bytes may not fit."""
@@ -191,7 +191,7 @@ class _Arrays:
 
     def seen(self) -> bytes:
         """Return the tags of the located messages."""
-        return np.flatnonzero(self.known == SEEN).astype(np.uint8).tobytes()
+        return np.flatnonzero(self.known_tags == SEEN).astype(np.uint8).tobytes()
 
     def located(self, seen: bytes, count: int, facts: int, stopped: bool) -> Located:
         """Return the results of the finished walk, for the columns of the messages that occurred."""
@@ -238,14 +238,14 @@ def gathered(
 def texts(data: Bytes, spans: Spans, count: int, index_type: IndexType) -> tuple[pa.Buffer, pa.Buffer]:
     """Copy spans together. Returns buffers of the offsets of all `count` rows and of the bytes."""
     offsets, values = room(count + 1, index_type), room(spans.size, np.uint8)
-    gather_texts(data, spans.found.ravel(), offsets, values)
+    gather_texts(data, spans.triples.ravel(), offsets, values)
     return pa.py_buffer(offsets), pa.py_buffer(values)
 
 
 def lists(spans: Spans, count: int, index_type: IndexType) -> pa.Buffer:
     """Return a buffer of the offsets of all `count` rows into the items of lists."""
     offsets = room(count + 1, index_type)
-    spread_lists(spans.found.ravel(), offsets)
+    spread_lists(spans.triples.ravel(), offsets)
     return pa.py_buffer(offsets)
 
 
@@ -256,7 +256,7 @@ def items(plan: Plan, column: PlanColumn, data: Bytes, spans: Spans) -> dict[str
         room(total, np.dtype(f"i{field.width}")) if field.is_fixed else room(3 * total, np.int64) for field in fields
     )
     sizes = np.zeros(len(fields), np.int64)
-    getattr(_kernel(plan), column.expand)(data, spans.found.ravel(), arrays, sizes)
+    getattr(_kernel(plan), column.expand)(data, spans.triples.ravel(), arrays, sizes)
     return {
         field.name: array if field.is_fixed else Spans(array.view(np.int64).reshape(-1, 3), size)
         for field, array, size in zip(fields, arrays, sizes.tolist(), strict=True)

@@ -41,7 +41,7 @@ PADDING = 64
 class Spans:
     """The places of one column's values of varying length. Valid until the walk's memory is given back."""
 
-    found: Int64s
+    triples: Int64s
     """Three 64-bit integers for each value: its row, its start in the batch's data, and its length in bytes (for a
     list, its number of items)."""
     size: int
@@ -50,17 +50,17 @@ class Spans:
     @property
     def rows(self) -> Int64s:
         """The rows that have a value."""
-        return self.found[:, 0]
+        return self.triples[:, 0]
 
     @property
     def starts(self) -> Int64s:
         """The start of each value."""
-        return self.found[:, 1]
+        return self.triples[:, 1]
 
     @property
     def lengths(self) -> Int64s:
         """The number of bytes or items of each value."""
-        return self.found[:, 2]
+        return self.triples[:, 2]
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from logicalrep_runtime.columnar.kept import keep
+from logicalrep_runtime.columnar.kernel_cache import cache_kernel
 from logicalrep_runtime.columnar.located import Bytes, Ints
 
 Function = Callable[..., Any]
@@ -39,7 +39,7 @@ def intrinsic(function: Function) -> Any:
 def compiled(function: F) -> F:
     """Declare a function that is called from Python: it is compiled at its first call and kept on disk."""
     kernel = numba.njit(**_OPTIONS)(function)
-    keep(kernel, function)
+    cache_kernel(kernel, function)
     return kernel  # type: ignore[no-any-return]
 
 

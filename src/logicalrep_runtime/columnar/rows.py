@@ -54,7 +54,7 @@ class Out(NamedTuple):
     """The tag of each row."""
     status: Bytes
     """See `Located.status`."""
-    known: Bytes
+    known_tags: Bytes
     """For each byte 0 if it is the tag of a message whose columns have no room; the walk marks tags with SEEN."""
     block: Block
     spans: tuple[Int64s, ...]

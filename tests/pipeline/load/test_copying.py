@@ -111,8 +111,8 @@ def test_a_line_says_once_that_larger_tables_wait_for_loops(
 
 
 _MODULE = """
-from logicalrep_runtime.columnar import kept
-from logicalrep_runtime.columnar.compiling import telling
+from logicalrep_runtime.columnar import kernel_cache
+from logicalrep_runtime.columnar.compiling import announcing_compilation
 from logicalrep_runtime.columnar.memory import compiled
 
 @compiled
@@ -121,10 +121,10 @@ def one(number): return number + 1
 @compiled
 def two(number): return number + 2
 
-was_compiled = kept.is_compiled(one)
-with telling(print):
+was_compiled = kernel_cache.is_compiled(one)
+with announcing_compilation(print):
     assert (one(1), two(1)) == (2, 3)
-print(was_compiled, kept.is_compiled(one))
+print(was_compiled, kernel_cache.is_compiled(one))
 """
 
 
@@ -137,13 +137,13 @@ def test_observers_hear_once_of_compiled_loops_and_never_of_cached_loops(tmp_pat
         ).stdout.splitlines()
         for _ in range(2)
     )
-    assert first == ["compiling loops, which this machine keeps (about 20 seconds of a core)", "False True"]
+    assert first == ["compiling loops: cached for later runs (about 20 seconds of one core)", "False True"]
     assert second == ["True True"]
 
 
 _MEANWHILE = """
 import threading
-from logicalrep_runtime.columnar.compiling import doing_meanwhile
+from logicalrep_runtime.columnar.compiling import acting_meanwhile
 from logicalrep_runtime.columnar.memory import compiled
 
 @compiled
@@ -157,7 +157,7 @@ def wrong(number): return number.nothing
 
 def run():
     threads = set()
-    with doing_meanwhile(lambda: threads.add(threading.current_thread())):
+    with acting_meanwhile(lambda: threads.add(threading.current_thread())):
         assert outer(1) == 3
         try:
             wrong(1)
@@ -171,9 +171,7 @@ def run():
 
 def test_a_thread_works_while_its_loops_are_compiled(tmp_path: Path) -> None:
     (tmp_path / "of_loops.py").write_text(_MEANWHILE)
-    program = (
-        "from logicalrep_runtime.columnar import compiling; compiling.DO_AGAIN = 0.001; import of_loops; of_loops.run()"
-    )
+    program = "from logicalrep_runtime.columnar import compiling; compiling.ACTION_INTERVAL = 0.001; import of_loops; of_loops.run()"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True,
         env=os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "loops")},

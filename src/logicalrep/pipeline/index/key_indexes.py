@@ -22,7 +22,7 @@ from logicalrep.pipeline.limits import Limits
 from logicalrep.pipeline.schema.table_spec import TableSpec
 from logicalrep.pipeline.storage.data_files import DataFile
 from logicalrep.pipeline.storage.storage import DamagedError, Storage, StorageError
-from logicalrep_runtime.columnar.own_folders import own_folder
+from logicalrep_runtime.columnar.private_folders import private_folder
 
 _INSTEAD = "its batches read the keys of all files"
 
@@ -76,7 +76,7 @@ class KeyIndexes:
             if stored.folder not in self._tables:
                 if sum(file.rows for file in stored.files.values()) < limits.indexed_rows:
                     return None
-                folder = self._own_folder()
+                folder = self._private_folder()
                 if folder is None:
                     return None
                 path = folder / hashlib.sha256(stored.folder.encode()).hexdigest()[:32]
@@ -85,11 +85,11 @@ class KeyIndexes:
                 self._tables[stored.folder] = TableIndex(stored.folder, path, self, self._say, limits)
             return self._tables[stored.folder]
 
-    def _own_folder(self) -> Path | None:
+    def _private_folder(self) -> Path | None:
         """Return the folder of the destination's indexes; None, once with a warning, if it is not safe."""
         if self._folder is None:
             try:
-                self._folder = Path(own_folder(str(self._base)), "indexes", self._destination)
+                self._folder = Path(private_folder(str(self._base)), "indexes", self._destination)
             except OSError as error:
                 self._most = 0
                 self._say(f"no table has an index of its keys, as {error}: {_INSTEAD}")

@@ -134,7 +134,7 @@ def typed_without_loops(
 def are_loops_compiled() -> bool:
     """Return whether the loops that read copied rows need not be compiled: the largest of them is kept last."""
     from logicalrep.arrow.kernels.loaders import load_rows
-    from logicalrep_runtime.columnar.kept import is_compiled
+    from logicalrep_runtime.columnar.kernel_cache import is_compiled
 
     return is_compiled(load_rows)
 

@@ -42,7 +42,7 @@ from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, hold_te
 from logicalrep.postgres.table_rows.keys import query_tree
 from logicalrep.postgres.table_rows.parts import query_parts
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.columnar.compiling import tell
+from logicalrep_runtime.columnar.compiling import announce_compilation
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 GROUP = 8
@@ -323,7 +323,7 @@ class SnapshotCopy:
             return self._engine.run(find_gone_keys, [part], part.stored.size)[0]
         if of_table > self._storage.limits.uncompiled_bytes and not are_loops_compiled():
             # The process that does it has nobody to tell.
-            tell()
+            announce_compilation()
         # All parts of a table are work of its size: the last one may be little.
         return self._engine.run(copy, [part], of_table)[0]
 

@@ -53,7 +53,7 @@ from logicalrep.pipeline.storage.storage import Storage
 from logicalrep.pipeline.tables.manager import TableManager
 from logicalrep.postgres.retries import Ended, Wait
 from logicalrep.postgres.snapshots import WRITERS_INTERVAL
-from logicalrep_runtime.columnar.compiling import telling
+from logicalrep_runtime.columnar.compiling import announcing_compilation
 from logicalrep_runtime.errors import LogicalRepError
 
 _MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
@@ -130,7 +130,7 @@ def replicate_with(
         observer = Observers(observer, Logged(), observed, *calls)
         for each in calls:
             stack.enter_context(each.calling())
-        stack.enter_context(telling(passing(observer, StepStarted)))
+        stack.enter_context(announcing_compilation(passing(observer, StepStarted)))
         try:
             if engine is None:
                 refuse_missing(settings.engine, over_connect=shared is not None)

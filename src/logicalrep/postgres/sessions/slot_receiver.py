@@ -14,7 +14,7 @@ from logicalrep.postgres.timelines import Timeline
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Decision
-from logicalrep_runtime.columnar.compiling import doing_meanwhile
+from logicalrep_runtime.columnar.compiling import acting_meanwhile
 from logicalrep_runtime.scalars import Lsn
 
 
@@ -122,7 +122,7 @@ class SlotReceiver(ABC):
     def _run(self) -> None:
         try:
             # The server ends a session that says nothing for a minute, which compiling loops may take.
-            with doing_meanwhile(self.replication.report_in_time):
+            with acting_meanwhile(self.replication.report_in_time):
                 self._receive()
             self._acknowledge()
         except BaseException as error:

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from logicalrep_runtime.columnar.compiling import compile_meanwhile, compiling
-from logicalrep_runtime.columnar.own_folders import UnsafeFolderError, own_folder
+from logicalrep_runtime.columnar.compiling import compile_in_thread, compiling
+from logicalrep_runtime.columnar.private_folders import UnsafeFolderError, private_folder
 
 if sys.platform != "win32":
     import fcntl
@@ -38,7 +38,7 @@ _waits = True
 """Whether such a process is waited for; not after a wait in vain, as one that is stopped may hold many locks."""
 
 
-def keep(kernel: Any, function: Callable[..., Any]) -> None:
+def cache_kernel(kernel: Any, function: Callable[..., Any]) -> None:
     """Keep a function's compiled kernel on disk. Without a usable folder or file, each process compiles it anew."""
     if _folder(inspect.getfile(function)) is not None:
         with contextlib.suppress(OSError):
@@ -63,7 +63,7 @@ def _compile(compile: Callable[[Any], Any], cache: _Cache, signature: Any) -> An
         ):
             return compile(signature)
 
-    return compile_meanwhile(compile_alone)
+    return compile_in_thread(compile_alone)
 
 
 @contextlib.contextmanager
@@ -168,14 +168,14 @@ def _folder(file: str) -> str | None:
         bases = [os.path.join(os.path.dirname(file), "__pycache__")] if os.path.exists(file) else []
         bases += [_caching.AppDirs(appname="numba", appauthor=False).user_cache_dir, tempfile.gettempdir()]
     subfolder = _caching._CacheLocator.get_suitable_cache_subpath(file)
-    return next((os.path.join(folder, subfolder) for folder in map(_own_folder, bases) if folder is not None), None)
+    return next((os.path.join(folder, subfolder) for folder in map(_private_folder, bases) if folder is not None), None)
 
 
 @functools.cache
-def _own_folder(base: str) -> str | None:
+def _private_folder(base: str) -> str | None:
     """Return the user's own folder below `base`; None if it is not safe, or cannot be written."""
     try:
-        return own_folder(base)
+        return private_folder(base)
     except UnsafeFolderError as error:
         _log.warning("compiled kernels are not kept: %s", error)
     except OSError:

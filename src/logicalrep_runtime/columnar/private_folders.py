@@ -13,7 +13,7 @@ class UnsafeFolderError(OSError):
     """A folder that another user can write."""
 
 
-def own_folder(base: str) -> str:
+def private_folder(base: str) -> str:
     """Return the user's own folder below a folder that users may share; it is made if it is not there.
 
     Raises:
