@@ -1,4 +1,4 @@
-"""The support code of generated modules: errors, scalars, Structs, a decoder's state, and buffers for Arrow.
+"""Support code of generated modules: errors, scalars, Structs, decoder state, and buffers for Arrow.
 
 It is written by hand and imports nothing generated: the generated package passes its tables in.
 """

@@ -1,4 +1,4 @@
-"""The Structs of any message: which one it is, the first byte tells, a constant, or what the session waits for.
+"""Structs that choose a message's Struct by its first byte, by a constant, or by the session's state.
 
 All raise construct's errors.
 """
@@ -27,7 +27,7 @@ _Value = TypeVar("_Value")
 
 
 class Tagged(TypedEntries[_Value], Construct):  # type: ignore[misc]
-    """construct's Switch for DataclassStructs: the first byte tells which one to parse, the class which to build."""
+    """construct's Switch for DataclassStructs: chooses by the first byte to parse, and by the class to build."""
 
     def __init__(self, structs: Mapping[bytes, DataclassStruct[Any]]) -> None:
         super().__init__()
@@ -51,46 +51,48 @@ class Tagged(TypedEntries[_Value], Construct):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class StructChoice:
-    """The Struct of a message that no tag of its own tells, and what tells it."""
+    """The Struct of a message without a tag of its own, and the conditions that identify the message."""
 
     struct: DataclassStruct[Any]
     first: bytes = b""
-    """The first bytes that it may have; empty for any."""
+    """The first bytes that the message may have; empty for any."""
     fact: tuple[str, str] = ("", "")
     """A session fact and its value."""
     constant: tuple[int, Construct, int] | None = None
-    """The bytes before a constant, what reads it, and its value."""
+    """The number of bytes before a constant, the constant's Construct, and its value."""
 
 
 class Discriminated(TypedEntries[_Value], Construct):  # type: ignore[misc]
-    """Messages that share a tag or have none, before those that have their own.
+    """construct's Select for messages that share a tag or have none; falls back to `tagged`.
 
-    What the session waits for is given as in `parse(data, expected="password")`; `begun` are its facts at the start.
+    Pass the session's facts as in `parse(data, expected="password")`; `initial_facts` has their initial values.
     """
 
-    def __init__(self, choices: tuple[StructChoice, ...], tagged: Tagged[_Value], **begun: str) -> None:
+    def __init__(self, choices: tuple[StructChoice, ...], tagged: Tagged[_Value], **initial_facts: str) -> None:
         super().__init__()
         self.choices = choices
         self.tagged = tagged
-        self.begun = begun
+        self.initial_facts = initial_facts
         self._by_class = {choice.struct._class: choice.struct for choice in choices}
 
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
         start = stream_tell(stream, path)
-        facts = {**self.begun, **context._params}
-        structs = (choice.struct for choice in self.choices if self._is(choice, stream, start, facts, path))
+        facts = {**self.initial_facts, **context._params}
+        structs = (choice.struct for choice in self.choices if self._matches(choice, stream, start, facts, path))
         return next(structs, self.tagged)._parsereport(stream, context, path)
 
-    def _is(self, told: StructChoice, stream: BinaryIO, start: int, facts: Mapping[str, object], path: str) -> bool:
-        """Return whether that message is next; the stream stays where it is."""
-        name, value = told.fact
+    def _matches(
+        self, choice: StructChoice, stream: BinaryIO, start: int, facts: Mapping[str, object], path: str
+    ) -> bool:
+        """Return whether the message comes next; leaves the stream at `start`."""
+        name, value = choice.fact
         if name and facts[name] != value:
             return False
         try:
-            is_first = not told.first or stream_read(stream, 1, path) in told.first
-            if not is_first or told.constant is None:
+            is_first = not choice.first or stream_read(stream, 1, path) in choice.first
+            if not is_first or choice.constant is None:
                 return is_first
-            distance, integer, code = told.constant
+            distance, integer, code = choice.constant
             stream_seek(stream, start + distance, 0, path)
             return bool(integer._parsereport(stream, Container(), path) == code)
         except StreamError:
@@ -103,7 +105,7 @@ class Discriminated(TypedEntries[_Value], Construct):  # type: ignore[misc]
 
 
 class Whole(TypedEntries[_Value], Subconstruct):  # type: ignore[misc]
-    """Takes all bytes that there are, as with construct's Terminated after it."""
+    """Parses a value that must take all bytes, as with construct's Terminated after it."""
 
     def __init__(self, subcon: TypedEntries[_Value]) -> None:
         super().__init__(subcon)

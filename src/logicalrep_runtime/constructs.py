@@ -1,4 +1,4 @@
-"""The classes of generated Structs beyond construct's own: dataclasses, and values as the spec defines them.
+"""The Constructs of generated Structs beyond construct's own: dataclasses, and values as the spec defines them.
 
 All raise construct's errors.
 """
@@ -42,12 +42,12 @@ _Value = TypeVar("_Value")
 
 
 class TypedEntries(Generic[_Value]):
-    """`parse` and `build` of construct, with the types that it does not have."""
+    """construct's `parse` and `build` with type annotations."""
 
     if TYPE_CHECKING:
 
         def parse(self, data: Buffer, **facts: object) -> _Value:
-            """Parse a value; bytes after it are left."""
+            """Parse a value. Ignores bytes after it."""
             raise NotImplementedError
 
         def build(self, obj: _Value, **facts: object) -> bytes:
@@ -56,16 +56,16 @@ class TypedEntries(Generic[_Value]):
 
 
 class DataclassStruct(TypedEntries[_Value], Struct):  # type: ignore[misc]
-    """construct's Struct for the dataclass that it is an attribute of: parses to an instance, builds from one.
+    """construct's Struct as an attribute of a dataclass: parses to an instance, and builds from an instance.
 
-    Constants, counts and lengths are rows of the Struct, but no attributes. Nor is the row `cells`, which a class with
-    two columns makes and takes apart by itself: by its method `of`, and its property of the row's name.
+    Constants, counts and lengths are rows of the Struct but no attributes of the class. The same holds for the row
+    `cells`: the class's method `of` converts it to two columns, and the property of the row's name converts it back.
     """
 
     def __init__(self, *rows: Construct, cells: str = "") -> None:
         super().__init__(*rows)
         for row in rows:
-            # It is renamed by `/` and again by `*`, and so would stand twice in the paths of errors.
+            # Both `/` and `*` rename the row, so its name would occur twice in the paths of errors.
             if type(row.subcon) is Renamed and row.subcon.name == row.name:
                 row.subcon = row.subcon.subcon
         self._cells = cells
@@ -77,7 +77,6 @@ class DataclassStruct(TypedEntries[_Value], Struct):  # type: ignore[misc]
 
     @cached_property
     def _attributes(self) -> list[str]:
-        """The attributes that are rows."""
         return [field.name for field in dataclasses.fields(self._class) if field.name in self._subcons]
 
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
@@ -104,13 +103,13 @@ class DataclassStruct(TypedEntries[_Value], Struct):  # type: ignore[misc]
             raise AdaptationError(text, path=path) from error
         return obj
 
-    # construct's compiler would put a plain Struct in its place; without these it takes the object as it is.
+    # Without these, construct's compiler would replace the object by a plain Struct.
     _emitparse = Construct._emitparse
     _emitbuild = Construct._emitbuild
 
 
 class IfPresent(Subconstruct):  # type: ignore[misc]
-    """construct's If, which would leave out a value without a place: what is not None must have one, None must not."""
+    """construct's If, which also refuses to drop a value: the value is not None if and only if the condition holds."""
 
     def __init__(self, condition: Callable[[Container], object], subcon: Construct, name: str = "") -> None:
         super().__init__(subcon)
@@ -134,10 +133,10 @@ class IfPresent(Subconstruct):  # type: ignore[misc]
 
 
 class IfSession(IfPresent):
-    """construct's If on a fact of the session, as in `Insert.struct.parse(data, streaming=True)`; false if not given.
+    """construct's If on a session fact, as in `Insert.struct.parse(data, streaming=True)`; false by default.
 
-    When building, the values tell; `other` is one that tells of a constant. The fact may be given nevertheless, and
-    must not say otherwise then.
+    When building, the fact holds if the value is not None; for a constant, if `deciding_value` is not None. A fact that
+    is passed to `build` must agree.
     """
 
     def __init__(
@@ -148,13 +147,13 @@ class IfSession(IfPresent):
         self.other = deciding_value
 
     def _is_due(self, obj: object, context: Container) -> bool:
-        # The fields of a fact are there together: the first one tells for all.
+        # All fields of a fact are present or absent together: the first decides.
         value = obj if self.other is None else self.other(context)
         return bool(context.setdefault(f"_if_{self.fact}", context._params.get(self.fact, value is not None)))
 
 
 class Typed(Adapter):  # type: ignore[misc]
-    """A value as an instance of a class, a subclass of what it is without."""
+    """A value converted to a subclass of its type."""
 
     def __init__(self, subcon: Construct, class_: Callable[[Any], object]) -> None:
         super().__init__(subcon)
@@ -168,13 +167,13 @@ class Typed(Adapter):  # type: ignore[misc]
 
 
 Boolean = Typed(OneOf(Int8ub, (0, 1)), bool)
-"""construct's Flag, but nothing other than 0 and 1 is one."""
+"""construct's Flag, but refuses bytes other than 0 and 1."""
 
 
 class Flags(Subconstruct):  # type: ignore[misc]
-    """construct's FlagsEnum, which would drop the bits without a name: this one is the integer of all bits.
+    """construct's FlagsEnum, but parses to the integer of all bits, so that bits without a name survive.
 
-    The named ones are its attributes, as in `Truncate.struct.options.cascade`.
+    Masks with a name are attributes, as in `Truncate.struct.options.cascade`.
     """
 
     def __init__(self, subcon: Construct, **flags: int) -> None:
@@ -188,7 +187,7 @@ class Flags(Subconstruct):  # type: ignore[misc]
 
 
 class Char(Construct):  # type: ignore[misc]
-    """One byte that is one of a few characters, or a value of an enumeration of characters."""
+    """One byte: a character of a given set or enumeration."""
 
     def __init__(self, characters: str | type[StrEnum]) -> None:
         super().__init__()
@@ -212,7 +211,7 @@ class Char(Construct):  # type: ignore[misc]
 
 
 class OptionalChar(Char):
-    """A character that may be absent, and is None then, where another byte follows."""
+    """A character that is None if the next byte is not in the set."""
 
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> str | None:
         offset = stream_tell(stream, path)
@@ -228,7 +227,7 @@ class OptionalChar(Char):
 
 
 class _String(Adapter):  # type: ignore[misc]
-    """Text up to a zero byte, in the `encoding` that `parse` and `build` are given, UTF-8 without one."""
+    """Text up to a zero byte, in the `encoding` passed to `parse` and `build`; UTF-8 by default."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> str:
         try:
@@ -249,8 +248,6 @@ class _String(Adapter):  # type: ignore[misc]
 
 
 class _AnyChar(Construct):  # type: ignore[misc]
-    """One byte as a character, but for the zero byte."""
-
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> str:
         byte = stream_read(stream, 1, path)
         if byte == b"\0":
@@ -272,7 +269,7 @@ AnyChar = _AnyChar()
 
 
 class NullableBytes(Construct):  # type: ignore[misc]
-    """construct's Bytes, of which the length -1 stands for None."""
+    """construct's Bytes, but the length -1 means None."""
 
     def __init__(self, length: Callable[[Container], int]) -> None:
         super().__init__()
@@ -293,8 +290,6 @@ class NullableBytes(Construct):  # type: ignore[misc]
 
 
 def length_or_null(value: Callable[[Container], bytes | None]) -> Callable[[Container], int]:
-    """Return the length of a value in a context, -1 for None."""
-
     def length(context: Container) -> int:
         data = value(context)
         return -1 if data is None else len(data)
@@ -303,7 +298,7 @@ def length_or_null(value: Callable[[Container], bytes | None]) -> Callable[[Cont
 
 
 class UntilZero(Subconstruct):  # type: ignore[misc]
-    """Items up to a zero byte in place of one; none of them begins with such a byte."""
+    """Items up to a zero byte in place of an item; no item begins with a zero byte."""
 
     def _parse(self, stream: BinaryIO, context: Container, path: str) -> tuple[object, ...]:
         items = []
@@ -325,7 +320,7 @@ class UntilZero(Subconstruct):  # type: ignore[misc]
 
 
 class MessageLength(Subconstruct):  # type: ignore[misc]
-    """The length of the whole message, which begins `before` bytes ahead of what it counts."""
+    """The length of the whole message without its first `preceding` bytes."""
 
     def __init__(self, subcon: Construct, preceding: int) -> None:
         super().__init__(subcon)
@@ -347,7 +342,6 @@ class MessageLength(Subconstruct):  # type: ignore[misc]
         return super()._build(0, stream, context, path)
 
     def write_length(self, stream: BinaryIO, offset: int, path: str) -> None:
-        """Write the length, after the message, at its place."""
         end = stream_tell(stream, path)
         stream_seek(stream, offset, 0, path)
         self.subcon._build(end - offset, stream, Container(), path)

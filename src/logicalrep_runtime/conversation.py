@@ -1,7 +1,7 @@
-"""A connection of two sides: bytes in, whole messages out, no socket.
+"""A decoder of both sides of a connection: bytes in, whole messages out, no socket.
 
-Both sides change one state: the block that is open, what the session waits for, and its version. Which message changes
-what, and how long each one is, comes from the layouts.
+Both sides change one state: the open block, the expected messages, and the version. The layouts define how each message
+changes the state, and its length.
 """
 
 from __future__ import annotations
@@ -19,22 +19,27 @@ from logicalrep_runtime.session_state import SessionState
 _AnyMessage = TypeVar("_AnyMessage")
 Sender = Literal["server", "client"]
 MOST = 1 << 30
-"""The bytes of the longest message that is kept, if not told otherwise: 1 GiB."""
+"""The default limit of a message's length: 1 GiB."""
 
 
 class Conversation(SessionState, Generic[_AnyMessage]):
-    """The messages of both sides of one connection, for a subclass that brings its tables.
+    """A decoder of both sides of one connection; subclasses define the protocol's tables.
 
-    A message that raises DecodeError leaves the state as it was.
+    A message that raises DecodeError does not change the state.
     """
 
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
-    """The `parse` of each version by its number."""
+    """Each version's `parse` by the version's number."""
 
     def __init__(self, version: int | None = None, *, encoding: str = "utf-8", **facts: bool | str) -> None:
-        """Take the version that the sides may speak at most, the newest without it.
+        """Args:
+            version: the highest version that both sides support; the newest by default.
+            encoding: the codec of texts until a message changes it.
+            facts: the session facts that no message sets.
 
-        `encoding` is that of texts before a message tells another; `given` are the session facts that no message tells.
+        Raises:
+            ValueError: the version is unknown.
+            TypeError: a fact is unknown, or messages set it.
         """
         if version is not None and version not in self.parsers:
             names = self.layouts.version_names
@@ -51,33 +56,32 @@ class Conversation(SessionState, Generic[_AnyMessage]):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The value of each session fact: what the session waits for, for example."""
+        """Each session fact's value, such as the expected message."""
         return self._facts
 
     def _set(self, fact: str, value: Any) -> None:
         self._facts[fact] = value
 
     def decode(self, data: Buffer, *, sender: Sender) -> _AnyMessage:
-        """Decode a whole message. Raises DecodeError if the bytes are not exactly one that may come here."""
+        """Decode a whole message. Raises DecodeError unless the bytes are exactly one message that is legal here."""
         data = bytes(data)
         version, layout = self._layout(data, sender)
         message: _AnyMessage = self._parse(version, data, sender)
         assert layout is not None
-        # A client may be ahead of what the server has read, so that blocks are the server's where both send a message.
+        # A client may be ahead of the server, so only the server's messages open and close blocks.
         if layout.sender != "both" or sender == "server":
             if layout.places and self.block not in layout.places:
-                raise self._out_of_place(layout)
+                raise self._place_error(layout)
             for name in layout.looking_up(version):
-                error = self._not_described(data, layout, name, getattr(message, name), sender)
+                error = self._undescribed_error(data, layout, name, getattr(message, name), sender)
                 if error is not None:
                     raise error
-            self.encoding = self._told_encoding(data, layout, message, sender)
-            self._follow(layout, message)
+            self.encoding = self._encoding_after(data, layout, message, sender)
+            self._apply(layout, message)
         self.version = version
         return message
 
     def _parse(self, version: int, data: bytes, sender: Sender) -> Any:
-        """Call the `parse` of a version with the arguments that it takes."""
         arguments = {"encoding": self.encoding, **self.facts}
         accepted = {name: arguments[name] for name in self.layouts.parse_arguments if name in arguments}
         if len({message.sender for message in self.layouts.messages}) > 1:
@@ -85,7 +89,7 @@ class Conversation(SessionState, Generic[_AnyMessage]):
         return self.parsers[version](data, **accepted)
 
     def _layout(self, data: bytes, sender: Sender) -> tuple[int, MessageLayout | None]:
-        """The layout of a message, and the version that it is of: its own where a constant says another."""
+        """Return a message's version and layout. A constant in the message may decide the version."""
         layout = self.layouts.find(data, self.version, sender, self.facts) if data else None
         if layout is None:
             for version in sorted(self.parsers, reverse=True):
@@ -93,8 +97,8 @@ class Conversation(SessionState, Generic[_AnyMessage]):
                     return version, layout
         return self.version, layout
 
-    def _told_encoding(self, data: bytes, layout: MessageLayout, message: object, sender: Sender) -> str:
-        """The encoding of texts after a message; DecodeError where Python has no codec for what it tells."""
+    def _encoding_after(self, data: bytes, layout: MessageLayout, message: object, sender: Sender) -> str:
+        """Return the encoding of texts after a message. Raises DecodeError if Python has no such codec."""
         name, setting, value = layout.tells_encoding or ("", "", "")
         if not name or getattr(message, name) != setting:
             return self.encoding
@@ -107,24 +111,24 @@ class Conversation(SessionState, Generic[_AnyMessage]):
 
 
 class FramedConversation(Conversation[_AnyMessage]):
-    """The same of messages that say how long they are: bytes as they come, and the messages that are complete.
+    """A Conversation of messages with a length field: takes bytes as they arrive, and yields complete messages.
 
-    After a DecodeError nobody knows where messages begin.
+    After a DecodeError the boundaries of messages are unknown: drop the connection.
     """
 
     def __init__(
         self, version: int | None = None, *, encoding: str = "utf-8", most: int = MOST, **facts: bool | str
     ) -> None:
-        """Take the bytes of the longest message as `most`, and the rest as a Conversation does."""
+        """`most` is the limit of a message's length in bytes; see Conversation for other arguments."""
         super().__init__(version, encoding=encoding, **facts)
         self.most = most
         self._pending: dict[Sender, bytearray] = {"server": bytearray(), "client": bytearray()}
 
     def receive(self, data: Buffer, *, sender: Sender) -> Iterator[tuple[bytes, _AnyMessage]]:
-        """Yield each message that is complete with these bytes, as it came and decoded.
+        """Yield the bytes and the decoded value of each message that is complete with these bytes.
 
         Raises:
-            DecodeError: bytes are no message, or a message would be longer than `most`: then nothing of it is kept.
+            DecodeError: the bytes are not a message, or a message is longer than `most`; drops the buffered bytes.
         """
         pending = self._pending[sender]
         pending += data
@@ -142,14 +146,14 @@ class FramedConversation(Conversation[_AnyMessage]):
 
     @property
     def pending(self) -> Mapping[Sender, int]:
-        """The bytes of each side's message that is not complete."""
+        """The number of buffered bytes of each side's incomplete message."""
         return {sender: len(data) for sender, data in self._pending.items()}
 
     def _size(self, head: bytes, sender: Sender) -> int | None:
-        """The bytes of the message that begins so; None where more are needed to know."""
+        """Return the length of the message that begins with `head`, in bytes; None if `head` is too short."""
         layout = self._awaited(head, sender)
         if layout is None:
-            # `parse` says which messages there are.
+            # `parse` raises an error that lists the legal tags.
             self._parse(self.version, head[:1], sender)
             raise AssertionError(f"a message without a layout: {head[:1].hex()}")
         offset = 0
@@ -158,12 +162,12 @@ class FramedConversation(Conversation[_AnyMessage]):
             if (isinstance(operation, Measure) and not operation.of) or (
                 isinstance(operation, Constant) and operation.is_length
             ):
-                return self._told(layout, operation, offset, head)
+                return self._framed_size(layout, operation, offset, head)
             offset += operation.width
         return offset
 
-    def _told(self, layout: MessageLayout, measure: Integer, offset: int, head: bytes) -> int | None:
-        """The bytes of a message by its length, the integer at an offset."""
+    def _framed_size(self, layout: MessageLayout, measure: Integer, offset: int, head: bytes) -> int | None:
+        """Return the length of the whole message in bytes, from its length field at an offset."""
         if len(head) < offset + measure.width:
             return None
         length = int.from_bytes(head[offset : offset + measure.width], measure.order, signed=measure.signed)
@@ -175,7 +179,7 @@ class FramedConversation(Conversation[_AnyMessage]):
         return offset + length
 
     def _awaited(self, head: bytes, sender: Sender) -> MessageLayout | None:
-        """A message that may begin so; of those without a tag any, as they begin alike."""
+        """Return a layout that `head` may begin: any of the expected messages without a tag, as all begin alike."""
         for message in self.layouts.messages:
             is_awaited = bool(message.when) and self.facts[message.when[0]] == message.when[1]
             if message.sender in (sender, "both") and not message.tag and is_awaited:

@@ -1,4 +1,4 @@
-"""The decoder of the messages of one side: bytes in, messages out, no socket; it knows what `parse` has to be told."""
+"""A decoder of one side's messages: bytes in, messages out, no socket. It tracks the arguments of `parse`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from logicalrep_runtime.session_state import SessionState
 _AnyMessage = TypeVar("_AnyMessage", covariant=True)
 
 _Entry = tuple[Callable[..., Any], MessageLayout, tuple[str, ...], tuple[tuple[str, Collection[int]], ...], bool]
-"""An entry for a tag in a session: its `parse`, its layout, and the layout's places; the fields that it looks up,
-each with what has been described; whether it changes the session's state."""
+"""An entry for a tag in a session: `parse`, layout, legal blocks; the fields that refer to described objects, each with
+the objects described so far; whether the message changes the session's state."""
 
 
 class SessionDecoder(SessionState, Generic[_AnyMessage]):
-    """The decoder of a protocol, for a subclass that brings its tables."""
+    """A protocol's decoder; subclasses define the protocol's tables."""
 
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
-    """The `parse` of each version by its number."""
+    """Each version's `parse` by the version's number."""
 
     def __init__(self, version: int, *, encoding: str = "utf-8", **facts: bool) -> None:
-        """`given` are the session facts that no message tells; one that is not there does not hold."""
+        """`facts` are the session facts that no message sets; false by default."""
         untracked = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
         for name in facts.keys() - set(untracked):
             raise unknown_argument(type(self), name, ["version", *untracked, "encoding"])
@@ -33,7 +33,7 @@ class SessionDecoder(SessionState, Generic[_AnyMessage]):
         super().__init__(version, encoding)
         for fact in self.layouts.session:
             setattr(self, fact, facts.get(fact, False))
-        # Bytes without a known tag: `parse` refuses them.
+        # For bytes with an unknown tag: `parse` refuses them.
         self._unknown = self._entry(self.layouts.messages[0])
         self._entries: dict[int, _Entry] = {
             ord(layout.tag): self._entry(layout)
@@ -45,34 +45,34 @@ class SessionDecoder(SessionState, Generic[_AnyMessage]):
         version = max(layout.since, self.version)
         names = layout.looking_up(version)
         looks_up = tuple((name, self.described[layout.looks_up[name]]) for name in names)
-        is_followed = bool(layout.opens or layout.closes or layout.sets or layout.clears or layout.describes)
-        return self.parsers[version], layout, layout.places, looks_up, is_followed
+        has_effects = bool(layout.opens or layout.closes or layout.sets or layout.clears or layout.describes)
+        return self.parsers[version], layout, layout.places, looks_up, has_effects
 
     def decode(self, data: Buffer) -> _AnyMessage:
-        """Decode the next message. Raises DecodeError if the bytes are not exactly one that may come here."""
+        """Decode the next message. Raises DecodeError unless the bytes are exactly one message that is legal here."""
         if type(data) is not bytes:
             data = bytes(memoryview(data))
-        parse, layout, places, looks_up, is_followed = self._entries.get(data[0] if data else 0, self._unknown)
+        parse, layout, places, looks_up, has_effects = self._entries.get(data[0] if data else 0, self._unknown)
         message = self._read(parse, data)
         if self.block not in places:
-            raise self._out_of_place(layout)
+            raise self._place_error(layout)
         for name, described in looks_up:
             number = getattr(message, name)
             if type(number) is tuple or number not in described:
-                error = self._not_described(data, layout, name, number)
+                error = self._undescribed_error(data, layout, name, number)
                 if error is not None:
                     raise error
-        if is_followed:
-            self._follow(layout, message)
+        if has_effects:
+            self._apply(layout, message)
         return message
 
     def _read(self, parse: Callable[..., _AnyMessage], data: bytes) -> _AnyMessage:
-        """Call `parse` with the session facts that it is told; the generated class names them, which is faster."""
+        """Call `parse` with its session facts. Generated subclasses spell them out, which is faster."""
         raise NotImplementedError
 
     @property
     def facts(self) -> Mapping[str, bool]:
-        """All session facts by name: whether each holds for the message that comes next."""
+        """The session facts by name, as they hold for the next message."""
         return {fact: getattr(self, fact) for fact in self.layouts.session}
 
     def _set(self, fact: str, value: bool) -> None:

@@ -1,4 +1,4 @@
-"""Finds the attribute of a message that cannot be written, by its layout: what fits, and what it holds."""
+"""Finds the attribute that makes a message impossible to encode, by the message's layout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def encode_error(
     encoding: str = "utf-8",
     sender: str = "server",
 ) -> EncodeError:
-    """The error for a message or part that a straight-line encoder refused; `version` is that of its class."""
+    """Return the error of a message or part that a generated encoder refused. `version` is the version of its class."""
     codec_name(encoding)
     tag = getattr(message, "tag", None)
     layout = _layout_of(protocol, message, tag, sender)
@@ -42,7 +42,7 @@ def encode_error(
 
 
 def _layout_of(protocol: ProtocolLayout, message: object, tag: object, sender: str) -> MessageLayout | None:
-    """The layout of a message's class; None for a part."""
+    """Return the layout of a message's class; None for a part."""
     names = {name.replace(" ", "").lower(): layout for layout in protocol.messages for name in (layout.name,)}
     layout_of_class = names.get(type(message).__name__.lower())
     return protocol.message(ord(tag), sender) if layout_of_class is None and isinstance(tag, str) else layout_of_class
@@ -52,7 +52,7 @@ _Fault = tuple[str, str, str] | None
 
 
 class _Faults:
-    """Finds the first attribute that does not fit: its path, what fits, what it holds."""
+    """Finds the first attribute that does not fit its field: its path, legal values, and actual value."""
 
     def __init__(self, protocol: ProtocolLayout, version: int, encoding: str) -> None:
         self.protocol = protocol
@@ -82,7 +82,7 @@ class _Faults:
     def of_attribute(
         self, operations: Operations, operation: Operation, companions: list[Operation], owner: object, path: str
     ) -> _Fault:
-        """Find the fault of one attribute; `together` are those that are there with it or not at all."""
+        """Find the fault of one attribute. `companions` are attributes that are None if and only if this one is."""
         if isinstance(operation, Repeat) and isinstance(operation.body, Choose):
             return self.of_cells(operations, operation, operation.body, owner, path)
         value = getattr(owner, operation.name)
@@ -140,7 +140,7 @@ class _Faults:
         return None
 
     def of_cells(self, operations: Operations, operation: Repeat, choose: Choose, owner: object, path: str) -> _Fault:
-        """Find the first kind and value of repeated alternatives that do not go together."""
+        """Find the first cell whose value does not fit its kind."""
         kinds, values = getattr(owner, "kinds", None), getattr(owner, "values", None)
         if not isinstance(kinds, bytes) or not isinstance(values, tuple | list) or len(kinds) != len(values):
             return path, "kinds as bytes and as many values in a tuple", f"{shown(kinds)} and {shown(values)}"
@@ -179,13 +179,13 @@ def _bytes_fault(operations: Operations, operation: Bytes, value: object, path: 
 
 
 def _limit(operations: Operations, name: str) -> int:
-    """The first number that the measure of that name cannot hold."""
+    """Return the smallest number that does not fit the measure."""
     measure = next(operation for operation in operations if isinstance(operation, Measure) and operation.name == name)
     return 1 << (8 * measure.width - measure.signed)
 
 
 def _bounds(integer: Take) -> tuple[int, int]:
-    """The least and the greatest number that an integer may be."""
+    """Return the smallest and the largest legal number."""
     if integer.allowed:
         return min(integer.allowed), max(integer.allowed)
     return -(1 << (8 * integer.width - 1)) if integer.signed else 0, (1 << (8 * integer.width - integer.signed)) - 1

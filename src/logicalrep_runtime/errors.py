@@ -1,4 +1,4 @@
-"""The base class of all errors, and the codecs' own: invalid bytes, messages that cannot be written, encodings."""
+"""The base class of all errors, and the codecs' errors: invalid bytes, invalid messages, unknown encodings."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from logicalrep_runtime.visible import visible, without_secrets
 class LogicalRepError(Exception):
     """The base of every error of this project.
 
-    Its text begins with its code, as in `[SLOT_LOST] replication slot 'x' is lost …`, since often only the text of an
-    error reaches another process, for example in Spark. `docs/reference/errors.md` lists the codes.
+    The text begins with the error's code, as in `[SLOT_LOST] replication slot 'x' is lost …`, as often only an error's
+    text reaches another process, for example in Spark. `docs/reference/errors.md` lists the codes.
     """
 
     code = "LOGICALREP"
-    """A stable name of the error in capitals: the class's own, or that of one case of it."""
+    """The stable code of the error: the class's code, or a code of one case."""
 
     def __init__(self, *args: object, code: str | None = None) -> None:
         super().__init__(*args)
@@ -25,7 +25,7 @@ class LogicalRepError(Exception):
 
     @property
     def description(self) -> str:
-        """The error in words, without the code, and without the secrets of URLs."""
+        """The error's text without the code and without secrets in URLs."""
         return without_secrets(super().__str__())
 
     def __str__(self) -> str:
@@ -35,8 +35,8 @@ class LogicalRepError(Exception):
 class DecodeError(LogicalRepError, ValueError):
     """Bytes that are not a message of the protocol version in the session's state.
 
-    The text names the message and field of the first fault, its offset, what was expected and what was found. It does
-    not begin with the code, which is an attribute only.
+    The text names the message and field of the first fault, its offset, the expected and the actual value. The code is
+    not part of the text, only an attribute.
     """
 
     code = "DECODE_ERROR"
@@ -44,19 +44,18 @@ class DecodeError(LogicalRepError, ValueError):
     def __init__(self, message: str, field: str, offset: int, expected: str, found: str) -> None:
         super().__init__(message, field, offset, expected, found)
         self.message = message
-        """The message's name as in the documentation; "message" where the tag is unknown."""
+        """The message's name in the documentation; "message" if the tag is unknown."""
         self.field = field
-        """The path of the field, such as `new.cells[2].length`; `end` where bytes are left over."""
+        """The path of the field, such as `new.cells[2].length`; `end` for excess bytes."""
         self.offset = offset
-        """The fault's offset within the message, in bytes from 0."""
+        """The fault's offset in the message, in bytes from 0."""
         self.expected = expected
-        """The values that are allowed there."""
+        """The legal values."""
         self.found = found
-        """The value that is there."""
+        """The actual value."""
 
     @property
     def description(self) -> str:
-        """The error in words."""
         return f"{self.message}: {self.field} at offset {self.offset}: expected {self.expected}, found {self.found}"
 
     def __str__(self) -> str:
@@ -64,24 +63,23 @@ class DecodeError(LogicalRepError, ValueError):
 
 
 class EncodeError(LogicalRepError, ValueError):
-    """A message that cannot be written. The text names the attribute, the values that would fit, and its value."""
+    """A message that cannot be encoded. The text names the attribute, the values that fit, and the actual value."""
 
     code = "ENCODE_ERROR"
 
     def __init__(self, message: str, field: str, expected: str, found: str) -> None:
         super().__init__(message, field, expected, found)
         self.message = message
-        """The message's name as in the documentation."""
+        """The message's name in the documentation."""
         self.field = field
         """The path of the field, such as `new.cells[2].value`."""
         self.expected = expected
-        """The values that would fit."""
+        """The values that fit."""
         self.found = found
         """The attribute's value."""
 
     @property
     def description(self) -> str:
-        """The error in words."""
         return f"{self.message}: {self.field}: expected {self.expected}, found {self.found}"
 
     def __str__(self) -> str:
@@ -95,18 +93,18 @@ class EncodingError(LogicalRepError, ValueError):
 
 
 def codec_name(encoding: str) -> str:
-    """Return the name that all spellings of a Python codec share. Raises EncodingError if it is not a text encoding."""
+    """Return the canonical name of a Python codec. Raises EncodingError if the codec is unknown or not for text."""
     try:
         "".encode(encoding)
     except (LookupError, ValueError):
         raise EncodingError(
-            f"encoding {shown(encoding)} is not a Python text encoding; give that of the session's client_encoding"
+            f"encoding {shown(encoding)} is not a text codec of Python: pass the codec of the session's client_encoding"
         ) from None
     return codecs.lookup(encoding).name
 
 
 def check_version(version: object, versions: Iterable[int]) -> None:
-    """Raise TypeError for a protocol version that is no int, ValueError for one that is not known."""
+    """Check a protocol version. Raises TypeError if it is not an int, ValueError if it is unknown."""
     if not isinstance(version, int) or isinstance(version, bool):
         raise TypeError(f"a protocol version is an int, and {shown(version)} is a {type(version).__name__}")
     if version not in versions:
@@ -114,19 +112,19 @@ def check_version(version: object, versions: Iterable[int]) -> None:
 
 
 def unknown_argument(owner: type, name: str, names: Iterable[str]) -> TypeError:
-    """Return the error for an argument that a class does not take; its text lists the known ones."""
-    return TypeError(f"{owner.__name__} has no argument {name!r}; there are {', '.join(names)}")
+    """Return the error for an unknown argument of a class; its text lists the known arguments."""
+    return TypeError(f"{owner.__name__} has no argument {name!r}: its arguments are {', '.join(names)}")
 
 
 class MalformedError(ValueError):
-    """A fault found by the straight-line codecs, which leave it to the layouts to say where it lies."""
+    """A fault found by a generated codec; `decode_error` and `encode_error` locate it."""
 
 
 def shown(value: object) -> str:
-    """Return a value's text for an error message, cut if it is long."""
+    """Return a value's repr for an error message, cut to 60 characters."""
     try:
         text = repr(value)
     except Exception:
-        # For example a number of more digits than Python prints, or an object whose own repr fails.
+        # For example an integer with more digits than Python prints, or an object whose repr fails.
         text = f"a {type(value).__name__} that cannot be printed"
     return text if len(text) <= 60 else f"{text[:57]}..."

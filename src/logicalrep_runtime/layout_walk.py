@@ -1,6 +1,6 @@
-"""Reads a message field by field, by its layout: slow, exact about where a fault lies, and all that `inspect` needs.
+"""Reads a message field by field by its layout: slow, with exact errors, and used by `inspect`.
 
-The straight-line decoders only detect that something is wrong; `decode_error` says what.
+Generated decoders only detect that a message is invalid; `decode_error` locates the fault.
 """
 
 from __future__ import annotations
@@ -38,18 +38,15 @@ from logicalrep_runtime.operations import (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One row that was read."""
+    """A row of a message."""
 
     path: str
-    """Its path in the message, such as `new.cells[2].length`."""
+    """The row's path in the message, such as `new.cells[2].length`."""
     offset: int
-    """The offset of its first byte in the message."""
+    """The offset of the row's first byte in the message."""
     data: bytes
-    """Its bytes."""
     operation: Operation
-    """The operation that read it."""
     value: object
-    """The value of the bytes."""
 
 
 def walk(
@@ -62,14 +59,14 @@ def walk(
     sender: str = "server",
     strict: bool = False,
 ) -> Iterator[Step]:
-    """Yield each field of a whole message; raise DecodeError at the first fault, after the fields before it.
+    """Yield each row of a whole message. Raises DecodeError at the first fault, after the rows before the fault.
 
-    `facts` are the session facts that hold, by name; one that is not named is false. `strict` refuses, as `parse` does,
-    messages of later versions that servers send all the same.
+    `facts` has session facts by name, false by default. `strict` refuses, as `parse` does, messages of later versions
+    that servers send nevertheless.
     """
     message = _message(protocol, version, data, sender, facts)
     if message.since > version and (strict or not message.comes_in(version, facts)):
-        raise _of_later_version(protocol, version, message)
+        raise _later_version_error(protocol, version, message)
     walker = _Walker(protocol, max(version, message.since), data, facts, encoding, message.name)
     yield from walker.layout(message.operations, "")
     if walker.offset < len(data):
@@ -92,7 +89,7 @@ def decode_error(
     encoding: str = "utf-8",
     sender: str = "server",
 ) -> DecodeError:
-    """The error for bytes that a straight-line decoder refused."""
+    """Return the error of bytes that a generated decoder refused."""
     try:
         for _ in walk(protocol, version, data, facts=facts, encoding=encoding, sender=sender, strict=True):
             pass
@@ -118,7 +115,7 @@ def _message(
     return message
 
 
-def _of_later_version(protocol: ProtocolLayout, version: int, message: MessageLayout) -> DecodeError:
+def _later_version_error(protocol: ProtocolLayout, version: int, message: MessageLayout) -> DecodeError:
     actual = f"'{message.tag}', {message.name} of version {protocol.called(message.since)}"
     if message.also_since:
         older = "older versions" if message.also_since == 1 else f"versions from {message.also_since} on"
@@ -129,7 +126,7 @@ def _of_later_version(protocol: ProtocolLayout, version: int, message: MessageLa
 
 
 class _Walker:
-    """The position in a message, and what was read so far."""
+    """A walk through one message: the current offset, and the context for errors."""
 
     def __init__(
         self,
@@ -153,17 +150,16 @@ class _Walker:
         return DecodeError(self.message, path, offset, expected, actual)
 
     def layout(self, operations: Operations, prefix: str) -> Iterator[Step]:
-        """The rows of one layout."""
-        yield from self.go(operations, prefix, {})
+        yield from self.rows(operations, prefix, {})
 
-    def go(self, operations: Operations, prefix: str, measured: dict[str, int]) -> Iterator[Step]:
-        """Go through operations; `measured` has the measures of their layout so far."""
+    def rows(self, operations: Operations, prefix: str, measured: dict[str, int]) -> Iterator[Step]:
+        """Yield the rows of operations. `measured` has the layout's measures so far."""
         for operation in of_version(operations, self.version):
             path = prefix + operation.name
             match operation:
                 case Conditional():
                     if self.next_is(operation.ahead) if operation.ahead else self.facts.get(operation.fact, False):
-                        yield from self.go(operation.body, prefix, measured)
+                        yield from self.rows(operation.body, prefix, measured)
                 case Repeat():
                     yield from self.repeat(operation, path, measured)
                 case Measure():
@@ -177,7 +173,7 @@ class _Walker:
                     yield from self.once(operation, path, measured)
 
     def repeat(self, operation: Repeat, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
-        """The items of a list; a zero byte that ends them is a step too."""
+        """Yield the rows of a list's items, and of a zero byte that ends them."""
         if operation.count:
             for index in range(measured[operation.count]):
                 yield from self.once(operation.body, f"{path}[{index}]", measured)
@@ -190,7 +186,7 @@ class _Walker:
         yield Step(path, offset, self.take(1, path), operation, 0)
 
     def check_measure(self, measure: Measure, count: int, step: Step) -> None:
-        """Raise DecodeError where a measure cannot be right."""
+        """Raise DecodeError for an impossible measure."""
         length = len(self.data) - measure.preceding
         if not measure.of and count != length:
             raise self.error(step.path, step.offset, str(length), str(count))
@@ -202,7 +198,7 @@ class _Walker:
         return self.offset < len(self.data) and self.data[self.offset] in values
 
     def once(self, operation: Operation, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
-        """One row, or all those of the part that it is."""
+        """Yield one row, or all rows of a part."""
         match operation:
             case Integer():
                 yield self.integer(operation, path)
@@ -224,7 +220,7 @@ class _Walker:
                 yield from self.layout(self.read_choice(self.protocol.parts[operation.part], path), f"{path}.")
 
     def read_choice(self, part: PartLayout, path: str) -> Operations:
-        """The operations of the alternative that the next byte tells."""
+        """Return the operations of the alternative that begins with the next byte."""
         alternatives = {
             tag_of(alternative).code: alternative for alternative in of_version(part.alternatives, self.version)
         }

@@ -1,4 +1,4 @@
-"""The words in which errors tell what a layout allows; they are the same for bytes and for attributes."""
+"""Wording of errors about a layout's legal values, shared by the errors of decoding and encoding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Since = TypeVar("_Since", Operation, PartLayout)
 
 
 def of_version(items: tuple[_Since, ...], version: int) -> tuple[_Since, ...]:
-    """The operations or alternatives that a version has."""
+    """Return a version's operations or alternatives."""
     return tuple(
         item
         for item in items
@@ -20,40 +20,36 @@ def of_version(items: tuple[_Since, ...], version: int) -> tuple[_Since, ...]:
 
 
 def tag_of(alternative: PartLayout) -> Constant:
-    """The constant that an alternative begins with."""
     tag = alternative.operations[0]
     assert isinstance(tag, Constant)
     return tag
 
 
 def allowed_by(integer: Integer) -> tuple[int, ...]:
-    """The only values that an integer may have; () where it may have any."""
+    """Return the legal values of an integer; () for any."""
     if isinstance(integer, Constant):
         return (integer.code,)
     return integer.allowed if isinstance(integer, Take) else ()
 
 
 def legal_of(integer: Integer) -> str:
-    """The only values that an integer may have, in words."""
+    """Return the legal values of an integer in words."""
     return choice_of(allowed_by(integer)) if integer.is_character else either(allowed_by(integer))
 
 
 def either(numbers: tuple[int, ...]) -> str:
-    """Numbers of which each is right."""
     return " or ".join(map(str, numbers))
 
 
 def bytes_of(count: int) -> str:
-    """A number of bytes."""
     return "1 byte" if count == 1 else f"{count} bytes"
 
 
 def byte_text(value: int) -> str:
-    """A byte: its character, or its number."""
+    """Return a byte's character in quotes, or its number."""
     return f"'{chr(value)}'" if 0x20 < value < 0x7F else f"0x{value:02X}"
 
 
 def choice_of(constants: tuple[int, ...]) -> str:
-    """Bytes of which each is right."""
     texts = [byte_text(constant) for constant in constants]
     return texts[0] if len(texts) == 1 else f"one of {', '.join(texts)}"

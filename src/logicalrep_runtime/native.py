@@ -1,13 +1,13 @@
-"""The native reader of `logicalrep-native`, where that is installed: layouts as a table that it reads messages by.
+"""The native reader of `logicalrep-native`, if installed: conversion of layouts to its tables.
 
-It is found by itself, and `LOGICALREP_NATIVE=0` in the environment turns it off. Each generated `parse` asks it first
-and reads in Python what it refuses, so that errors are those of Python. A message with an operation that it does not
-know, or with anything said of one that it does not know, is read in Python alone; so is a protocol whose messages are
-told apart by more than their tags.
+`LOGICALREP_NATIVE=0` in the environment turns the native reader off. Each generated `parse` calls the native reader
+first, and reads in Python the bytes that it refuses, so that Python raises all errors. Python alone reads messages with
+an operation, or an attribute of an operation, that the native reader does not support, and protocols that distinguish
+messages by more than their tags.
 
-A table is a pair of its number and its messages, each a pair of its tag and its program. A program has a class, the
-descriptors of the class's attributes, the number of its measures, and its operations, which name attributes and
-measures by their indexes:
+A table is a pair of its number and its messages; a message is a pair of its tag and its program. A program has a class,
+the descriptors of the class's attributes, the number of measures, and operations, which refer to attributes and
+measures by index:
 
     ("constant", bytes)                                    ("text", attribute)
     ("integer", attribute, width, signed, wrapper,         ("bytes", attribute, measure)
@@ -47,7 +47,7 @@ from logicalrep_runtime.operations import (
 )
 
 TABLE_NUMBER = 1
-"""The number of the table's form; the native reader has the same one, or is not used."""
+"""The version of the table's format. A native reader with another number is not used."""
 
 _LOG = logging.getLogger("logicalrep")
 
@@ -55,10 +55,10 @@ _LOG = logging.getLogger("logicalrep")
 def reader(
     protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str = "server"
 ) -> Callable[..., Any] | None:
-    """Return the native `read(data, encoding, *facts)` of a version's messages; None where there is no native reader.
+    """Return the native `read(data, encoding, *facts)` of a version's messages; None without a native reader.
 
-    It returns None for bytes that are no message. `namespace` has the version's classes; facts are given in the order
-    of `parse`.
+    `read` returns None for invalid bytes, and takes facts in the order of `parse`. `namespace` has the version's
+    classes.
     """
     module = _module()
     tags = [layout.tag for layout in _sent_by(protocol, sender)]
@@ -70,19 +70,18 @@ def reader(
 
 @functools.cache
 def _module() -> Any:
-    """The module of the native reader, if it is to be used."""
     if os.environ.get("LOGICALREP_NATIVE") == "0":
         return None
     try:
         module = importlib.import_module("logicalrep_native")
     except ImportError as error:
         if not isinstance(error, ModuleNotFoundError):
-            _LOG.warning("messages are read in Python: logicalrep-native cannot be loaded: %s", error)
+            _LOG.warning("logicalrep-native cannot be loaded (%s): messages are read in Python", error)
         return None
     if module.TABLE_NUMBER != TABLE_NUMBER:
         _LOG.warning(
-            "messages are read in Python: logicalrep-native reads tables of number %s, and this logicalrep has number "
-            "%s; install the same release of both",
+            "logicalrep-native reads tables of format %s, and this logicalrep writes format %s: messages are read in "
+            "Python; install the same release of both",
             module.TABLE_NUMBER,
             TABLE_NUMBER,
         )
@@ -91,12 +90,11 @@ def _module() -> Any:
 
 
 def _sent_by(protocol: ProtocolLayout, sender: str) -> list[MessageLayout]:
-    """The messages of one side, some of which both sides may send."""
     return [layout for layout in protocol.messages if layout.sender in (sender, "both")]
 
 
 class _UnknownError(Exception):
-    """An operation that tables have no form for."""
+    """An operation without a form in tables."""
 
 
 _KNOWN = frozenset(
@@ -105,7 +103,7 @@ _KNOWN = frozenset(
         "code", "of", "count", "part", "body", "fact", "ahead", "is_text",
     }
 )  # fmt: skip
-"""The attributes of an operation that the native reader knows; it refuses an operation with any other."""
+"""The attributes of operations that the native reader supports."""
 
 
 def _check(operation: Operation) -> None:
@@ -115,7 +113,7 @@ def _check(operation: Operation) -> None:
 
 
 def table(protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str) -> tuple[Any, ...]:
-    """Return the table of a version's messages that one side sends."""
+    """Return the table of one side's messages in a version."""
     source = _Source(protocol, version, namespace)
     messages = []
     for layout in _sent_by(protocol, sender):
@@ -139,11 +137,10 @@ class _Source:
 
     def program(self, class_: type[Any], operations: Operations) -> tuple[Any, ...]:
         layout = _ClassProgram(self, class_)
-        made = tuple(layout.operations(operations))
-        return class_, layout.descriptors, len(layout.measures), made
+        converted = tuple(layout.operations(operations))
+        return class_, layout.descriptors, len(layout.measures), converted
 
-    def known(self, items: Iterable[Any]) -> list[Any]:
-        """The operations or alternatives that the version has."""
+    def of_version(self, items: Iterable[Any]) -> list[Any]:
         return [item for item in items if item.since <= self.version]
 
 
@@ -158,7 +155,7 @@ class _ClassProgram:
         self.measures: dict[str, int] = {}
 
     def operations(self, operations: Operations) -> list[tuple[Any, ...]]:
-        entries = (self.operation(entry) for entry in self.source.known(operations))
+        entries = (self.operation(entry) for entry in self.source.of_version(operations))
         return [entry for entry in entries if entry is not None]
 
     def measure(self, name: str) -> int:
@@ -166,35 +163,34 @@ class _ClassProgram:
             raise _UnknownError("a measure of something else")
         return self.measures[name]
 
-    def operation(self, one: Operation) -> tuple[Any, ...] | None:
-        _check(one)
-        match one:
+    def operation(self, row: Operation) -> tuple[Any, ...] | None:
+        _check(row)
+        match row:
             case Constant():
-                return "constant", one.code.to_bytes(one.width, "big", signed=one.signed)
-            case Measure() if one.of:
-                self.measures[one.name] = len(self.measures)
-                return "measure", self.measures[one.name], one.width, one.signed
-            case Take() if one.allowed:
-                codes = tuple((code, self.value(one, code)) for code in one.allowed)
-                return "value", self.attributes[one.name], one.width, one.signed, codes
+                return "constant", row.code.to_bytes(row.width, "big", signed=row.signed)
+            case Measure() if row.of:
+                self.measures[row.name] = len(self.measures)
+                return "measure", self.measures[row.name], row.width, row.signed
+            case Take() if row.allowed:
+                codes = tuple((code, self.value(row, code)) for code in row.allowed)
+                return "value", self.attributes[row.name], row.width, row.signed, codes
             case Take():
-                return "integer", self.attributes[one.name], *_integer(one)
+                return "integer", self.attributes[row.name], *_integer(row)
             case Text():
-                return "text", self.attributes[one.name]
-            case Bytes() if one.count:
-                return "bytes", self.attributes[one.name], self.measure(one.count)
+                return "text", self.attributes[row.name]
+            case Bytes() if row.count:
+                return "bytes", self.attributes[row.name], self.measure(row.count)
             case Bytes():
-                return "rest", self.attributes[one.name]
+                return "rest", self.attributes[row.name]
             case Group():
-                return "group", self.attributes[one.name], self.part(one.part)
+                return "group", self.attributes[row.name], self.part(row.part)
             case Repeat():
-                return self.repeat(one)
+                return self.repeat(row)
             case Conditional():
-                return self.conditional(one)
-        raise _UnknownError(one.kind)
+                return self.conditional(row)
+        raise _UnknownError(row.kind)
 
     def value(self, integer: Take, code: int) -> object:
-        """The object of a value that is legal."""
         if integer.is_character:
             members = self.source.namespace.get(self.types[integer.name])
             return members(chr(code)) if isinstance(members, EnumMeta) else chr(code)
@@ -216,11 +212,11 @@ class _ClassProgram:
         raise _UnknownError(body.kind)
 
     def choices(self, measure: int, part: PartLayout) -> tuple[Any, ...]:
-        """A row's values: tags, and after some of them a value with its size."""
+        """Convert a part of alternatives: a tag, and for some tags a size and a value."""
         kinds: dict[bool, bytes] = {True: b"", False: b""}
         width = 4
-        for alternative in self.source.known(part.alternatives):
-            tag, *rest = self.source.known(alternative.operations)
+        for alternative in self.source.of_version(part.alternatives):
+            tag, *rest = self.source.of_version(alternative.operations)
             for operation in (tag, *rest):
                 _check(operation)
             kinds[bool(rest)] += bytes([tag.code])
@@ -234,7 +230,7 @@ class _ClassProgram:
         return "choices", self.attributes["kinds"], self.attributes["values"], measure, kinds[True], kinds[False], width
 
     def conditional(self, operation: Conditional) -> tuple[Any, ...] | None:
-        body = self.source.known(operation.body)
+        body = self.source.of_version(operation.body)
         if not body:
             return None
         absent = tuple(self.attributes[row.name] for row in body if row.is_attribute)
@@ -247,6 +243,6 @@ class _ClassProgram:
 
 
 def _integer(integer: Take) -> tuple[int, bool, object, tuple[int, ...]]:
-    """The width, sign, wrapper and refused values; what is no class changes no number."""
+    """Return the width, sign, wrapper and refused values. A wrapper that is not a class does not change the number."""
     wrapper = integer.wrapper if isinstance(integer.wrapper, type) else None
     return integer.width, integer.signed, wrapper, integer.refused

@@ -12,23 +12,23 @@ from typing import Any, ClassVar, Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """The attributes that all operations have."""
+    """The attributes common to all operations."""
 
     kind: ClassVar[str]
 
     name: str
-    """The name of the row."""
+    """The row's name."""
     type: str = ""
-    """The type as the documentation prints it, `Int32 (Oid)` for example."""
+    """The type in the documentation, such as `Int32 (Oid)`."""
     since: int = 1
-    """The protocol version that brought it."""
+    """The first protocol version with the row."""
     until: int = 0
-    """The last protocol version that has it; 0 for the newest."""
+    """The last protocol version with the row; 0 for the newest."""
     doc: str = ""
 
     @property
     def is_attribute(self) -> bool:
-        """Whether the row is an attribute in Python: constants and measures follow from the others."""
+        """Whether the row is an attribute in Python. Constants and measures are not: they follow from other rows."""
         return True
 
 
@@ -42,7 +42,7 @@ class Integer(Operation):
     """The order of the bytes."""
     signed: bool = False
     is_character: bool = False
-    """Whether its byte stands for a character."""
+    """Whether the byte is a character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,24 +52,24 @@ class Take(Integer):
     kind: ClassVar[str] = "take"
 
     allowed: tuple[int, ...] = ()
-    """The only values that are legal; () where any is."""
+    """The legal values; () for any."""
     refused: tuple[int, ...] = ()
-    """The values that are illegal where all others are legal."""
+    """The illegal values, if all other values are legal."""
     flags: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """The masks that have a name; other bits are legal."""
+    """The masks with a name; other bits are legal too."""
     wrapper: Callable[[int], Any] | None = None
-    """The class of the value; None for a plain integer or a character."""
+    """The value's class; None for a plain integer or a character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant(Integer):
-    """Takes an integer that is always the same."""
+    """Takes an integer that is constant."""
 
     kind: ClassVar[str] = "constant"
 
     code: int
     is_length: bool = False
-    """Whether it is the length of the message too."""
+    """Whether the constant is also the message's length."""
 
     @property
     def is_attribute(self) -> bool:
@@ -83,11 +83,11 @@ class Measure(Integer):
     kind: ClassVar[str] = "measure"
 
     of: str = ""
-    """The operation; empty for the message itself, from the measure on."""
+    """The name of the measured operation; empty for the message, from the measure on."""
     nullable: bool = False
-    """Whether -1 says that the operation has no value."""
+    """Whether -1 means that the operation has no value."""
     preceding: int = 0
-    """The bytes of a message before its measure, its tag, which the measure does not count."""
+    """The number of bytes before the message's measure (its tag), which the measure does not count."""
 
     @property
     def is_attribute(self) -> bool:
@@ -103,21 +103,21 @@ class Text(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bytes(Operation):
-    """Takes bytes: as many as a measure says, a fixed number, or all that are left."""
+    """Takes bytes: a measured number, a fixed number, or the rest of the message."""
 
     kind: ClassVar[str] = "bytes"
 
     count: str = ""
-    """The measure; empty for all that are left."""
+    """The measure's name; empty for the rest of the message."""
     size: int = 0
-    """The fixed number of bytes; 0 where they are as many as the measure says, or all that are left."""
+    """The fixed number of bytes; 0 if measured, or for the rest of the message."""
     nullable: bool = False
-    """Whether the measure -1 stands for no value."""
+    """Whether the measure -1 means no value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group(Operation):
-    """Goes through the operations of a part."""
+    """Runs the operations of a part."""
 
     kind: ClassVar[str] = "group"
 
@@ -126,7 +126,7 @@ class Group(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choose(Operation):
-    """Goes through the operations of that alternative of a part which begins with the next byte."""
+    """Runs the operations of the part's alternative that begins with the next byte."""
 
     kind: ClassVar[str] = "choose"
 
@@ -135,24 +135,24 @@ class Choose(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat(Operation):
-    """Repeats an operation as often as a measure says, or until a zero byte ends the items."""
+    """Repeats an operation a measured number of times, or until a zero byte."""
 
     kind: ClassVar[str] = "repeat"
 
     count: str = ""
-    """The measure; empty where a zero byte in place of an item ends them."""
+    """The measure's name; empty if a zero byte in place of an item ends the list."""
     body: Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditional(Operation):
-    """Goes on with some operations if a session fact holds, or if the next byte is one of some values."""
+    """Runs operations if a session fact holds, or if the next byte has one of the given values."""
 
     kind: ClassVar[str] = "conditional"
 
     fact: str = ""
     ahead: tuple[int, ...] = ()
-    """The values; () for a fact."""
+    """The next byte's values; () for a fact."""
     body: tuple[Operation, ...]
 
 
@@ -160,7 +160,7 @@ Operations = tuple[Operation, ...]
 
 
 def flat(operations: Operations) -> Iterator[Operation]:
-    """Yield the operations that stand for rows, in the order of the documentation's table."""
+    """Yield the operations of rows, in the order of the documentation's table."""
     for operation in operations:
         if isinstance(operation, Conditional):
             yield from flat(operation.body)

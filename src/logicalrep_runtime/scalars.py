@@ -1,4 +1,4 @@
-"""Integers with a meaning: log positions, times, object and transaction ids."""
+"""Integer types: log positions, times, object and transaction ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TransactionId = NewType("TransactionId", int)
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-"""PostgreSQL's epoch; PostgreSQL counts microseconds from it."""
+"""PostgreSQL's epoch, from which it counts microseconds."""
 UNIX_EPOCH = 946_684_800_000_000
 """PostgreSQL's epoch in microseconds since 1970-01-01, as Unix and Arrow count."""
 _MICROSECOND = timedelta(microseconds=1)
@@ -36,14 +36,14 @@ class Lsn(int):
     __slots__ = ()
 
     def __new__(cls, value: int | str) -> Self:
-        """Make a position from its number or its text. Raises ValueError if the argument is neither."""
+        """Convert a number or a text such as `16/B374D848`. Raises ValueError for an invalid number or text."""
         if isinstance(value, str):
             match = _LSN.fullmatch(value)
             if match is None:
-                raise ValueError(f"{value!r} is no LSN; two hexadecimal numbers are expected, as in 16/B374D848")
+                raise ValueError(f"{value!r} is not an LSN; expected two hexadecimal numbers, as in 16/B374D848")
             value = int(match[1], 16) << 32 | int(match[2], 16)
         if not 0 <= value < 1 << 64:
-            raise ValueError(f"{value} is no LSN; 0 to 2^64-1 is expected")
+            raise ValueError(f"{value} is not an LSN; expected 0 to 2^64-1")
         return super().__new__(cls, value)
 
     def __str__(self) -> str:
@@ -57,11 +57,11 @@ class Lsn(int):
 
 
 lsn_of: Callable[[int], Lsn] = partial(int.__new__, Lsn)
-"""Make an Lsn from any eight unsigned bytes, without a check: for decoders."""
+"""Make an Lsn from an unsigned 64-bit integer without a check, for decoders."""
 
 
 class TimestampTz(int):
-    """A point in time: an integer in microseconds since 2000-01-01 00:00:00 UTC, which also gives a datetime.
+    """A point in time: an integer in microseconds since 2000-01-01 00:00:00 UTC, with a property `datetime`.
 
     Example:
         >>> TimestampTz(1_000_000).datetime
@@ -72,18 +72,18 @@ class TimestampTz(int):
 
     @classmethod
     def from_datetime(cls, moment: datetime) -> Self:
-        """Return the same point in time. Raises ValueError if the datetime has no time zone."""
+        """Convert a datetime. Raises ValueError if it has no time zone."""
         if moment.tzinfo is None:
             raise ValueError(f"{moment!r} has no time zone")
         return cls((moment - EPOCH) // _MICROSECOND)
 
     @property
     def datetime(self) -> datetime:
-        """The same point in time in UTC; raises OverflowError outside the years 1 to 9999."""
+        """The point in time in UTC. Raises OverflowError outside the years 1 to 9999."""
         return EPOCH + timedelta(microseconds=int(self))
 
     def __str__(self) -> str:
-        """Return ISO 8601 in UTC, or the number of microseconds where a datetime cannot hold it."""
+        """Return ISO 8601 in UTC, or the number of microseconds outside the years 1 to 9999."""
         try:
             return self.datetime.isoformat().replace("+00:00", "Z")
         except OverflowError:

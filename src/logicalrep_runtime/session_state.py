@@ -1,6 +1,6 @@
-"""The state that messages change in a session: the block that is open, what was described, and the session's facts.
+"""A session's state, which messages change: the open block, described objects, and the session's facts.
 
-What a message may follow and what it changes comes from the layouts; decoders of one side and of both keep it alike.
+The layouts define each message's legal places and effects.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from logicalrep_runtime.operations import Take
 
 
 class SessionState:
-    """The state of a session, for decoders that bring a protocol's tables and keep its facts."""
+    """A session's state; subclasses define the protocol's tables and store the facts."""
 
     layouts: ClassVar[ProtocolLayout]
     """The protocol's messages."""
@@ -26,21 +26,20 @@ class SessionState:
         self.described: dict[str, dict[Any, Any]] = {
             layout.name: {} for layout in self.layouts.messages if layout.describes
         }
-        """The last message for each number, by the name of the message that describes something."""
+        """The last description of each number, by the describing message's name."""
         self.block = OUTSIDE
-        """The session's place: `outside`, or the block that is open."""
+        """The open block, or `outside`."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """All session facts by name: the value of each for the message that comes next."""
+        """The session facts by name, as they hold for the next message."""
         raise NotImplementedError
 
     def _set(self, fact: str, value: Any) -> None:
-        """Change a session fact."""
         raise NotImplementedError
 
-    def _follow(self, layout: MessageLayout, message: object) -> None:
-        """Change the state as the message does."""
+    def _apply(self, layout: MessageLayout, message: object) -> None:
+        """Apply the message's effects to the state."""
         if layout.describes:
             self.described[layout.name][getattr(message, layout.describes)] = message
         if layout.opens:
@@ -53,7 +52,7 @@ class SessionState:
         if layout.clears:
             self._set(layout.clears, False)
 
-    def _out_of_place(self, layout: MessageLayout) -> DecodeError:
+    def _place_error(self, layout: MessageLayout) -> DecodeError:
         state = self.layouts.outside if self.block == OUTSIDE else f"inside a {self.block}"
         allowed = [f"inside a {place}" for place in layout.places if place != OUTSIDE]
         if OUTSIDE in layout.places:
@@ -61,10 +60,10 @@ class SessionState:
         field = "tag" if layout.tag else "message"
         return DecodeError(layout.name, field, 0, f"{layout.name} {' or '.join(allowed)}", f"it {state}")
 
-    def _not_described(
+    def _undescribed_error(
         self, data: bytes, layout: MessageLayout, name: str, number: Any, sender: str = "server"
     ) -> DecodeError | None:
-        """The error for a number, or the first of several, that nothing has described: no row of it can be read."""
+        """Return the error for the first number without a description; None if all were described."""
         described: Collection[int] = self.described[layout.looks_up[name]]
         path = name
         if isinstance(number, tuple):

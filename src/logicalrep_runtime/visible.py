@@ -1,7 +1,7 @@
-r"""Text of others, made safe to show: names, values and a server's words may have any character.
+r"""Untrusted text made safe to print: names, values and server messages may contain any character.
 
-Escape sequences move a terminal's cursor and change its title, line breaks forge lines of a log, and characters for
-writing directions reorder what is read. Each is shown by its escape, such as `\n` or `\u202e`.
+Escape sequences move a terminal's cursor and change its title, line breaks forge log lines, and direction characters
+reorder text. Each becomes an escape such as `\n` or `\u202e`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
-# Control characters, format characters but the joiners that words need, line separators, and halves of characters.
+# Control characters, format characters except joiners, line separators, and surrogates.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -21,13 +21,13 @@ _OF_SECRETS = "token|secret|passw|credential|sig|key|auth|header|sas"
 _SECRET_NAME = re.compile(_OF_SECRETS, re.IGNORECASE)
 _SECRET_IN_QUERY = re.compile(rf"""([?&][\w.-]*(?:{_OF_SECRETS})[\w.-]*)=[^&\s'"]+""", re.IGNORECASE)
 HIDDEN = "***"
-"""The text in place of a secret."""
-# JSON has escapes of its own within strings, and line breaks between its parts.
+"""The replacement of a secret."""
+# JSON has its own escapes in strings, and line breaks outside of strings.
 _UNSAFE_IN_JSON = re.compile("(?!\n)" + _UNSAFE.pattern)
 
 
 def visible(text: str) -> str:
-    r"""Return a text in one line, with escapes in place of characters that are not seen.
+    r"""Return a text in one line, with escapes for invisible characters.
 
     Example:
         >>> visible("a\x1b[2Jb\nc")
@@ -37,7 +37,7 @@ def visible(text: str) -> str:
 
 
 def secrets_of(options: Mapping[str, str]) -> list[str]:
-    """Return the values of the options whose names tell that they are secrets.
+    """Return the values of options whose names suggest secrets.
 
     Example:
         >>> secrets_of({"aws_region": "eu-central-1", "aws_secret_access_key": "abc"})
@@ -47,13 +47,13 @@ def secrets_of(options: Mapping[str, str]) -> list[str]:
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text with stars in place of secrets: given ones, passwords in URLs, and tokens in URLs' queries.
+    """Return a text with `***` in place of the given secrets, passwords in URLs, and tokens in URLs' queries.
 
     Example:
         >>> without_secrets("GET https://me:pw@example.org/v1?token=abc: 403")
         'GET https://me:***@example.org/v1?token=***: 403'
     """
-    # A secret may be a part of another one.
+    # A secret may contain another secret.
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         for spelling in (secret, quote(secret, safe="")):
             text = text.replace(spelling, HIDDEN)
@@ -61,7 +61,7 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def visible_json(value: object, indent: int | None = None) -> str:
-    r"""Return a value as JSON, which has other languages' letters as they are, and escapes for what is not seen.
+    r"""Return a value as JSON, with letters of all languages as they are, and escapes for invisible characters.
 
     Example:
         >>> visible_json({"ä": "\x9b2J"})

@@ -184,7 +184,7 @@ def test_a_folder_that_is_not_only_the_users_is_not_used(foreign: str, tmp_path:
             os.chown(path, 12345, 12345)
         else:
             pytest.skip("only root can give a folder away")
-    with pytest.raises(UnsafeFolderError, match="is no folder that only this user can write to"):
+    with pytest.raises(UnsafeFolderError, match="is not a folder that only this user can write to"):
         private_folder(str(tmp_path))
 
 

@@ -170,7 +170,7 @@ def test_a_bad_message_ends_the_output_with_its_number_and_lsn(
         (b'{"a":' * 100_000, "1: is not JSON: maximum recursion depth exceeded while decoding a JSON object from a unicode string"),
         (jsonl([]) + b'{"lsn": "0/0"}\n', "2: has no 'data'"),
         (jsonl([]) + b'{"lsn": "0/0", "data": "0"}\n', "2: non-hexadecimal number found in fromhex() arg at position 1"),
-        (jsonl([]) + b'{"lsn": "x", "data": "42"}\n', "2: 'x' is no LSN; two hexadecimal numbers are expected, as in 16/B374D848"),
+        (jsonl([]) + b'{"lsn": "x", "data": "42"}\n', "2: 'x' is not an LSN; expected two hexadecimal numbers, as in 16/B374D848"),
         (jsonl([]) + b"[]\n", "2: is not a JSON object"),
         (b"\0" * 11, " ends within a frame, at byte 0"),
         (b"\0" * 8 + b"\0\0\0\5BC", " ends within a message, at byte 12"),

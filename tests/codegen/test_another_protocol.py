@@ -198,7 +198,7 @@ def test_a_session_keeps_blocks_facts_and_what_is_described(folder: Path) -> Non
         "Calm: tag at offset 0: expected Calm inside a storm, found it in calm air",
         "Station: tag at offset 0: expected Station in calm air, found it inside a storm",
         "Storm: tag at offset 0: expected Storm in calm air, found it inside a storm",
-        "Session has no argument 'stormy'; there are version, loud, encoding",
+        "Session has no argument 'stormy': its arguments are version, loud, encoding",
     ]
 
 

@@ -25,7 +25,7 @@ print("native" if v4.native_read is not None and walsender.native_read_of_client
 """
 SHORT = "Begin: final_lsn at offset 1: expected 8 bytes, found 0 bytes to the end of the message\n"
 OTHER_NUMBER = (
-    "messages are read in Python: logicalrep-native reads tables of number 999, and this logicalrep has number 1; "
+    "logicalrep-native reads tables of format 999, and this logicalrep writes format 1: messages are read in Python; "
     "install the same release of both\n"
 )
 
@@ -67,7 +67,7 @@ def test_it_is_off_by_a_variable(tmp_path: Path) -> None:
         ("TABLE_NUMBER = 999\n", OTHER_NUMBER),
         (
             "raise ImportError('undefined symbol: PyFoo')\n",
-            "messages are read in Python: logicalrep-native cannot be loaded: undefined symbol: PyFoo\n",
+            "logicalrep-native cannot be loaded (undefined symbol: PyFoo): messages are read in Python\n",
         ),
         ("raise ModuleNotFoundError(name='logicalrep_native')\n", ""),
     ],

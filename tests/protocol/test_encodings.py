@@ -30,8 +30,8 @@ def test_an_encoding_that_is_none_is_refused(give: Callable[[str], object], enco
     with pytest.raises(EncodingError) as raised:
         give(encoding)
     assert str(raised.value) == (
-        f"[ENCODING_UNKNOWN] encoding {encoding!r} is not a Python text encoding; "
-        "give that of the session's client_encoding"
+        f"[ENCODING_UNKNOWN] encoding {encoding!r} is not a text codec of Python: "
+        "pass the codec of the session's client_encoding"
     )
 
 

@@ -59,7 +59,7 @@ def test_an_lsn_is_an_exact_integer() -> None:
 )  # fmt: skip
 def test_a_text_that_is_no_lsn_is_refused(text: str) -> None:
     with pytest.raises(
-        ValueError, match=r"is no LSN; two hexadecimal numbers are expected, as in 16/B374D848$"
+        ValueError, match=r"is not an LSN; expected two hexadecimal numbers, as in 16/B374D848$"
     ) as error:
         Lsn(text)
     assert str(error.value).startswith(repr(text))
@@ -67,7 +67,7 @@ def test_a_text_that_is_no_lsn_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("number", [-1, 1 << 64, -(1 << 70)])
 def test_a_number_that_is_no_lsn_is_refused(number: int) -> None:
-    with pytest.raises(ValueError, match=rf"^{number} is no LSN; 0 to 2\^64-1 is expected$"):
+    with pytest.raises(ValueError, match=rf"^{number} is not an LSN; expected 0 to 2\^64-1$"):
         Lsn(number)
 
 

@@ -1,6 +1,6 @@
 """Batches of messages to Arrow: the hand-written half, driven by a generated package's plans and kernels.
 
-`locate` runs a version's compiled kernel, which notes the place of every value; `arrow` makes arrays from these places;
+`locate` runs a version's compiled kernel, which locates every value; `arrow` makes arrays from the positions;
 `batches` does both for a whole batch. `memory`, `rows` and `utf8` are the building blocks of kernels.
 """
 

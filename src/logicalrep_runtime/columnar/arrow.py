@@ -28,18 +28,15 @@ _WIDENED = {1: pa.int16(), 2: pa.int32(), 4: pa.int64(), 8: pa.int64()}
 
 @dataclass(frozen=True, slots=True)
 class BatchForm:
-    """The form of a batch."""
-
     values: Values
     large: bool
     """Whether offsets have 64 bits, as more than 2 GiB need."""
     for_spark: bool
     marks: bool
-    """Whether refused rows are kept, with two more columns for the error and the bytes."""
+    """Whether a refused row stays in the batch, with two more columns for its error and its bytes."""
 
 
 def type_of(column: PlanColumn, style: BatchForm) -> pa.DataType:
-    """Return the Arrow type of a column."""
     if column.kind == "char":
         return pa.string()
     if column.kind == "bool":
@@ -77,13 +74,12 @@ def _integer_type(column: PlanColumn, style: BatchForm) -> pa.DataType:
 
 @cache
 def locating() -> Any:
-    """Import the module that runs kernels. It is imported late because numba takes a while to import."""
+    # Imported late, as numba takes a while to import.
     return importlib.import_module("logicalrep_runtime.columnar.locate")
 
 
 @lru_cache(64)
 def schema_of(plan: Plan, style: BatchForm) -> pa.Schema:
-    """Return the schema of a version's batches."""
     fields = [pa.field("tag", pa.string(), nullable=style.marks)]
     fields += [pa.field(column.name, type_of(column, style)) for column in map(plan.columns.__getitem__, plan.order)]
     if style.marks:
@@ -104,12 +100,11 @@ class ArrayBuilder:
         self.index_type = np.int64 if style.large else np.int32
 
     def arrays(self) -> list[pa.Array]:
-        """Make the arrays of the tag and of the version's columns."""
         located, count = self.located, self.located.count
         taken = None
         if self.style.marks and (located.status & REFUSED_BIT).any():
             taken = pa.py_buffer(np.packbits(located.status == 0, bitorder="little"))
-        arrays = list(_nothing(count, self.plan, self.style))
+        arrays = list(_null_columns(count, self.plan, self.style))
         arrays[0] = _characters(located.tags, taken)
         for place, number, column, type_, make in _recipe(self.plan, self.style, tuple(located.validity)):
             arrays[place] = make(self, column, number, type_, pa.py_buffer(located.validity[number]))
@@ -144,7 +139,7 @@ class ArrayBuilder:
         return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(values)])
 
     def _bytes(self, column: PlanColumn, spans: Spans, count: int) -> tuple[pa.Buffer, pa.Buffer]:
-        """Return buffers of the offsets of `count` rows and of their bytes, texts in UTF-8."""
+        """Return buffers of the offsets of `count` rows and of their bytes. Texts become UTF-8."""
         offsets, values = locating().texts(self.data, spans, count, self.index_type)
         if column.kind == "text" and self.encoding != "utf-8":
             return transcoded(np.frombuffer(offsets, self.index_type), values, self.encoding)
@@ -226,7 +221,7 @@ _MAKES: dict[str, _Make] = {
 def _recipe(
     plan: Plan, style: BatchForm, numbers: tuple[int, ...]
 ) -> list[tuple[int, int, PlanColumn, pa.DataType, _Make]]:
-    """Return the steps that make the columns of these numbers. Nearly all batches have the same columns."""
+    """Return the steps that make the given columns. Cached, as nearly all batches have the same columns."""
     schema = schema_of(plan, style)
     return [
         (place, number, plan.columns[number], schema.field(place).type, _MAKES[plan.columns[number].kind])
@@ -236,11 +231,11 @@ def _recipe(
 
 
 def _shared(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Cache the result, which depends only on the arguments, for small batches."""
-    kept = lru_cache(16)(make)
+    """Cache a function's results for batches of at most _SHARED messages."""
+    cached = lru_cache(16)(make)
 
     def get(count: int, *arguments: Any) -> Any:
-        return (kept if count <= _SHARED else make)(count, *arguments)
+        return (cached if count <= _SHARED else make)(count, *arguments)
 
     return get
 
@@ -251,7 +246,7 @@ def _counting(count: int) -> Any:
 
 
 @_shared
-def _nothing(count: int, plan: Plan, style: BatchForm) -> list[pa.Array]:
+def _null_columns(count: int, plan: Plan, style: BatchForm) -> list[pa.Array]:
     """Return a placeholder for the tag, and columns of nulls for a version."""
     fields = list(schema_of(plan, style))[1 : len(plan.order) + 1]
     return [pa.nulls(0), *(pa.nulls(count, field.type) for field in fields)]

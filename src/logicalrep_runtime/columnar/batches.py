@@ -110,7 +110,7 @@ def decode_batch(
         raise ValueError(f"values must be 'binary' or 'string', not {values!r}")
     if values == "string" and session.encoding != "utf-8":
         raise ValueError(f"values as strings need a session in UTF-8, not {session.encoding}")
-    array = _one_array(messages)
+    array = _contiguous(messages)
     data, offsets = _buffers(array)
     is_large = int(offsets[-1]) - int(offsets[0]) > _INT32
     if large is False and is_large:
@@ -123,7 +123,7 @@ def decode_batch(
 class LocatedBatch(Generic[_Session]):
     """A batch whose values were located and not copied, for callers that make their own columns.
 
-    As a context manager it gives back the memory of the places on exit, for other batches.
+    As a context manager it returns the memory of the positions on exit, for other batches.
     """
 
     data: Bytes
@@ -131,7 +131,7 @@ class LocatedBatch(Generic[_Session]):
     offsets: Int64s
     """The start of each message in `data` and, last, the end of all."""
     located: Located
-    """The places of all values. Those of texts, lists and rows' values are valid until the context is left."""
+    """The positions of all values. Positions of texts, lists and cells are valid until the context exits."""
     columns: tuple[PlanColumn, ...]
     """The columns that the numbers in `located` stand for."""
     numbers: Mapping[str, int]
@@ -153,7 +153,7 @@ def locate_batch(messages: pa.Array | pa.ChunkedArray, session: _Session) -> Loc
         >>> located = locate_batch(pa.array(messages, pa.binary()), Session(version=1))
         >>> located.session  # for the next batch
     """
-    array = _one_array(messages)
+    array = _contiguous(messages)
     data, offsets = _buffers(array)
     batch = _Batch(session, BatchForm("binary", False, False, False), array, data, offsets)
     located, _ = batch.walk(lambda _: ([], set()), copies=False)
@@ -165,13 +165,13 @@ def _numbers(plan: Plan) -> Mapping[str, int]:
     return {plan.columns[number].name: number for number in plan.order}
 
 
-def _one_array(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _contiguous(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(messages, pa.ChunkedArray):
         if messages.num_chunks == 1:
-            return _one_array(messages.chunk(0))
+            return _contiguous(messages.chunk(0))
         if messages.type == pa.binary() and messages.nbytes > _INT32:
             messages = messages.cast(pa.large_binary())
-        return _one_array(pa.concat_arrays(messages.chunks) if messages.num_chunks else pa.array([], messages.type))
+        return _contiguous(pa.concat_arrays(messages.chunks) if messages.num_chunks else pa.array([], messages.type))
     if not isinstance(messages, pa.Array) or messages.type not in (pa.binary(), pa.large_binary()):
         type_ = messages.type if isinstance(messages, pa.Array) else type(messages).__name__
         raise TypeError(f"messages must be a binary or large_binary array, not {type_}")
@@ -197,8 +197,6 @@ def _buffers(array: pa.Array) -> tuple[Bytes, Int64s]:
 
 
 class _Batch(Generic[_Session]):
-    """The decoding of one batch."""
-
     def __init__(self, session: _Session, style: BatchForm, messages: pa.Array, data: Bytes, offsets: Int64s) -> None:
         self.session = session
         self.style = style
@@ -213,13 +211,12 @@ class _Batch(Generic[_Session]):
     def decode(self) -> tuple[pa.RecordBatch, _Session]:
         located, arrays = self.walk(self._arrays, copies=not self.style.large)
         if self.style.marks:
-            arrays += self._marks(located)
+            arrays += self._error_columns(located)
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.plan, self.style))
         located.give_back()
         return batch, self.after(located)
 
     def after(self, located: Located) -> _Session:
-        """Return the session's state after the batch."""
         if located.facts & ~UTF8 == bits_of(self.session):
             return self.session
         return self.session.with_facts(located.facts)
@@ -227,12 +224,12 @@ class _Batch(Generic[_Session]):
     def walk(
         self, make: Callable[[Located], tuple[list[pa.Array], set[int]]], *, copies: bool
     ) -> tuple[Located, list[pa.Array]]:
-        """Walk until no further row is refused, and return what `make` makes of the last walk.
+        """Walk until no further row is refused. Return the last walk and the arrays that `make` returned for it.
 
-        `copies` asks for copies of the values of rows.
+        `copies` requests copies of cells.
 
         Raises:
-            RowDecodeError: a row is refused, and rows are not to be marked.
+            RowDecodeError: a row is refused, and the batch has no columns for errors.
         """
         while True:
             located = self._walk(copies=copies)
@@ -250,7 +247,7 @@ class _Batch(Generic[_Session]):
         return located, arrays
 
     def _walk(self, *, copies: bool) -> Located:
-        """Walk without the rows that are known to be refused."""
+        """Walk, skipping the rows refused so far."""
         facts = bits_of(self.session) | (UTF8 if self.session.encoding == "utf-8" else 0)
         refused = np.array(sorted(self.refused), np.int64)
         located: Located = locating().locate(
@@ -259,7 +256,7 @@ class _Batch(Generic[_Session]):
         return located
 
     def _arrays(self, located: Located) -> tuple[list[pa.Array], set[int]]:
-        """Make the columns; or return the rows that are refused because their values cannot be strings."""
+        """Return the columns, or the rows whose values cannot be strings."""
         if self.style.values == "string" and (refused := self._rows_of_bad_values(located)):
             return [], refused
         builder = ArrayBuilder(self.plan, self.style, self.data, located, self.session.encoding)
@@ -291,7 +288,7 @@ class _Batch(Generic[_Session]):
         if located.copied:
             if all(self._are_strings(number, copied) for number, copied in located.copied.items()):
                 return rows
-            # The copies do not tell their places in the messages.
+            # Copies have no positions in the messages.
             located = self._walk(copies=False)
         for number, cells in located.cells.items():
             column = self.plan.columns[number]
@@ -322,7 +319,7 @@ class _Batch(Generic[_Session]):
         return self._are_utf8(copied.starts, copied.values, len(kinds))
 
     def _invalid(self, cells: Cells) -> list[int]:
-        """Return the values that are not UTF-8. They are checked one by one only if there are any."""
+        """Return the indexes of values that are not UTF-8. Checks one by one only if the whole buffer is invalid."""
         index_type = np.int64 if self.style.large else np.int32
         buffers = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, index_type)
         if self._are_utf8(buffers[0], buffers[1], len(cells.kinds)):
@@ -331,7 +328,6 @@ class _Batch(Generic[_Session]):
         return [int(cell) for cell in np.flatnonzero(~valid)]
 
     def _are_utf8(self, offsets: Any, values: Any, count: int) -> bool:
-        """Return whether the values are UTF-8, by Arrow's own check."""
         binary, string = (pa.large_binary(), pa.large_string()) if self.style.large else (pa.binary(), pa.string())
         try:
             pa.Array.from_buffers(binary, count, [None, offsets, values]).cast(string)
@@ -339,8 +335,7 @@ class _Batch(Generic[_Session]):
             return False
         return True
 
-    def _marks(self, located: Located) -> list[pa.Array]:
-        """Make the columns of the refused rows' errors and bytes."""
+    def _error_columns(self, located: Located) -> list[pa.Array]:
         rows = np.flatnonzero(located.status & REFUSED_BIT)
         bytes_ = pa.large_binary() if self.style.large else pa.binary()
         if not len(rows):
@@ -353,14 +348,14 @@ class _Batch(Generic[_Session]):
         return [pa.array(errors, pa.string()).take(indices), data.take(indices)]
 
     def _error(self, row: int, facts: int) -> RowDecodeError:
-        """Return the error of a refused message, from `parse` with the facts that held there."""
+        """Return the error of a refused message: `parse` raises it, with the session facts at that row."""
         if row in self.value_errors:
             return self.value_errors[row]
         data = self.messages[row].as_py()
         message = self.plan.messages.get(data[0]) if data else None
         facts_by_name = facts_of(self.session.layouts, facts)
         version = self.session.version
-        parse = self.session.parsers[version if message is None else message.version_in(version, facts_by_name)]
+        parse = self.session.parsers[version if message is None else message.layout_version(version, facts_by_name)]
         arguments = {**facts_by_name, "encoding": self.session.encoding}
         try:
             parse(data, **{name: arguments[name] for name in self.session.layouts.parse_arguments})

@@ -1,4 +1,4 @@
-"""Memory for the results of a kernel: lent by the thread and reused once given back, or owned by Arrow."""
+"""Memory for a kernel's results: reused from batch to batch, or owned by Arrow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_CELLS_OF_ROW = (1 << 15) - 1
 _FEWEST_COPIES = 1 << 8
 # The next batch is expected to have this many times the values of the last one.
 _MORE = 1.125
-# The scratch of a larger batch is not kept.
+# Scratch of a larger batch is freed.
 _MOST_CELLS_KEPT = 1 << 22
 _FEWEST_SPANS = 1 << 10
 _MOST_SPANS_KEPT = 1 << 20
@@ -28,7 +28,7 @@ _NO_COPIES = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint8)
 
 
 class Scratch:
-    """Room for the values of one column of rows, reused for another batch once it is given back."""
+    """Reusable memory for the cells of one column."""
 
     def __init__(self) -> None:
         kinds = np.empty(0, np.uint8)
@@ -36,7 +36,6 @@ class Scratch:
 
     @property
     def capacity(self) -> int:
-        """The number of values that there is room for."""
         return len(self.arrays.kinds)
 
     def prepare(self, count: int, capacity: int) -> None:
@@ -46,7 +45,7 @@ class Scratch:
             self._resize(max(capacity, _FEWEST_CELLS), 0)
 
     def grow(self, filled: int, size: int, more: int) -> None:
-        """Make room for the values of another message of `more` bytes, and keep those already there."""
+        """Make room for another message of `more` bytes. Keeps the cells already located."""
         capacity = _more_cells(self.capacity, filled, more)
         if capacity > self.capacity:
             self._resize(capacity, filled)
@@ -60,19 +59,19 @@ class Scratch:
         self.arrays = self.arrays._replace(**resized)
 
     def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
-        """Put the found values into the result. They are valid until the room is given back."""
+        """Add the located cells to the result. They are valid until the scratch is returned."""
         kinds, offsets, starts, lengths = self.arrays[:4]
         result.cells[number] = Cells(offsets[: count + 1], kinds[:filled], starts[:filled], lengths[:filled], size)
 
 
 def _more_cells(capacity: int, filled: int, more: int) -> int:
-    """Return a capacity, in values, in which those of another message of `more` bytes fit."""
+    """Return a capacity, in cells, that fits another message of `more` bytes."""
     needed = filled + min(more, _MOST_CELLS_OF_ROW)
     return capacity if capacity >= needed else max(2 * capacity, needed)
 
 
 class _Shares:
-    """The values of a thread's last batch per byte of it: their bytes and their number."""
+    """Bytes of cells, and number of cells, per byte of a thread's last batch."""
 
     def __init__(self) -> None:
         self.bytes = 1.0
@@ -80,7 +79,7 @@ class _Shares:
 
 
 class Copies:
-    """Buffers for one column of rows' values, later owned by Arrow, somewhat larger than the last batch's."""
+    """Buffers for one column's cells, later owned by Arrow; slightly larger than the last batch needed."""
 
     def __init__(self, shares: _Shares, count: int, size: int) -> None:
         self.shares = shares
@@ -93,7 +92,6 @@ class Copies:
         self.values = pa.allocate_buffer(self.size, resizable=True)
 
     def grow(self, filled: int, size: int, more: int) -> None:
-        """Make room for the values of another message of `more` bytes, and keep those already there."""
         self.capacity = _more_cells(self.capacity, filled, more)
         if self.size - size < more:
             self.size = min(max(2 * self.size, size + more), self.batch_size)
@@ -106,13 +104,12 @@ class Copies:
 
     @property
     def arrays(self) -> CellArrays:
-        """The buffers as arrays, which are valid until the buffers grow."""
         kinds, values = np.frombuffer(self.kinds, np.uint8), np.frombuffer(self.values, np.uint8)
         offsets, starts = np.frombuffer(self.offsets, np.int32), np.frombuffer(self.starts, np.int32)
         return CellArrays(kinds, _NO_PLACES, _NO_PLACES, _NO_LENGTHS, offsets, starts, values)
 
     def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
-        """Put the found values into the result, in buffers cut to their size."""
+        """Add the copied cells to the result, in buffers cut to size."""
         if self.batch_size:
             self.shares.cells, self.shares.bytes = filled / self.batch_size, size / self.batch_size
         self._resize(filled, size)
@@ -122,10 +119,10 @@ class Copies:
 
 
 class Rooms(threading.local):
-    """The memory that a thread keeps from batch to batch.
+    """Memory that a thread reuses from batch to batch.
 
-    A piece belongs to its taker alone; the next taker gets another piece. Giving a piece back spares the next batch an
-    allocation. A piece that is not given back is freed with its batch.
+    Scratch and spans belong to one batch at a time. Returning them saves the next batch an allocation; otherwise they
+    are freed with their batch.
     """
 
     def __init__(self) -> None:
@@ -135,29 +132,26 @@ class Rooms(threading.local):
         self._spans: dict[int, Int64s] = {}
 
     def take_scratch(self, index: int, count: int, size: int) -> Scratch:
-        """Take scratch for the index-th column of rows, of a batch of `count` messages and `size` bytes."""
         taken = self._scratch.pop(index, None) or Scratch()
         taken.prepare(count, size // _BYTES_PER_CELL)
         return taken
 
     def keep_scratch(self, index: int, scratch: Scratch) -> None:
-        """Take scratch back, unless it is large."""
+        """Keep scratch for another batch, unless it is large."""
         if max(scratch.capacity, len(scratch.arrays.offsets)) <= _MOST_CELLS_KEPT:
             self._scratch[index] = scratch
 
     def take_copies(self, index: int, count: int, size: int) -> Copies:
-        """Return buffers for the index-th column of rows, of a batch of `count` messages and `size` bytes."""
         while len(self._shares) <= index:
             self._shares.append(_Shares())
         return Copies(self._shares[index], count, size)
 
     def take_spans(self, number: int) -> Int64s:
-        """Take room for the spans of a column."""
         taken = self._spans.pop(number, None)
         return np.empty(3 * _FEWEST_SPANS, np.int64) if taken is None else taken
 
     def keep_spans(self, number: int, spans: Int64s) -> None:
-        """Take spans back, unless they are large."""
+        """Keep spans for another batch, unless they are large."""
         if len(spans) <= 3 * _MOST_SPANS_KEPT:
             self._spans[number] = spans
 

@@ -1,7 +1,4 @@
-"""What happens when loops are compiled, which takes long: who is told, and what a thread does meanwhile.
-
-It imports nothing of the loops.
-"""
+"""Announcements of compilation, which takes long, and actions of the waiting thread. Imports no kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from logicalrep_runtime.columnar.watched_calls import call_watched
 
 _TEXT = "compiling loops: cached for later runs (about 20 seconds of one core)"
 ACTION_INTERVAL = 0.5
-"""The seconds between two calls of what a thread does meanwhile."""
+"""Seconds between two calls of the action of a waiting thread."""
 
 _listeners: list[Callable[[str], object]] = []
 _thread = threading.local()
@@ -23,7 +20,7 @@ _running: list[Any] = []
 
 @contextmanager
 def announcing_compilation(listener: Callable[[str], object]) -> Iterator[None]:
-    """Tell a listener, once, when this process compiles loops in this context; any thread may call it.
+    """Call a listener once if this process compiles loops within this context. Any thread may make the call.
 
     Example:
         >>> with announcing_compilation(print):
@@ -39,19 +36,17 @@ def announcing_compilation(listener: Callable[[str], object]) -> Iterator[None]:
 
 
 def announce_compilation() -> None:
-    """Tell all who have not been told yet."""
     while _listeners:
         _listeners.pop()(_TEXT)
 
 
 def is_compiling() -> bool:
-    """Return whether this process compiles loops now."""
     return bool(_running)
 
 
 @contextmanager
 def compiling(loop: object) -> Iterator[None]:
-    """Tell all who have not been told yet that a loop is compiled, and count it as one within this context."""
+    """Announce a compilation to listeners that were not called yet; `is_compiling` is true within this context."""
     announce_compilation()
     _running.append(loop)
     try:
@@ -62,7 +57,7 @@ def compiling(loop: object) -> Iterator[None]:
 
 @contextmanager
 def acting_meanwhile(action: Callable[[], object]) -> Iterator[None]:
-    """Do an action again and again while this thread waits for loops that it needs in this context.
+    """Call an action every ACTION_INTERVAL seconds while this thread waits for a compilation within this context.
 
     Example:
         >>> with acting_meanwhile(session.report_in_time):
@@ -76,7 +71,7 @@ def acting_meanwhile(action: Callable[[], object]) -> Iterator[None]:
 
 
 def compile_in_thread(compile: Callable[[], Any]) -> Any:
-    """Return what a function compiles: in a thread of its own, if this one has something to do meanwhile."""
+    """Return the function's result. Runs it in another thread if this thread has an action of `acting_meanwhile`."""
     action = getattr(_thread, "action", None)
     if action is None:
         return compile()

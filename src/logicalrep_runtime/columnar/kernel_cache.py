@@ -1,7 +1,7 @@
-"""The disk cache of compiled kernels, keyed by all the code that a kernel is compiled from.
+"""The disk cache of compiled kernels, keyed by all source code of a kernel.
 
-By itself numba looks only at the kernel's own file, although functions and constants of other files are compiled into
-it. It also loads code from whatever cache folder exists, no matter who created it.
+numba itself checks only the kernel's own file, although functions and constants of other files are compiled into the
+kernel. It also loads code from any existing cache folder, no matter who created the folder.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _log = logging.getLogger(__name__)
 PATIENCE, _PAUSE = 60.0, 0.05
 """The longest wait for another process that compiles the same kernel, and the seconds between two tries."""
 _waits = True
-"""Whether such a process is waited for; not after a wait in vain, as one that is stopped may hold many locks."""
+"""False after a wait in vain, as a stopped process may hold many locks."""
 
 
 def cache_kernel(kernel: Any, function: Callable[..., Any]) -> None:
-    """Keep a function's compiled kernel on disk. Without a usable folder or file, each process compiles it anew."""
+    """Store a function's compiled kernel on disk. Without a usable folder or file, each process compiles it."""
     if _folder(inspect.getfile(function)) is not None:
         with contextlib.suppress(OSError):
             kernel._cache = cache = _Cache(function)
@@ -47,12 +47,12 @@ def cache_kernel(kernel: Any, function: Callable[..., Any]) -> None:
 
 
 def is_compiled(kernel: Any) -> bool:
-    """Return whether this process has a kernel, or it is kept on disk: its first call takes no time then."""
+    """Return whether a kernel is in memory or on disk, so that its first call is quick."""
     return bool(kernel.signatures) or (isinstance(kernel._cache, _Cache) and kernel._cache.is_filled)
 
 
 def _compile(compile: Callable[[Any], Any], cache: _Cache, signature: Any) -> Any:
-    """Load or compile a kernel for a signature while no other process does."""
+    """Load or compile a kernel for a signature, one process at a time."""
 
     def compile_alone() -> Any:
         # All threads take the locks in one order: this process's, then those of kernels, each before its callees'.
@@ -68,10 +68,10 @@ def _compile(compile: Callable[[Any], Any], cache: _Cache, signature: Any) -> An
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[bool]:
-    """Hold the lock of a file if that is possible; the value says whether.
+    """Hold the lock of a file if possible; yields whether the lock is held.
 
-    Processes that compile at the same time take each other's cores, and numba's index of a kernel, which each of them
-    writes as a whole, loses what another one added. A process that is stopped meanwhile is not waited for for ever.
+    Processes that compile at the same time compete for cores, and overwrite each other's entries in numba's index of a
+    kernel. The wait for a stopped process ends after PATIENCE seconds.
     """
     global _waits
     is_held = False
@@ -88,7 +88,6 @@ def locked(path: str) -> Iterator[bool]:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a file; return False if another process holds it."""
     if sys.platform != "win32":
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,8 +97,6 @@ def _lock(descriptor: int) -> bool:
 
 
 class _Locator(_caching._CacheLocator):  # type: ignore[misc]
-    """Tells numba the kernel's cache folder and the digest of its source."""
-
     def __init__(self, function: Callable[..., Any], file: str) -> None:
         self._function = function
         self._py_file = file
@@ -128,19 +125,19 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        # numba compares the version before it unpickles the types, which may name a class that is gone.
+        # numba compares the version before it unpickles the types, which may name a removed class.
         self._cache_file._version += self._cache_file._source_stamp
         self.lock_path: str = os.path.join(self._cache_path, f"{self._impl.filename_base}.lock")
 
     @property
     def is_filled(self) -> bool:
-        """Whether the kernel is kept as its code is now, for a signature at least."""
+        """Whether the kernel with its current code is on disk, for at least one signature."""
         return bool(self._cache_file._load_index())
 
 
 @functools.cache
 def digest(name: str) -> str:
-    """Return a digest of a module's file, of our modules whose functions it uses, and of its constants."""
+    """Return a digest of a module's file and constants, and of the logicalrep modules that it uses."""
     module = sys.modules[name]
     spec: Any = module.__spec__
     parts = [spec.loader.get_data(spec.origin)]
@@ -158,9 +155,9 @@ def digest(name: str) -> str:
 
 @functools.cache
 def _folder(file: str) -> str | None:
-    """Return the first usable folder for the kernels of a file, in numba's order, and then one for temporary files.
+    """Return the first usable folder for a file's kernels: numba's folders in order, then the temporary folder.
 
-    A user without a home, who may run Spark's executors, would compile for a quarter of a minute in each process.
+    Without the latter, a user without a home (perhaps of Spark's executors) would compile 15 seconds in each process.
     """
     if _config.CACHE_DIR:
         bases = [_config.CACHE_DIR]
@@ -173,11 +170,10 @@ def _folder(file: str) -> str | None:
 
 @functools.cache
 def _private_folder(base: str) -> str | None:
-    """Return the user's own folder below `base`; None if it is not safe, or cannot be written."""
     try:
         return private_folder(base)
     except UnsafeFolderError as error:
-        _log.warning("compiled kernels are not kept: %s", error)
+        _log.warning("compiled kernels are not stored on disk: %s", error)
     except OSError:
         pass
     return None

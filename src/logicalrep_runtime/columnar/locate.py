@@ -1,4 +1,4 @@
-"""Walks a batch with a version's compiled kernel, and grows the room for its results where there is too little."""
+"""Walks a batch with a version's compiled kernel, growing the memory for results as needed."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def locate(
 ) -> Located:
     """Walk messages that lie at `offsets` in `data`.
 
-    `stops` says whether to stop at an invalid message; `refused` are rows that are known to be invalid. `copies` asks
-    for copies of the values of rows, which must not exceed 2 GiB.
+    `stops`: stop at an invalid message. `refused`: rows known to be invalid. `copies`: copy cells, at most 2 GiB.
 
     Raises:
         ValueError: an offset lies outside of the data or before the previous one.
@@ -71,18 +70,17 @@ def _kernel(plan: Plan) -> Any:
 
 
 class _Usual:
-    """The tags in a thread's recent batches. A batch with another tag is walked again from its start."""
+    """The tags of a thread's recent batches. A batch with another tag is walked again from its start."""
 
     def __init__(self) -> None:
         self.tags = b""
         self._batches = 0
 
     def add(self, tag: int) -> None:
-        """Add a tag that a batch has."""
         self.tags = bytes(sorted({*self.tags, tag}))
 
     def record_tags(self, seen: bytes) -> None:
-        """Note the tags of a batch. Tags not seen for many batches are forgotten, as their columns take room."""
+        """Record a batch's tags. Drops tags absent from many batches, as their columns take memory."""
         self._batches += 1
         if self._batches == _BATCHES_KNOWN:
             self._batches = 0
@@ -93,8 +91,6 @@ _BATCHES_KNOWN = 256
 
 
 class _UsualTags(threading.local):
-    """The usual tags of a thread's batches, by plan."""
-
     def __init__(self) -> None:
         self.of: defaultdict[Plan, _Usual] = defaultdict(_Usual)
 
@@ -103,7 +99,7 @@ _usual = _UsualTags()
 
 
 class _ColumnBlock:
-    """The place of each column of a batch in one block, for the tags and the number of messages it can have."""
+    """The position of each column in a batch's block of memory, for the given tags and number of messages."""
 
     def __init__(self, plan: Plan, tags: bytes, count: int) -> None:
         self.plan = plan
@@ -115,10 +111,10 @@ class _ColumnBlock:
         stride = -(-count // _ALIGNED) * _ALIGNED
         bitmap = -(-count // (8 * _ALIGNED)) * _ALIGNED
         self.columns = np.zeros(len(plan.columns), COLUMN)
-        # The slice of each column's bitmap; of columns of fixed width also the slice and dtype of their values.
+        # The slice of each column's bitmap; for columns of fixed width also the slice and dtype of the values.
         self.bitmaps: list[tuple[int, slice]] = []
         self.fixed: list[tuple[int, slice, np.dtype[np.integer[Any]]]] = []
-        # First come the tags, then whether each message was refused.
+        # The tags come first, then each message's status.
         place = 2 * stride
         self.tags, self.status = slice(0, count), slice(stride, stride + count)
         for number in sorted(self.numbers):
@@ -141,7 +137,6 @@ _layout = lru_cache(64)(_ColumnBlock)
 
 @lru_cache(256)
 def _numbers(plan: Plan, tags: bytes) -> frozenset[int]:
-    """Return the numbers of the columns that messages with these tags have."""
     return frozenset(number for tag in tags if tag in plan.messages for number in plan.messages[tag].columns)
 
 
@@ -165,7 +160,7 @@ class _Arrays:
         ]
 
     def walk(self, facts: int, stops: bool) -> tuple[int, int, int]:
-        """Let the kernel walk from the first row on, growing its room as needed. Returns the kernel's last result."""
+        """Run the kernel from the first row on, growing memory as needed. Returns the kernel's last result."""
         walk = _kernel(self.layout.plan).walk
         row, result = 0, FULL
         while result == FULL:
@@ -182,7 +177,6 @@ class _Arrays:
         return Out(self.block[self.layout.tags], self.status, self.known_tags, block, spans, cells)
 
     def _grow(self, more: int) -> None:
-        """Make room where another message of `more` bytes may not fit."""
         for number, spans in self.spans.items():
             if 3 * self.columns["count"][number] == len(spans):
                 self.spans[number] = np.concatenate((spans, np.empty_like(spans)))
@@ -190,7 +184,6 @@ class _Arrays:
             cells.grow(int(self.columns["count"][number]), int(self.columns["size"][number]), more)
 
     def seen(self) -> bytes:
-        """Return the tags of the located messages."""
         return np.flatnonzero(self.known_tags == SEEN).astype(np.uint8).tobytes()
 
     def located(self, seen: bytes, count: int, facts: int, stopped: bool) -> Located:
@@ -217,7 +210,6 @@ class _Arrays:
         return result
 
     def give_back(self) -> None:
-        """Give the lent memory back to the thread, for another batch."""
         for number, spans in self.spans.items():
             ROOMS.keep_spans(number, spans)
         for index, cells in enumerate(self.cells):

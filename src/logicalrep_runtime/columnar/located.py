@@ -1,4 +1,4 @@
-"""The places of all values in a batch, as a kernel finds them without copying. Arrow arrays are made from them."""
+"""The positions of all values in a batch, located by a kernel without copying. Arrow arrays are made from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 Int64s = NDArray[np.int64]
 Ints = NDArray[np.integer[Any]]
-"""Integers of some width."""
 _Number = TypeVar("_Number", bound=np.number[Any])
 Records = NDArray[np.void]
 Record = Any
@@ -24,14 +23,14 @@ REFUSED = -1
 FULL = -2
 UNKNOWN = -3
 OUTSIDE = -4
-"""A kernel's verdict on a message: it was read; it is invalid; there is no room for its values; there are no columns
-for its tag; or it does not lie within the batch's data."""
+"""A kernel's result: the message was read; is invalid; needs more memory; has a tag without columns; or lies outside of
+the batch's data."""
 
 UTF8 = 1 << 8
-"""The bit, beside those of the session's facts, that makes kernels check texts as UTF-8."""
+"""The bit, next to the session facts' bits, that makes kernels check texts as UTF-8."""
 
 REFUSED_BIT = 0x80
-"""The bit of a row's status that marks a refused row; the other bits are the session's facts there."""
+"""The bit of a refused row's status; the other bits are the session facts at that row."""
 
 PADDING = 64
 """The number of bytes required before and behind texts that are checked together."""
@@ -39,7 +38,7 @@ PADDING = 64
 
 @dataclass(slots=True)
 class Spans:
-    """The places of one column's values of varying length. Valid until the walk's memory is given back."""
+    """The positions of one column's values of varying length. Valid until the walk's memory is returned."""
 
     triples: Int64s
     """Three 64-bit integers for each value: its row, its start in the batch's data, and its length in bytes (for a
@@ -49,48 +48,41 @@ class Spans:
 
     @property
     def rows(self) -> Int64s:
-        """The rows that have a value."""
         return self.triples[:, 0]
 
     @property
     def starts(self) -> Int64s:
-        """The start of each value."""
         return self.triples[:, 1]
 
     @property
     def lengths(self) -> Int64s:
-        """The number of bytes or items of each value."""
         return self.triples[:, 2]
 
 
 @dataclass(slots=True)
 class Cells:
-    """The values of rows, one after the other. Valid until the walk's memory is given back."""
+    """Cells, one row after the other. Valid until the walk's memory is returned."""
 
     offsets: Int64s
     """The index of each message's first value, and last the number of values."""
     kinds: Bytes
-    """The values' kinds as bytes."""
     starts: Int64s
     """The start of each value's bytes in the batch's data."""
     lengths: NDArray[np.uint32]
-    """The number of bytes of each value."""
     size: int
     """The total number of bytes."""
 
 
 @dataclass(slots=True)
 class CopiedCells:
-    """The values of rows as copies made by the walk: buffers for Arrow."""
+    """Cells as copies made by the walk: buffers for Arrow."""
 
     offsets: pa.Buffer
     """The index of each message's first value, and last the number of values."""
     kinds: pa.Buffer
-    """The values' kinds as bytes."""
     starts: pa.Buffer
     """The start of each value among the copied bytes, and last the end of all."""
     values: pa.Buffer
-    """The copied bytes."""
 
 
 @dataclass(slots=True)
@@ -102,13 +94,13 @@ class Located:
     tags: Bytes
     """Each message's tag; 0 for a refused message."""
     status: Bytes
-    """0 for each message that was read; for the others REFUSED_BIT and the facts that held there."""
+    """0 for a message that was read; for a refused one REFUSED_BIT and the session facts at that row."""
     facts: int
     """The session's facts as bits after the last message."""
     stopped: bool = False
     """Whether the walk stopped because the next message is invalid."""
     lent: Callable[[], None] | None = None
-    """Gives back the memory of spans and cells if it was lent by a thread."""
+    """Returns the memory of spans and cells to its thread."""
     fixed: dict[int, Ints] = field(default_factory=dict)
     """Each message's integer by the column's number; 0 where the message has none."""
     spans: dict[int, Spans] = field(default_factory=dict)
@@ -118,10 +110,10 @@ class Located:
     copied: dict[int, CopiedCells] = field(default_factory=dict)
     """The copied cells by the column's number; in place of `cells`."""
     validity: dict[int, Bytes] = field(default_factory=dict)
-    """The messages that have a column, as bits as in Arrow, by the column's number."""
+    """Arrow validity bitmaps by the column's number: the messages that have the column."""
 
     def give_back(self) -> None:
-        """Forget spans and cells; other batches may use their memory afterwards."""
+        """Drop spans and cells, so that other batches may use their memory."""
         self.spans, self.cells = {}, {}
         if self.lent is not None:
             self.lent()

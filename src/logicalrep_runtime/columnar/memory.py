@@ -32,24 +32,23 @@ _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def intrinsic(function: Function) -> Any:
-    """Declare a function that writes the instructions that a call of it becomes."""
+    """Declare a function that generates the instructions of its call."""
     return _intrinsic(function)
 
 
 def compiled(function: F) -> F:
-    """Declare a function that is called from Python: it is compiled at its first call and kept on disk."""
+    """Declare a function for Python callers: compiled at its first call and stored on disk."""
     kernel = numba.njit(**_OPTIONS)(function)
     cache_kernel(kernel, function)
     return kernel  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
-    """Declare a function that is inlined into its callers; Python cannot call it, as that takes longer to compile."""
+    """Declare a function that is inlined into its callers. Python cannot call it, which saves compile time."""
     return numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
 
 
 def _item(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """Return a pointer to an item of a one-dimensional, contiguous array."""
     return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
 
 
@@ -155,7 +154,7 @@ def checked(load: Function, width: int) -> Function:
 
 
 LANES = 32
-"""The number of bytes that are checked together."""
+"""The number of bytes checked at a time."""
 
 
 def load_lanes(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
@@ -228,7 +227,7 @@ def count_bits(typing_context: Any, bits: Any) -> Any:
 
 @inlined
 def has_bit(bits: Bytes, index: int) -> bool:
-    """Return whether a bit is 1; they are in Arrow's order."""
+    """Return whether a bit, in Arrow's order, is 1."""
     return read(bits, index >> 3) >> (index & 7) & 1 == 1
 
 
@@ -238,7 +237,7 @@ uint64 = int64
 
 @inlined
 def find_zero(data: Bytes, start: int, end: int) -> int:
-    """Return the place of the next zero byte from `start` to before `end`; -1 if there is none."""
+    """Return the offset of the next zero byte in `start:end`; -1 if there is none."""
     offset = start
     while offset < end:
         if uint8(data, offset) == 0:

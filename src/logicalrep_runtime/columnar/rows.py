@@ -1,4 +1,4 @@
-"""The output of compiled kernels: integers, places of values, and bits for the rows that have them."""
+"""Output of compiled kernels: integers, positions of values, and validity bits."""
 
 from __future__ import annotations
 
@@ -11,33 +11,30 @@ from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, Record, Rec
 from logicalrep_runtime.columnar.memory import compiled, copy, inlined, read, write
 
 COLUMN = np.dtype([(name, np.int64) for name in ("values", "validity", "count", "size")])
-"""A column's record: the places in a block of its first integer, counted in such integers, and of its validity bitmap,
-in bytes; the number of spans or of rows' values; the bytes of these, or the items of lists."""
+"""A column's record. `values`: the position of the first integer in the block, in integers of its width.
+`validity`: the position of the bitmap in bytes. `count`: spans or cells. `size`: their bytes, or a list's items."""
 
 SEEN = 2
-"""The mark of a tag that the batch has, in the table of known tags, where 0 stands for unknown."""
+"""The entry, in the table of known tags, of a tag that the batch contains; 0 is an unknown tag."""
 
 
 class CellArrays(NamedTuple):
-    """The arrays of one column of rows' values, for their places or, the last three, for their copies.
-
-    Those that are not asked for are empty.
-    """
+    """The arrays of one column of cells: for positions, or (the last three) for copies. Unused arrays are empty."""
 
     kinds: Bytes
     offsets: Int64s
-    """The index of each row's first value."""
+    """The index of each row's first cell."""
     starts: Int64s
     lengths: NDArray[np.uint32]
     copy_offsets: NDArray[np.int32]
     """`offsets`, as Arrow has them."""
     copy_starts: NDArray[np.int32]
-    """The start of each value among the copies."""
+    """The start of each cell in `copies`."""
     copies: Bytes
 
 
 class Block(NamedTuple):
-    """A block of memory with the integers and the validity bitmaps of all columns, as integers of each width."""
+    """A block of memory for integers and validity bitmaps of all columns, viewed as integers of each width."""
 
     columns: Records
     """A COLUMN for each column."""
@@ -48,38 +45,36 @@ class Block(NamedTuple):
 
 
 class Out(NamedTuple):
-    """The arrays that a walk fills."""
+    """The arrays that a kernel fills."""
 
     tags: Bytes
-    """The tag of each row."""
     status: Bytes
     """See `Located.status`."""
     known_tags: Bytes
-    """For each byte 0 if it is the tag of a message whose columns have no room; the walk marks tags with SEEN."""
+    """For each byte 0 if it is a tag whose columns have no memory; the kernel sets SEEN for tags in the batch."""
     block: Block
     spans: tuple[Int64s, ...]
-    """The room of each column of texts, bytes or lists, three integers a value: see `located.Spans`."""
+    """Memory for each column of texts, bytes or lists, three integers a value: see `located.Spans`."""
     cells: tuple[CellArrays, ...]
-    """The room of each column of rows' values."""
+    """Memory for each column of cells."""
 
 
 @inlined
 def put(values: Ints, bits: Bytes, column: Record, row: int, value: int) -> None:
-    """Note a row's integer in the block, which is given as integers of its width and as bytes."""
+    """Write a row's integer; `values` and `bits` are the block as integers of its width and as bytes."""
     write(values, column.values + row, value)
     mark(bits, column, row)
 
 
 @inlined
 def mark(bits: Bytes, column: Record, row: int) -> None:
-    """Set the row's bit in the column's validity bitmap."""
     place = column.validity + (row >> 3)
     write(bits, place, read(bits, place) | 1 << (row & 7))
 
 
 @inlined
 def put_span(spans: Ints, bits: Bytes, column: Record, row: int, start: int, length: int) -> None:
-    """Note the start of a text, of bytes or of a list, and its length in bytes or in items."""
+    """Write the start of a text, bytes or a list, and the length in bytes or items."""
     write_span(spans, column.count, row, start, length)
     column.count += 1
     column.size += length
@@ -88,7 +83,6 @@ def put_span(spans: Ints, bits: Bytes, column: Record, row: int, start: int, len
 
 @inlined
 def write_span(spans: Ints, index: int, row: int, start: int, length: int) -> None:
-    """Write the three integers of a span."""
     write(spans, 3 * index, row)
     write(spans, 3 * index + 1, start)
     write(spans, 3 * index + 2, length)
@@ -96,7 +90,7 @@ def write_span(spans: Ints, index: int, row: int, start: int, length: int) -> No
 
 @inlined
 def put_cells(bits: Bytes, column: Record, row: int, count: int, size: int) -> None:
-    """Note the number of values up to and including this row's, and the bytes of this row's."""
+    """Write the number of cells including this row's, and add the bytes of this row's cells."""
     column.count = count
     column.size += size
     mark(bits, column, row)
@@ -104,7 +98,7 @@ def put_cells(bits: Bytes, column: Record, row: int, count: int, size: int) -> N
 
 @inlined
 def begin_cells(cells: CellArrays, column: Record, row: int) -> None:
-    """Note that a row's values begin behind those already there."""
+    """Write the index of a row's first cell."""
     if len(cells.offsets):
         write(cells.offsets, row, column.count)
     else:
@@ -113,7 +107,7 @@ def begin_cells(cells: CellArrays, column: Record, row: int) -> None:
 
 @compiled
 def gather(data: Bytes, starts: Ints, lengths: Ints, offsets: Ints, values: Bytes) -> None:
-    """Copy the bytes of values together. `offsets` gets the start of each value and, last, the end of all."""
+    """Concatenate values. `offsets` receives the start of each value and, last, the total size."""
     end = 0
     for index in range(len(starts)):
         length = read(lengths, index)
@@ -125,7 +119,7 @@ def gather(data: Bytes, starts: Ints, lengths: Ints, offsets: Ints, values: Byte
 
 @compiled
 def gather_texts(data: Bytes, spans: Ints, offsets: Ints, values: Bytes) -> None:
-    """Copy spans together like `gather`. Not every row has a span; the offsets are those of all rows."""
+    """Concatenate spans as `gather` does values. `offsets` covers all rows, also rows without a span."""
     row = end = 0
     for place in range(0, len(spans), 3):
         while row <= read(spans, place):
@@ -141,7 +135,7 @@ def gather_texts(data: Bytes, spans: Ints, offsets: Ints, values: Bytes) -> None
 
 @compiled
 def spread_lists(spans: Ints, offsets: Ints) -> None:
-    """Write the offsets of all rows into the items of the lists that some of them have."""
+    """Write each row's offset into the items of all lists. Rows without a list have an empty one."""
     row = end = 0
     for place in range(0, len(spans), 3):
         while row <= read(spans, place):

@@ -14,7 +14,7 @@ from logicalrep_runtime.layout import ProtocolLayout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnarSession:
-    """The state that decoding depends on beside the bytes. `decode_batch` returns the state for the next batch.
+    """The session's state, which decoding depends on. `decode_batch` returns the state for the next batch.
 
     The generated subclass `Session` adds the protocol's tables, and its session facts as attributes.
     """
@@ -44,21 +44,20 @@ class ColumnarSession:
 
     @property
     def plan(self) -> Plan:
-        """The columns of the session's version."""
         return self.plans[self.version]
 
     def with_facts(self, bits: int) -> Self:
-        """The same session with other facts, as bits."""
+        """Return the session with its facts replaced; `bits` has one bit per fact."""
         return replace(self, **facts_of(self.layouts, bits))
 
 
 def facts_of(layouts: ProtocolLayout, bits: int) -> dict[str, Any]:
-    """The session facts that bits stand for, by name."""
+    """Return the session facts by name, from one bit per fact."""
     return {fact: bool(bits & bit_of(layouts.session, fact)) for fact in layouts.session}
 
 
 @lru_cache(64)
 def bits_of(session: ColumnarSession) -> int:
-    """Return the facts that hold, as bits."""
+    """Return the session's facts, one bit per fact."""
     facts = session.layouts.session
     return sum(bit_of(facts, fact) for fact in facts if getattr(session, fact))

@@ -1,4 +1,4 @@
-"""Text validation and conversion for session encodings that the kernels do not check themselves."""
+"""Text validation and conversion for session encodings other than UTF-8."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from logicalrep_runtime.columnar.located import Bytes, Ints
 
 
 def are_valid(data: Bytes, starts: Ints, lengths: Ints, encoding: str) -> NDArray[np.bool_]:
-    """Return whether each text can be decoded. Texts are tried one by one, since only the codec can tell."""
+    """Return whether each text can be decoded. Decodes text by text, as only the codec knows."""
     result = np.ones(len(starts), bool)
     buffer = data.data
     for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
@@ -24,7 +24,7 @@ def are_valid(data: Bytes, starts: Ints, lengths: Ints, encoding: str) -> NDArra
 
 
 def transcoded(offsets: Ints, values: pa.Buffer, encoding: str) -> tuple[pa.Buffer, pa.Buffer]:
-    """Convert adjacent texts to UTF-8. Returns buffers of the new offsets and the new bytes."""
+    """Convert adjacent texts to UTF-8. Return buffers of the new offsets and bytes."""
     buffer = memoryview(values)
     ends = offsets.tolist()
     texts = [str(buffer[start:end], encoding).encode() if start < end else b"" for start, end in pairwise(ends)]

@@ -1,4 +1,4 @@
-"""UTF-8 validation of one text, or of many adjacent ones, which takes a fraction of the time."""
+"""UTF-8 validation of one text, or of many adjacent texts at once, in a fraction of the time."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def is_utf8(data: Bytes, start: int, end: int) -> bool:
 
 @intrinsic
 def _errors(typing_context: Any, data: Any, offset: Any) -> Any:
-    """Return bits that mark which of 32 bytes are invalid UTF-8, given the three bytes before each.
+    """Return a bit for each of 32 bytes: 1 if the byte cannot follow the three bytes before it.
 
-    All bytes are compared with those before them at the same time.
+    Compares all bytes with their predecessors at once.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -105,7 +105,7 @@ _errors_at = checked(_errors, LANES)
 
 @intrinsic
 def _beyond_ascii(typing_context: Any, data: Any, offset: Any) -> Any:
-    """Return bits that mark which of 32 bytes are not ASCII."""
+    """Return a bit for each of 32 bytes: 1 if the byte is not ASCII."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = load_lanes(context, builder, signature.args[0], *arguments)
@@ -119,7 +119,7 @@ _beyond_ascii_at = checked(_beyond_ascii, LANES)
 
 @compiled
 def are_utf8(texts: Bytes, start: int, length: int, ends: Ints) -> bool:
-    """Return whether all texts are UTF-8. True is certain; if False, `is_utf8` tells which texts are not.
+    """Return whether all texts are UTF-8. True is certain; after False check each text with `is_utf8`.
 
     The texts are adjacent in `texts` from `start` on, with PADDING more bytes on either side; `ends` has 0, then the
     end of each text.

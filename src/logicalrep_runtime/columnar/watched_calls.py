@@ -1,4 +1,4 @@
-"""Calls that run in a thread of their own while the caller's thread does something else."""
+"""Calls in another thread while the caller's thread runs a check."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _Result = TypeVar("_Result")
 
 
 def call_watched(function: Callable[[], _Result], check: Callable[[], object], every: float) -> _Result:
-    """Return a function's result, or raise its error.
+    """Run a function in another thread. Return its result, or raise its error.
 
     Args:
-        function: runs in a thread of its own, which continues if `check` raises.
-        check: is called until the function has ended; an error of it ends the wait.
+        function: continues in its thread if `check` raises.
+        check: called until the function ends; an error in `check` ends the wait.
         every: the longest time between two calls of `check`, in seconds.
 
     Example:

@@ -79,7 +79,7 @@ def test_an_unknown_argument_is_an_error_that_names_the_known_arguments(package:
         with pytest.raises(TypeError) as error:
             package.Decoder(1, **{name: True})
         known = "version, urgent, two_phase, parallel, encoding"
-        assert str(error.value) == f"Decoder has no argument {name!r}; there are {known}"
+        assert str(error.value) == f"Decoder has no argument {name!r}: its arguments are {known}"
     with pytest.raises(TypeError, match="unexpected keyword argument 'urgnet'"):
         package.v1.parse(b"", urgnet=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'encoding'"):
@@ -94,4 +94,4 @@ def test_a_columnar_session_has_all_of_them(package: ModuleType) -> None:
     with pytest.raises(TypeError) as error:
         Session(version=1, urgnet=True)  # type: ignore[call-arg]
     known = "version, encoding, urgent, busy, streaming, two_phase, parallel"
-    assert str(error.value) == f"Session has no argument 'urgnet'; there are {known}"
+    assert str(error.value) == f"Session has no argument 'urgnet': its arguments are {known}"

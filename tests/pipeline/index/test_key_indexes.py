@@ -260,7 +260,7 @@ def test_a_folder_that_other_users_can_write_is_not_used(tmp_path: Path, foreign
     for _ in range(3):
         assert followed.indexes.of(followed.log) is None
     assert followed.said == [
-        f"no table has an index of its keys, as {own} is no folder that only this user can write to: its batches read "
+        f"no table has an index of its keys, as {own} is not a folder that only this user can write to: its batches read "
         "the keys of all files"
     ]
     assert followed.files == []
