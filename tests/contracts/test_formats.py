@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 SOURCES = ROOT / "src" / "logicalrep"
 OPENING = "pipeline/formats/opening.py"
 """The module that knows which format a destination's tables have."""
-EXEMPT = {"error_codes/of_replicating.py", "pipeline/schema/names.py"}
+EXEMPT = {"error_codes/replicate.py", "pipeline/schema/names.py"}
 """The texts of errors, and the names that a table's folder cannot have."""
 
 

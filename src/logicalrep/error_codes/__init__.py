@@ -1,10 +1,10 @@
-"""The codes of all errors, each with its cause and remedy."""
+"""The codes of all errors, with causes and remedies."""
 
 from __future__ import annotations
 
-from logicalrep.error_codes.of_reading import OF_READING
-from logicalrep.error_codes.of_replicating import OF_REPLICATING
-from logicalrep.error_codes.of_servers import OF_SERVERS
+from logicalrep.error_codes.read import READ
+from logicalrep.error_codes.replicate import REPLICATE
+from logicalrep.error_codes.servers import SERVERS
 
-CODES = OF_READING | OF_REPLICATING | OF_SERVERS
-"""The cause and the remedy of each code."""
+CODES = READ | REPLICATE | SERVERS
+"""Each code's cause and remedy."""

@@ -1,4 +1,4 @@
-"""The page of all errors: `python -m logicalrep.error_codes.page docs/reference/errors.md` writes it."""
+"""The page of all errors. To write it: `python -m logicalrep.error_codes.page docs/reference/errors.md`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from logicalrep.error_codes import CODES
 
 _HEAD = """# Errors
 
-Every error of logicalrep is a `LogicalRepError`. Its text begins with its code, which is stable: `[SLOT_LOST]
-replication slot 'x' is lost …`. In Spark, where often only the text arrives, look for the code. The attribute `code`
-has it too; the texts of `DecodeError` and `EncodeError` omit it. A `PreflightError` has a line for each finding, each
-with its own code.
+Every error of logicalrep is a `LogicalRepError`. Its text begins with a stable code: `[SLOT_LOST] replication slot 'x'
+is lost …`. In Spark, where often only the text arrives, look for the code. The attribute `code` has the code too. The
+texts of `DecodeError` and `EncodeError` omit the code. A `PreflightError` has a line with its own code for each
+finding.
 
 | code | cause | remedy |
 | --- | --- | --- |
@@ -20,8 +20,8 @@ with its own code.
 
 
 def page() -> str:
-    """Return the page of all codes as Markdown."""
-    return _HEAD + "".join(f"| `{code}` | {happened} | {do} |\n" for code, (happened, do) in sorted(CODES.items()))
+    """Return the page as Markdown."""
+    return _HEAD + "".join(f"| `{code}` | {cause} | {remedy} |\n" for code, (cause, remedy) in sorted(CODES.items()))
 
 
 if __name__ == "__main__":
