@@ -30,14 +30,14 @@ def lowered(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def out_of_order(was: Sequence[str], now: Sequence[str]) -> list[str]:
+def out_of_order(old_order: Sequence[str], new_order: Sequence[str]) -> list[str]:
     """The fewest names that must have moved for one order to become the other: all but a longest rising run."""
     runs: list[list[int]] = [[]]
-    for name in now:
-        place = was.index(name)
+    for name in new_order:
+        place = old_order.index(name)
         runs.append([*max((run for run in runs if not run or run[-1] < place), key=len), place])
-    in_place = {was[place] for place in max(runs, key=len)}
-    return [name for name in now if name not in in_place]
+    in_place = {old_order[place] for place in max(runs, key=len)}
+    return [name for name in new_order if name not in in_place]
 
 
 def add_spec(parser: argparse.ArgumentParser) -> None:

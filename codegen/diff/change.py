@@ -32,7 +32,7 @@ class Spot:
     """`Update.old_kind` for example."""
     layout: str = ""
     """The message or part that it belongs to; "" if none."""
-    was: Place | None = None
+    old_place: Place | None = None
     """The place on the old side of what is gone."""
 
 

@@ -31,7 +31,7 @@ class Comparison:
     """The gravest first, then by place."""
     pairs: tuple[Pair, ...]
     """The protocols that both sides have."""
-    gone: tuple[Protocol, ...]
+    removed: tuple[Protocol, ...]
     added: tuple[Protocol, ...]
 
     def of(self, severity: Severity) -> list[Change]:
@@ -54,8 +54,8 @@ class Comparison:
         for version in range(1, max(len(pair.old.versions), len(pair.new.versions)) + 1):
             case = Case(version)
             facts = [fact for fact in pair.facts if Case(version, fact) in touched]
-            if case not in pair.was.cases & pair.now.cases:
-                result[version] = "gone" if case in pair.was.cases else "added"
+            if case not in pair.old_presence.cases & pair.new_presence.cases:
+                result[version] = "gone" if case in pair.old_presence.cases else "added"
             elif case in touched:
                 result[version] = "changed"
             else:
@@ -69,16 +69,16 @@ def compare(old: Iterable[Protocol], new: Iterable[Protocol]) -> Comparison:
     names = _protocol_names(old, new)
     types = find_type_names(old[0].types, new[0].types)  # all protocols of a spec share them
     pairs = tuple(
-        pair_of(before, after, find_names(before, after, types))
-        for after in new
-        for before in old
-        if names.get(before.name) == after.name
+        pair_of(old_protocol, new_protocol, find_names(old_protocol, new_protocol, types))
+        for new_protocol in new
+        for old_protocol in old
+        if names.get(old_protocol.name) == new_protocol.name
     )
-    gone = tuple(protocol for protocol in old if protocol.name not in names)
+    removed = tuple(protocol for protocol in old if protocol.name not in names)
     added = tuple(protocol for protocol in new if protocol.name not in names.values())
     root = Spot(new[0].place, "")
     rest = Things()
-    rest.both("protocol", gone, added, {}, root)
+    rest.both("protocol", removed, added, {}, root)
     changes = [replace(change, protocol=change.spot.subject) for change in rest.changes]
     rest = Things()
     for pair in pairs:
@@ -87,11 +87,11 @@ def compare(old: Iterable[Protocol], new: Iterable[Protocol]) -> Comparison:
         names_of_versions = tuple((pair.old.version_names | pair.new.version_names).items())
         changes += [replace(change, names=names_of_versions) for change in things.changes]
         rest.by_type |= things.by_type
-    before = [replace(kind, name=types.get(name, name)) for name, kind in old[0].types.items()]
+    old_protocol = [replace(kind, name=types.get(name, name)) for name, kind in old[0].types.items()]
     place = Place(root.place.path.parent.parent / TYPES_FILE, 1)
-    rest.both("type", before, new[0].types.values(), types, Spot(place, ""))
-    rest.compare_order(Spot(place, TYPES_FILE), "types", [kind.name for kind in before], list(new[0].types))
-    return Comparison(tuple(sorted([*changes, *rest.changes], key=_order)), pairs, gone, added)
+    rest.both("type", old_protocol, new[0].types.values(), types, Spot(place, ""))
+    rest.compare_order(Spot(place, TYPES_FILE), "types", [kind.name for kind in old_protocol], list(new[0].types))
+    return Comparison(tuple(sorted([*changes, *rest.changes], key=_order)), pairs, removed, added)
 
 
 def _compare_pair(things: Things, pair: Pair) -> None:
@@ -103,31 +103,36 @@ def _compare_pair(things: Things, pair: Pair) -> None:
     things.both("session-fact", old.session, new.session, names.facts, root)
     things.both("block", blocks_of(old), blocks_of(new), names.blocks, root)
     layouts = things.both("message", old.messages, new.messages, names.layouts, root)
-    for was, now, spot in things.both("part", old.parts, new.parts, names.layouts, root):
+    for old_thing, new_thing, spot in things.both("part", old.parts, new.parts, names.layouts, root):
         layouts += [
-            (was, now, spot),
-            *things.both("alternative", was.alternatives, now.alternatives, names.layouts, spot),
+            (old_thing, new_thing, spot),
+            *things.both("alternative", old_thing.alternatives, new_thing.alternatives, names.layouts, spot),
         ]
-    for was, now, spot in layouts:
-        rows = [Row(side, owner, row) for side, owner in ((old, was), (new, now)) for row in owner.fields]
-        before, after = rows[: len(was.fields)], rows[len(was.fields) :]
-        things.both("field", before, after, names.rows.get(now.name, {}), spot, now.name)
-        things.compare_rows(spot, now.name, before, after)
+    for old_thing, new_thing, spot in layouts:
+        rows = [Row(side, owner, row) for side, owner in ((old, old_thing), (new, new_thing)) for row in owner.fields]
+        old_rows, new_rows = rows[: len(old_thing.fields)], rows[len(old_thing.fields) :]
+        things.both("field", old_rows, new_rows, names.rows.get(new_thing.name, {}), spot, new_thing.name)
+        things.compare_rows(spot, new_thing.name, old_rows, new_rows)
     things.add_types(pair)
 
 
 def _order(change: Change) -> tuple[object, ...]:
     place, spot = change.spot.place, change.spot
-    where = (place.path.name == TYPES_FILE, place.path.parts[-2:], place.line, spot.was is not None)
+    where = (place.path.name == TYPES_FILE, place.path.parts[-2:], place.line, spot.old_place is not None)
     return (_SEVERITIES.index(change.severity), change.protocol, *where, change.rule.id, spot.subject, change.text)
 
 
 def _protocol_names(old: tuple[Protocol, ...], new: tuple[Protocol, ...]) -> dict[str, str]:
     """A protocol is known by its name, or else by its folder."""
-    names = {before.name: before.name for before in old for after in new if before.name == after.name}
-    for before in old:
-        for after in new:
-            same_folder = before.place.path.parent.name == after.place.path.parent.name
-            if same_folder and before.name not in names and after.name not in names.values():
-                names[before.name] = after.name
+    names = {
+        old_protocol.name: old_protocol.name
+        for old_protocol in old
+        for new_protocol in new
+        if old_protocol.name == new_protocol.name
+    }
+    for old_protocol in old:
+        for new_protocol in new:
+            same_folder = old_protocol.place.path.parent.name == new_protocol.place.path.parent.name
+            if same_folder and old_protocol.name not in names and new_protocol.name not in names.values():
+                names[old_protocol.name] = new_protocol.name
     return names

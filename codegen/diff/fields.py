@@ -56,8 +56,8 @@ def _modifiers(row: Field, since: int) -> Iterator[str]:
     for key, name in (("when", row.when), ("size", row.size), ("repeat", row.repeat), ("is", row.is_named)):
         if name is not None:
             yield f"{key} {name}"
-    for key, there in (("optional", row.optional), ("nonzero", row.nonzero), ("boolean", row.boolean)):
-        if there:
+    for key, is_set in (("optional", row.optional), ("nonzero", row.nonzero), ("boolean", row.boolean)):
+        if is_set:
             yield key
     for key, names in (("bits", row.bits), ("values", row.values)):
         if names:
@@ -74,7 +74,7 @@ def _accepts(row: Row) -> tuple[object, str]:
     """The numbers that are legal."""
     legal = (0, 1) if row.row.boolean else row.row.legal
     numbers = frozenset((0, 1) if row.row.boolean else row.row.codes)
-    shown = " or ".join(f"'{one}'" if isinstance(one, str) else str(one) for one in legal) or "anything"
+    shown = " or ".join(f"'{value}'" if isinstance(value, str) else str(value) for value in legal) or "anything"
     return (numbers, row.row.nonzero, row.row.any_character), shown + (" but zero" if row.row.nonzero else "")
 
 
@@ -138,7 +138,7 @@ def name_of(thing: Any) -> str:
 def names_in(attribute: str, thing: Any) -> list[str]:
     """The names of the things that an attribute holds."""
     thing = thing.row if isinstance(thing, Row) else thing
-    return [str(one) if isinstance(one, str | int) else name_of(one) for one in getattr(thing, attribute, ())]
+    return [str(entry) if isinstance(entry, str | int) else name_of(entry) for entry in getattr(thing, attribute, ())]
 
 
 def described(thing: Any) -> str:

@@ -27,7 +27,11 @@ def render_markdown(report: Report) -> str:
         lines += ["| severity | rule | what changed | versions | where |", "|---|---|---|---|---|"]
         for change in comparison.changes:
             severity = f"**{change.severity}**" if change.severity is Severity.WIRE else str(change.severity)
-            texts = [f"{change.spot.subject} {change.text}", change.versions, report.place(change) + report.was(change)]
+            texts = [
+                f"{change.spot.subject} {change.text}",
+                change.versions,
+                report.place(change) + report.old_place(change),
+            ]
             lines.append(f"| {' | '.join([severity, f'`{change.rule.id}`', *map(_escaped, texts)])} |")
         lines.append("")
     for pair in comparison.pairs:
@@ -45,7 +49,7 @@ def _layouts(protocol: Protocol) -> dict[str, Message | Part]:
 
 def _table(pair: Pair, name: str) -> Iterator[str]:
     """A layout before and after, in its own names each."""
-    old_name = next((was for was, now in pair.names.layouts.items() if now == name), name)
+    old_name = next((old_layout for old_layout, new_layout in pair.names.layouts.items() if new_layout == name), name)
     originals, old, new = (_layouts(side) for side in (pair.original, pair.old, pair.new))
     yield f"#### {_escaped(name)}" + (f" (was {_escaped(old_name)})" if old_name != name else "")
     yield ""
@@ -55,8 +59,8 @@ def _table(pair: Pair, name: str) -> Iterator[str]:
         *_keys(originals.get(old_name), old.get(name), new.get(name)),
         *_rows(_texts(originals.get(old_name)), _texts(old.get(name)), _texts(new.get(name))),
     ]
-    for mark, before, after in lines:
-        yield f"| {f'**{mark}**' if mark else ''} | {_code(before)} | {_code(after)} |"
+    for mark, old_text, new_text in lines:
+        yield f"| {f'**{mark}**' if mark else ''} | {_code(old_text)} | {_code(new_text)} |"
 
 
 def _keys(original: Message | Part | None, old: Message | Part | None, new: Message | Part | None) -> Iterator[_Line]:
@@ -66,10 +70,10 @@ def _keys(original: Message | Part | None, old: Message | Part | None, new: Mess
     for rule in rules_of("message"):
         for attribute in rule.attributes if rule.severity is not Severity.DOC else ():
             if read(attribute, old)[0] != read(attribute, new)[0]:
-                before, after = (
+                old_text, new_text = (
                     f"{key_of(attribute)}: {read(attribute, side)[1] or 'none'}" for side in (original, new)
                 )
-                yield "changed", before, after
+                yield "changed", old_text, new_text
 
 
 def _texts(layout: Message | Part | None) -> list[tuple[str, str]]:
@@ -85,22 +89,22 @@ def _rows(
     original: Sequence[tuple[str, str]], old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
 ) -> Iterator[_Line]:
     """Rows that stay in their order side by side, all others on a line of their own."""
-    before, after = dict(old), dict(new)
-    common = [name for name in after if name in before]
-    moved = set(out_of_order([name for name in before if name in common], common))
+    old_texts, new_texts = dict(old), dict(new)
+    common = [name for name in new_texts if name in old_texts]
+    moved = set(out_of_order([name for name in old_texts if name in common], common))
     rest = [(name, own, text) for (name, _), (own, text) in zip(old, original, strict=True)]
 
     def alone() -> Iterator[_Line]:
-        while rest and (rest[0][0] in moved or rest[0][0] not in after):
+        while rest and (rest[0][0] in moved or rest[0][0] not in new_texts):
             name, own, text = rest.pop(0)
             yield "moved" if name in moved else "gone", f"{own}: {text}", ""
 
     for name, text in new:
         yield from alone()
-        if name in before and name not in moved:
-            _, own, was = rest.pop(0)
-            mark = "changed" if before[name] != text else "renamed" if own != name else ""
-            yield mark, f"{own}: {was}", f"{name}: {text}"
+        if name in old_texts and name not in moved:
+            _, own, old_text = rest.pop(0)
+            mark = "changed" if old_texts[name] != text else "renamed" if own != name else ""
+            yield mark, f"{own}: {old_text}", f"{name}: {text}"
         else:
             yield "moved" if name in moved else "added", "", f"{name}: {text}"
     yield from alone()

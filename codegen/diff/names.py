@@ -33,7 +33,7 @@ class Names:
     def renames(self) -> bool:
         """True if anything has another name than before."""
         every = (self.types, self.facts, self.blocks, self.layouts, *self.rows.values())
-        return any(was != now for names in every for was, now in names.items())
+        return any(old_name != new_name for names in every for old_name, new_name in names.items())
 
 
 _REFERENCES: Mapping[str, tuple[str, ...]] = {
@@ -67,16 +67,24 @@ def find_names(old: Protocol, new: Protocol, types: Mapping[str, str]) -> Names:
         if part.name in parts:
             names.layouts |= _alternatives(part, parts[part.name])
     old = as_new(old, names)
-    after = owners(new)
-    names.rows = {name: _rows(old, was, new, after[name]) for name, was in owners(old).items() if name in after}
+    new_owners = owners(new)
+    names.rows = {
+        name: _rows(old, old_owner, new, new_owners[name])
+        for name, old_owner in owners(old).items()
+        if name in new_owners
+    }
     return names
 
 
 def find_type_names(old: Mapping[str, NamedType], new: Mapping[str, NamedType]) -> dict[str, str]:
     """The names of the named types; a rename leaves base, sign and Python class alone."""
 
-    def alike(was: NamedType, now: NamedType) -> bool:
-        return (was.base, was.signed, was.python) == (now.base, now.signed, now.python)
+    def alike(old_thing: NamedType, new_thing: NamedType) -> bool:
+        return (old_thing.base, old_thing.signed, old_thing.python) == (
+            new_thing.base,
+            new_thing.signed,
+            new_thing.python,
+        )
 
     return _pair(old.values(), new.values(), alike, _same_doc)
 
@@ -94,12 +102,12 @@ def as_new(old: Protocol, names: Names) -> Protocol:
     def renamed(thing: Thing, own: Mapping[str, str], rows: Mapping[str, str], **changed: Any) -> Thing:
         spaces = {"rows": rows, "facts": names.facts, "blocks": names.blocks, "layouts": layouts, "types": types}
         for attribute, kinds in _REFERENCES.items():
-            known = {was: now for kind in kinds for was, now in spaces[kind].items()}
+            new_names = {old_name: new_name for kind in kinds for old_name, new_name in spaces[kind].items()}
             value = getattr(thing, attribute, None)
             if isinstance(value, tuple):
-                changed[attribute] = tuple(known.get(name, name) for name in value)
+                changed[attribute] = tuple(new_names.get(name, name) for name in value)
             elif value is not None:
-                changed[attribute] = known.get(value, value)
+                changed[attribute] = new_names.get(value, value)
         return replace(thing, name=own.get(thing.name, thing.name), **changed)
 
     def layout(thing: Layout, **changed: Any) -> Layout:
@@ -131,7 +139,7 @@ def _pair(
     old: Iterable[Any],
     new: Iterable[Any],
     alike: Callable[[Any, Any], bool],
-    better: Callable[[Any, Any], bool] = lambda was, now: True,
+    better: Callable[[Any, Any], bool] = lambda old_thing, new_thing: True,
     names: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """Equal names; then, of those left, names of what is alike, the better ones first.
@@ -140,19 +148,24 @@ def _pair(
     """
     old, new = list(old), list(new)
     names = {} if names is None else names
-    names |= {was.name: was.name for was in old for now in new if was.name == now.name}
-    for good in (better, lambda was, now: True):
-        for was in old:
-            if was.name not in names:
-                left = (now for now in new if now.name not in names.values())
-                found = next((now for now in left if good(was, now) and alike(was, now)), None)
-                if found is not None:
-                    names[was.name] = found.name
+    names |= {
+        old_thing.name: old_thing.name for old_thing in old for new_thing in new if old_thing.name == new_thing.name
+    }
+    for good in (better, lambda old_thing, new_thing: True):
+        for old_thing in old:
+            if old_thing.name not in names:
+                unpaired = (new_thing for new_thing in new if new_thing.name not in names.values())
+                counterpart = next(
+                    (new_thing for new_thing in unpaired if good(old_thing, new_thing) and alike(old_thing, new_thing)),
+                    None,
+                )
+                if counterpart is not None:
+                    names[old_thing.name] = counterpart.name
     return names
 
 
-def _same_doc(was: Any, now: Any) -> bool:
-    return bool(was.doc == now.doc)
+def _same_doc(old_thing: Any, new_thing: Any) -> bool:
+    return bool(old_thing.doc == new_thing.doc)
 
 
 def _uses(protocol: Protocol, attributes: Iterable[str], name: str) -> set[tuple[object, ...]]:
@@ -170,10 +183,10 @@ def _facts(old: Protocol, new: Protocol) -> dict[str, str]:
     """A session fact is known by what it does, or by what it is said to be."""
     attributes = [attribute for attribute, kinds in _REFERENCES.items() if "facts" in kinds]
 
-    def alike(was: SessionFact, now: SessionFact) -> bool:
-        uses = _uses(old, attributes, was.name)
-        same = _same_doc(was, now) or uses == _uses(new, attributes, now.name) != set()
-        return same and was.since == now.since
+    def alike(old_thing: SessionFact, new_thing: SessionFact) -> bool:
+        uses = _uses(old, attributes, old_thing.name)
+        same = _same_doc(old_thing, new_thing) or uses == _uses(new, attributes, new_thing.name) != set()
+        return same and old_thing.since == new_thing.since
 
     return _pair(old.session, new.session, alike, _same_doc)
 
@@ -181,8 +194,8 @@ def _facts(old: Protocol, new: Protocol) -> dict[str, str]:
 def _blocks(old: Protocol, new: Protocol) -> dict[str, str]:
     """A block is known by the messages that open and close it."""
 
-    def alike(was: Block, now: Block) -> bool:
-        return _uses(old, ("opens", "closes"), was.name) == _uses(new, ("opens", "closes"), now.name)
+    def alike(old_thing: Block, new_thing: Block) -> bool:
+        return _uses(old, ("opens", "closes"), old_thing.name) == _uses(new, ("opens", "closes"), new_thing.name)
 
     return _pair(blocks_of(old), blocks_of(new), alike, _same_doc)
 
@@ -190,8 +203,10 @@ def _blocks(old: Protocol, new: Protocol) -> dict[str, str]:
 def _messages(old: Protocol, new: Protocol) -> dict[str, str]:
     """A message is known by who sends it, its tag, and most of its layout."""
 
-    def alike(was: Message, now: Message) -> bool:
-        return (was.sender, was.tag) == (now.sender, now.tag) and _likeness(old, was, new, now) >= 0.5
+    def alike(old_thing: Message, new_thing: Message) -> bool:
+        return (old_thing.sender, old_thing.tag) == (new_thing.sender, new_thing.tag) and _likeness(
+            old, old_thing, new, new_thing
+        ) >= 0.5
 
     return _pair(old.messages, new.messages, alike)
 
@@ -199,21 +214,21 @@ def _messages(old: Protocol, new: Protocol) -> dict[str, str]:
 def _parts(old: Protocol, new: Protocol) -> dict[str, str]:
     """A part is known by most of its layout."""
 
-    def likeness(was: Part, now: Part) -> float:
-        same_kind = bool(was.alternatives) == bool(now.alternatives)
-        return _likeness(old, was, new, now) if same_kind else 0
+    def likeness(old_thing: Part, new_thing: Part) -> float:
+        same_kind = bool(old_thing.alternatives) == bool(new_thing.alternatives)
+        return _likeness(old, old_thing, new, new_thing) if same_kind else 0
 
     return _pair(
         old.parts, new.parts, lambda was, now: likeness(was, now) >= 0.5, lambda was, now: likeness(was, now) == 1
     )
 
 
-def _likeness(old: Protocol, was: Message | Part, new: Protocol, now: Message | Part) -> float:
+def _likeness(old: Protocol, old_thing: Message | Part, new: Protocol, new_thing: Message | Part) -> float:
     """Return the unchanged share of a layout, 0 to 1: rows with the same bytes, or else those with name and bytes."""
-    before, after = _nameless(old, was), _nameless(new, now)
-    if [row for _, row in before] == [row for _, row in after]:
+    old_rows, new_rows = _nameless(old, old_thing), _nameless(new, new_thing)
+    if [row for _, row in old_rows] == [row for _, row in new_rows]:
         return 1
-    return len(set(before) & set(after)) / max(len(before), len(after))
+    return len(set(old_rows) & set(new_rows)) / max(len(old_rows), len(new_rows))
 
 
 def _nameless(protocol: Protocol, owner: Message | Part) -> list[tuple[str, tuple[object, ...]]]:
@@ -229,33 +244,38 @@ def _nameless(protocol: Protocol, owner: Message | Part) -> list[tuple[str, tupl
 def _alternatives(old: Part, new: Part) -> dict[str, str]:
     """An alternative is known by its tag."""
     return _pair(
-        old.alternatives, new.alternatives, lambda was, now: was.fields[0].constants == now.fields[0].constants
+        old.alternatives,
+        new.alternatives,
+        lambda old_thing, new_thing: old_thing.fields[0].constants == new_thing.fields[0].constants,
     )
 
 
-def _rows(old: Protocol, was: Owner, new: Protocol, now: Owner) -> dict[str, str]:
+def _rows(old: Protocol, old_owner: Owner, new: Protocol, new_owner: Owner) -> dict[str, str]:
     """A field is known by its place, after a field that both sides have, and by its bytes."""
-    kept = {row.name for row in was.fields} & {row.name for row in now.fields}
-    places_before, places = _places(was, kept), _places(now, kept)
+    common = {row.name for row in old_owner.fields} & {row.name for row in new_owner.fields}
+    places_before, places = _places(old_owner, common), _places(new_owner, common)
     names: dict[str, str] = {}
 
-    def alike(one: Field, other: Field) -> bool:
+    def alike(old_row: Field, new_row: Field) -> bool:
         # Names found so far count, so that a count may be renamed together with what it counts.
-        known = {key: names.get(name, name) for key in ("when", "size", "repeat") if (name := getattr(one, key))}
+        new_references = {
+            key: names.get(name, name) for key in ("when", "size", "repeat") if (name := getattr(old_row, key))
+        }
         return (
-            places_before[one.name] == places[other.name]
-            and one.since - was.since == other.since - now.since
-            and bytes_of(Row(old, was, replace(one, **known))) == bytes_of(Row(new, now, other))
+            places_before[old_row.name] == places[new_row.name]
+            and old_row.since - old_owner.since == new_row.since - new_owner.since
+            and bytes_of(Row(old, old_owner, replace(old_row, **new_references)))
+            == bytes_of(Row(new, new_owner, new_row))
         )
 
-    return _pair(was.fields, now.fields, alike, _same_doc, names)
+    return _pair(old_owner.fields, new_owner.fields, alike, _same_doc, names)
 
 
-def _places(owner: Owner, kept: set[str]) -> dict[str, str]:
+def _places(owner: Owner, common: set[str]) -> dict[str, str]:
     """For each row, the last one before it that both sides have."""
     places: dict[str, str] = {}
     last = ""
     for row in owner.fields:
         places[row.name] = last
-        last = row.name if row.name in kept else last
+        last = row.name if row.name in common else last
     return places

@@ -18,8 +18,8 @@ class Pair(NamedTuple):
     """The old side in the names of the new one."""
     new: Protocol
     names: Names
-    was: Presence
-    now: Presence
+    old_presence: Presence
+    new_presence: Presence
     facts: tuple[str, ...]
     """The session facts under which messages are sent to older versions."""
 
@@ -29,7 +29,7 @@ def pair_of(original: Protocol, new: Protocol, names: Names) -> Pair:
     old = as_new(original, names)
     newest = min(len(original.versions), len(new.versions))
     # A fact that comes with a new version cannot have held in a session of an older one.
-    known = {fact.name for side in (old, new) for fact in side.session if fact.since <= newest}
+    common_facts = {fact.name for side in (old, new) for fact in side.session if fact.since <= newest}
     used = {message.also_when for side in (old, new) for message in side.messages}
-    facts = tuple(sorted(known & used))
+    facts = tuple(sorted(common_facts & used))
     return Pair(original, old, new, names, Presence(old, facts), Presence(new, facts), facts)

@@ -30,15 +30,15 @@ class Report:
         """Return the place of a change: `spec/logicalrep/update.yaml:12:7`."""
         return self.new.shown(change.spot.place)
 
-    def was(self, change: Change) -> str:
+    def old_place(self, change: Change) -> str:
         """Return the old place of what is gone, in parentheses; "" for other changes."""
-        return f" (was {self.old.shown(change.spot.was)})" if change.spot.was else ""
+        return f" (was {self.old.shown(change.spot.old_place)})" if change.spot.old_place else ""
 
 
 def render_text(report: Report) -> str:
     """One finding a line, then how many there are, then what became of each version."""
     lines = [
-        f"{report.place(change)}: {change.severity} {change.rule.id}: {_said(report, change)}"
+        f"{report.place(change)}: {change.severity} {change.rule.id}: {_sentence(report, change)}"
         for change in report.comparison.changes
     ]
     return _lines(report, lines)
@@ -52,7 +52,7 @@ def render_github(report: Report) -> str:
         path = path.replace(":", "%3A").replace(",", "%2C")
         level = "warning" if change.severity in (Severity.WIRE, Severity.API) else "notice"
         about = f"file={path},line={line},col={column},title={change.severity} {change.rule.id}"
-        lines.append(f"::{level} {about}::{_said(report, change).replace('%', '%25')}")
+        lines.append(f"::{level} {about}::{_sentence(report, change).replace('%', '%25')}")
     return _lines(report, lines)
 
 
@@ -61,9 +61,9 @@ def _lines(report: Report, findings: list[str]) -> str:
     return "".join(f"{one_line(line)}\n" for line in every)
 
 
-def _said(report: Report, change: Change) -> str:
+def _sentence(report: Report, change: Change) -> str:
     versions = f" [{change.versions}]" if change.versions else ""
-    return f"{change.spot.subject} {change.text}{versions}{report.was(change)}"
+    return f"{change.spot.subject} {change.text}{versions}{report.old_place(change)}"
 
 
 def counts(comparison: Comparison) -> str:
@@ -75,11 +75,11 @@ def summary(report: Report) -> Iterator[str]:
     """Yield the status of each protocol's versions, judged by their bytes alone."""
     comparison = report.comparison
     statuses = {pair.new.name: comparison.statuses(pair) for pair in comparison.pairs}
-    for what, protocols in (("added", comparison.added), ("gone", comparison.gone)):
+    for what, protocols in (("added", comparison.added), ("gone", comparison.removed)):
         statuses |= {protocol.name: {version.number: what for version in protocol.versions} for protocol in protocols}
     called = {
         protocol.name: protocol.version_names
-        for protocol in [*(pair.new for pair in comparison.pairs), *comparison.added, *comparison.gone]
+        for protocol in [*(pair.new for pair in comparison.pairs), *comparison.added, *comparison.removed]
     }
     for name, status in sorted(statuses.items()):
         runs = groupby(status.items(), key=lambda item: item[1])

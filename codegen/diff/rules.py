@@ -48,11 +48,11 @@ class Rule:
         """Its name in a finding."""
         return f"{self.of}-{self.what}"
 
-    def text(self, attribute: str, before: str, after: str) -> str:
+    def text(self, attribute: str, old_text: str, new_text: str) -> str:
         """Return a finding's text on an attribute, to follow its subject."""
         if self.says == WORDS:
-            return says(key_of(attribute), before, after)
-        return self.says.format(key=key_of(attribute), was=before or "none", now=after or "none")
+            return says(key_of(attribute), old_text, new_text)
+        return self.says.format(key=key_of(attribute), was=old_text or "none", now=new_text or "none")
 
 
 _WIRE, _API, _ADDED, _DOC = Severity.WIRE, Severity.API, Severity.ADDED, Severity.DOC

@@ -40,14 +40,14 @@ class Things:
         self.by_type: defaultdict[tuple[str, str], list[tuple[str, Cases]]] = defaultdict(list)
         """The fields that change because their named type does, by the type and its attribute."""
         self._pair = pair
-        self._common: Cases = pair.was.cases & pair.now.cases if pair else frozenset()
+        self._common: Cases = pair.old_presence.cases & pair.new_presence.cases if pair else frozenset()
 
     def add(self, rule: str, spot: Spot, text: str, cases: Iterable[Case] = ()) -> None:
         """Note one more change."""
         protocol = self._pair.new.name if self._pair else ""
         severity, cases = RULES[rule].severity, frozenset(cases)
         if self._pair and cases and RULES[rule].what == "added":
-            existed = cases & self._pair.was.cases
+            existed = cases & self._pair.old_presence.cases
             severity, cases = (severity, existed) if existed else (Severity.ADDED, cases)
         self.changes.append(Change(RULES[rule], severity, protocol, spot, text, cases))
 
@@ -58,62 +58,70 @@ class Things:
 
         What is old has new names already, and `names` are the new ones by the old. `owner` is the layout of fields.
         """
-        before, after = ({name_of(thing): thing for thing in side} for side in (old, new))
-        old_names = {now: was for was, now in names.items()}
-        kept: list[tuple[Any, Any, Spot]] = []
+        old_things, new_things = ({name_of(thing): thing for thing in side} for side in (old, new))
+        old_names = {new_name: old_name for old_name, new_name in names.items()}
+        common: list[tuple[Any, Any, Spot]] = []
 
-        def spot_of(name: str, place: Place, was: Place | None = None) -> Spot:
+        def spot_of(name: str, place: Place, old_place: Place | None = None) -> Spot:
             layout = name if kind in ("message", "part") else of.layout
-            return Spot(place, _SUBJECTS.get(kind, "{name}").format(of=of.subject, name=name), layout, was)
+            return Spot(place, _SUBJECTS.get(kind, "{name}").format(of=of.subject, name=name), layout, old_place)
 
-        for name, now in after.items():
-            spot, lives = spot_of(name, now.place), self._exists(kind, name, owner)[1]
-            if name not in before:
-                self.add(f"{kind}-added", spot, f"is added{described(now)}", lives)
+        for name, new_thing in new_things.items():
+            spot, lives = spot_of(name, new_thing.place), self._exists(kind, name, owner)[1]
+            if name not in old_things:
+                self.add(f"{kind}-added", spot, f"is added{described(new_thing)}", lives)
                 continue
-            found: set[str] = set()
-            if (was := old_names.get(name, name)) != name:
-                self.add(f"{kind}-renamed", spot, f"was called {was}", lives)
-                if isinstance(now, Row) and (before[name].row.column, now.row.column) == (was, name):
-                    found.add("field-renamed")  # Its column follows it.
-            self._compare(kind, before[name], now, spot, owner, found)
-            kept.append((before[name], now, spot))
-        for name, gone in before.items():
-            if name not in after:
-                spot, lived = spot_of(name, of.place, gone.place), self._exists(kind, name, owner)[0]
-                self.add(f"{kind}-gone", spot, f"is gone{described(gone)}", lived)
-        return kept
+            severities: set[str] = set()
+            if (old_name := old_names.get(name, name)) != name:
+                self.add(f"{kind}-renamed", spot, f"was called {old_name}", lives)
+                if isinstance(new_thing, Row) and (old_things[name].row.column, new_thing.row.column) == (
+                    old_name,
+                    name,
+                ):
+                    severities.add("field-renamed")  # Its column follows it.
+            self._compare(kind, old_things[name], new_thing, spot, owner, severities)
+            common.append((old_things[name], new_thing, spot))
+        for name, removed in old_things.items():
+            if name not in new_things:
+                spot, lived = spot_of(name, of.place, removed.place), self._exists(kind, name, owner)[0]
+                self.add(f"{kind}-gone", spot, f"is gone{described(removed)}", lived)
+        return common
 
     def add_types(self, pair: Pair) -> None:
         """Note the named types that change fields, each with all its fields."""
         for (subject, attribute), fields in sorted(self.by_type.items()):
-            was, now = (side.types[subject.removeprefix("type ")] for side in (pair.old, pair.new))
+            old_type, new_type = (side.types[subject.removeprefix("type ")] for side in (pair.old, pair.new))
             rule = RULES["type-sign" if attribute == "signed" else "type-python"]
-            before, after = read(attribute, was)[1], read(attribute, now)[1]
-            text = f"{rule.text(attribute, before, after)}: {listed(name for name, _ in fields)}"
-            cases = (case for _, those in fields for case in those)
-            self.add(rule.id, Spot(now.place, subject), text, cases)
+            old_text, new_text = read(attribute, old_type)[1], read(attribute, new_type)[1]
+            text = f"{rule.text(attribute, old_text, new_text)}: {listed(name for name, _ in fields)}"
+            cases = (case for _, field_cases in fields for case in field_cases)
+            self.add(rule.id, Spot(new_type.place, subject), text, cases)
 
-    def compare_order(self, spot: Spot, attribute: str, before: Sequence[str], after: Sequence[str]) -> None:
+    def compare_order(self, spot: Spot, attribute: str, old_names: Sequence[str], new_names: Sequence[str]) -> None:
         """Note that what both sides have stands in another order, if it does."""
-        was, now = [name for name in before if name in after], [name for name in after if name in before]
-        if was != now:
-            first = next(name for name, other in zip(now, was, strict=True) if name != other)
+        old_common, new_common = (
+            [name for name in old_names if name in new_names],
+            [name for name in new_names if name in old_names],
+        )
+        if old_common != new_common:
+            first = next(name for name, other in zip(new_common, old_common, strict=True) if name != other)
             text = f"has {key_of(attribute)} in another order from {first} on"
             self.add("doc-order", spot, text)
 
-    def compare_rows(self, spot: Spot, owner: str, before: Sequence[Row], after: Sequence[Row]) -> None:
+    def compare_rows(self, spot: Spot, owner: str, old_rows: Sequence[Row], new_rows: Sequence[Row]) -> None:
         """Note the fewest rows that must have moved, where there are versions in which that can be seen."""
-        was, now = [row.name for row in before], [row.name for row in after]
-        both = [name for name in now if name in was]
-        there = {name: self._common.intersection(*self._exists("field", name, owner)) for name in both}
-        for name in out_of_order([name for name in was if name in both], both):
+        old_names, new_names = [row.name for row in old_rows], [row.name for row in new_rows]
+        both = [name for name in new_names if name in old_names]
+        cases_of_row = {name: self._common.intersection(*self._exists("field", name, owner)) for name in both}
+        for name in out_of_order([name for name in old_names if name in both], both):
             passed = [
-                other for other in both if (was.index(name) < was.index(other)) != (now.index(name) < now.index(other))
+                other
+                for other in both
+                if (old_names.index(name) < old_names.index(other)) != (new_names.index(name) < new_names.index(other))
             ]
-            if cases := {case for other in passed for case in there[name] & there[other]}:
-                rule, place = RULES["field-order"], after[now.index(name)].place
-                came, comes = place_in(was, name), place_in(now, name)
+            if cases := {case for other in passed for case in cases_of_row[name] & cases_of_row[other]}:
+                rule, place = RULES["field-order"], new_rows[new_names.index(name)].place
+                came, comes = place_in(old_names, name), place_in(new_names, name)
                 of = Spot(place, f"{spot.subject}.{name}", spot.layout)
                 self.add(rule.id, of, rule.text("", came, comes), cases)
 
@@ -121,81 +129,92 @@ class Things:
         """The cases in which a thing exists, before and after."""
         if self._pair is None:
             return frozenset(), frozenset()
-        return self._pair.was.of(kind, name, owner), self._pair.now.of(kind, name, owner)
+        return self._pair.old_presence.of(kind, name, owner), self._pair.new_presence.of(kind, name, owner)
 
-    def _compare(self, kind: str, was: Any, now: Any, spot: Spot, owner: str, found: set[str]) -> None:
+    def _compare(self, kind: str, old_thing: Any, new_thing: Any, spot: Spot, owner: str, reported: set[str]) -> None:
         """Note the attributes that differ; `found` are rules that have spoken already."""
-        lived, lives = self._exists(kind, name_of(now), owner)
-        either = (lived | lives) & self._common
-        found |= self._compare_names(was.row, now.row, spot, either) if isinstance(now, Row) else set()
+        old_cases, new_cases = self._exists(kind, name_of(new_thing), owner)
+        either = (old_cases | new_cases) & self._common
+        reported |= (
+            self._compare_names(old_thing.row, new_thing.row, spot, either) if isinstance(new_thing, Row) else set()
+        )
         for rule in rules_of(kind):
             for attribute in rule.attributes:
                 if rule.says == ORDER:
-                    self.compare_order(spot, attribute, names_in(attribute, was), names_in(attribute, now))
+                    self.compare_order(spot, attribute, names_in(attribute, old_thing), names_in(attribute, new_thing))
                     continue
-                (value_before, before), (value, after) = read(attribute, was), read(attribute, now)
-                if value_before == value or found & set(rule.unless) or (spot.subject, attribute) in self.by_type:
+                (old_value, old_text), (new_value, new_text) = read(attribute, old_thing), read(attribute, new_thing)
+                if old_value == new_value or reported & set(rule.unless) or (spot.subject, attribute) in self.by_type:
                     continue
-                cases = lives if rule.severity is Severity.DOC else either
+                cases = new_cases if rule.severity is Severity.DOC else either
                 if kind == "protocol" and rule.severity is Severity.WIRE:
                     cases = self._common
                 elif attribute == "places":
-                    cases = self._replaced(was, now, lived & lives)
+                    cases = self._replaced(old_thing, new_thing, old_cases & new_cases)
                 elif rule.severity is Severity.WIRE and attribute in _EXISTENCE:
-                    others = [other for other in _EXISTENCE if read(other, was)[0] != read(other, now)[0]]
-                    cases = self._moved(lived, lives, owner, attribute if len(others) > 1 else "")
+                    differing = [
+                        other for other in _EXISTENCE if read(other, old_thing)[0] != read(other, new_thing)[0]
+                    ]
+                    cases = self._moved(old_cases, new_cases, owner, attribute if len(differing) > 1 else "")
                 if self._pair and rule.severity is Severity.WIRE and not cases:
                     continue
-                found |= {rule.id, rule.severity}
+                reported |= {rule.id, rule.severity}
                 of_type = _OF_TYPES.get(attribute)
-                if isinstance(now, Row) and of_type and was.row.named_type == now.row.named_type is not None:
-                    self.by_type[f"type {now.row.named_type}", of_type].append((spot.subject, cases))
+                if (
+                    isinstance(new_thing, Row)
+                    and of_type
+                    and old_thing.row.named_type == new_thing.row.named_type is not None
+                ):
+                    self.by_type[f"type {new_thing.row.named_type}", of_type].append((spot.subject, cases))
                     continue
-                if rule.id == "field-accepts" and (tag_of := now.tag_of):
+                if rule.id == "field-accepts" and (tag_of := new_thing.tag_of):
                     rule = RULES[f"{tag_of}-tag"]
-                self.add(rule.id, spot, rule.text(attribute, before, after), cases)
+                self.add(rule.id, spot, rule.text(attribute, old_text, new_text), cases)
 
-    def _moved(self, lived: Cases, lives: Cases, owner: str, attribute: str) -> Cases:
+    def _moved(self, old_cases: Cases, new_cases: Cases, owner: str, attribute: str) -> Cases:
         """The cases that a thing comes to or leaves by itself: for a field, those in which its layout stays.
 
         Where several attributes differ, those that hold whatever the facts are `since` and `also since`.
         """
-        of = self._exists("layout", owner)
-        moved = (lived ^ lives) & self._common & (of[0] & of[1] if owner else self._common)
+        owner_cases = self._exists("layout", owner)
+        moved = (old_cases ^ new_cases) & self._common & (owner_cases[0] & owner_cases[1] if owner else self._common)
         always = frozenset(case for case in moved if Case(case.version) in moved)
         return moved if not attribute else moved - always if attribute == "also_when" else always
 
-    def _replaced(self, was: Message, now: Message, cases: Cases) -> Cases:
+    def _replaced(self, old_message: Message, new_message: Message, cases: Cases) -> Cases:
         """The cases in which a message may stand elsewhere; a place is one where something opens its block."""
         assert self._pair is not None
-        found = set()
+        replaced = set()
         for case in cases & self._common:
-            before, after = (
+            old_places, new_places = (
                 {place for place in message.places if place == OUTSIDE or case in presence.of("block", place)}
-                for message, presence in ((was, self._pair.was), (now, self._pair.now))
+                for message, presence in (
+                    (old_message, self._pair.old_presence),
+                    (new_message, self._pair.new_presence),
+                )
             )
-            found |= {case} if before != after else set()
-        return frozenset(found)
+            replaced |= {case} if old_places != new_places else set()
+        return frozenset(replaced)
 
-    def _compare_names(self, was: Field, now: Field, spot: Spot, cases: Cases) -> set[str]:
+    def _compare_names(self, old_field: Field, new_field: Field, spot: Spot, cases: Cases) -> set[str]:
         """Note names of bits or values that moved, are others, came or went; return whether bytes changed by that."""
         noted = len(self.changes)
         sides: Iterable[tuple[str, str, Mapping[Any, str], Mapping[Any, str]]] = (
-            ("bit", "mask", was.bits, now.bits),
-            ("value", "value", was.values, now.values),
+            ("bit", "mask", old_field.bits, new_field.bits),
+            ("value", "value", old_field.values, new_field.values),
         )
         for rule, what, names_before, names in sides:
-            before, after = (
+            old_side, new_side = (
                 {mask(key) if isinstance(key, int) else key: name for key, name in side.items()}
                 for side in (names_before, names)
             )
-            kept = set(before.values()) & set(after.values())
-            for key, name in after.items():
-                old = next((other for other, same in before.items() if same == name), key)
+            common = set(old_side.values()) & set(new_side.values())
+            for key, name in new_side.items():
+                old = next((other for other, same in old_side.items() if same == name), key)
                 if old != key:
                     self.add(f"{rule}-moved", spot, f"{name} is the {what} {key}, was {old}", cases)
-            for key in {**after, **before}:
-                old, new = ("" if (name := side.get(key, "")) in kept else name for side in (before, after))
+            for key in {**new_side, **old_side}:
+                old, new = ("" if (name := side.get(key, "")) in common else name for side in (old_side, new_side))
                 if old and new:
                     self.add(f"{rule}-renamed", spot, f"{what} {key} is {new}, was {old}", cases)
                 elif rule == "bit" and new:

@@ -16,22 +16,24 @@ def key_of(attribute: str) -> str:
     return _KEYS.get(attribute, attribute.replace("_", " "))
 
 
-def says(what: str, before: str, after: str) -> str:
+def says(what: str, old_text: str, new_text: str) -> str:
     """Return the words that differ in a text, and a few around them."""
-    if not before:
-        return f'has a {what} now: "{after}"'
-    if not after:
-        return f'has no {what} any more, which said "{before}"'
-    was, now = before.split(), after.split()
-    head = _equal_words(was, now)
-    tail = _equal_words(was[head:][::-1], now[head:][::-1])
-    return f"'{what}' says {_excerpt(now, head, tail)}, said {_excerpt(was, head, tail)}"
+    if not old_text:
+        return f'has a {what} now: "{new_text}"'
+    if not new_text:
+        return f'has no {what} any more, which said "{old_text}"'
+    old_words, new_words = old_text.split(), new_text.split()
+    head = _equal_words(old_words, new_words)
+    tail = _equal_words(old_words[head:][::-1], new_words[head:][::-1])
+    return f"'{what}' says {_excerpt(new_words, head, tail)}, said {_excerpt(old_words, head, tail)}"
 
 
-def _equal_words(some: list[str], others: list[str]) -> int:
+def _equal_words(old_words: list[str], new_words: list[str]) -> int:
     """Return the number of equal words at the beginning."""
-    pairs = enumerate(zip(some, others, strict=False))
-    return next((index for index, (one, other) in pairs if one != other), min(len(some), len(others)))
+    pairs = enumerate(zip(old_words, new_words, strict=False))
+    return next(
+        (index for index, (old_word, new_word) in pairs if old_word != new_word), min(len(old_words), len(new_words))
+    )
 
 
 def _excerpt(words: list[str], head: int, tail: int) -> str:

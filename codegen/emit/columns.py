@@ -147,10 +147,10 @@ class PartSource:
 class _Kernel:
     """The names and expressions of one version's kernel."""
 
-    def __init__(self, versions: tuple[View, ...], now: View) -> None:
-        self.protocol = now.protocol
-        self.version = now.version
-        self.module = f"kernel_{now.module}"
+    def __init__(self, versions: tuple[View, ...], view: View) -> None:
+        self.protocol = view.protocol
+        self.version = view.version
+        self.module = f"kernel_{view.module}"
         self.columns: list[ColumnSource] = []
         self.every: list[ColumnSource] = []
         """The columns of all versions, by their numbers."""
@@ -173,8 +173,8 @@ class _Kernel:
     def _message(self, message: Message, shown: View) -> MessageSource:
         operations = lower(shown, message.fields)
         columns: dict[str, ColumnSource] = {}
-        for name, one, column in self._columns(operations, shown):
-            self._add(column, message, one, tuple(columns.values()))
+        for name, operation, column in self._columns(operations, shown):
+            self._add(column, message, operation, tuple(columns.values()))
             columns[_local(name)] = column
         return MessageSource(
             message=message,
@@ -183,92 +183,94 @@ class _Kernel:
             steps=_inlined(shown, steps(renamed(operations[1:], _local))),
         )
 
-    def _add(self, column: ColumnSource, message: Message, one: Operation, own: tuple[ColumnSource, ...]) -> None:
+    def _add(self, column: ColumnSource, message: Message, operation: Operation, own: tuple[ColumnSource, ...]) -> None:
         """Take a message's column; where its name stands for something else already, that is a finding."""
-        known = next((other for other in self.columns if other.name == column.name), None)
-        where, problem = f"{message.name}.{one.name} fills the column {column.name!r} of batches", ""
+        existing = next((other for other in self.columns if other.name == column.name), None)
+        where, problem = f"{message.name}.{operation.name} fills the column {column.name!r} of batches", ""
         if column.name in _OF_BATCHES:
             problem = f"{where}, which every batch has"
         elif any(other.name == column.name for other in own):
             problem = f"{where}, which another field of the message fills"
-        elif known is not None and known != column:
-            held = f"with {column.held}, but {self._owners[column.name]} with {known.held}"
-            problem = f"{where} {held if known.held != column.held else 'otherwise than another message'}"
+        elif existing is not None and existing != column:
+            held = f"with {column.held}, but {self._owners[column.name]} with {existing.held}"
+            problem = f"{where} {held if existing.held != column.held else 'otherwise than another message'}"
         if problem:
-            self._clashes.setdefault(column.name, Finding(one.place, f"{problem}; {_OTHERWISE}"))
-        elif known is None:
+            self._clashes.setdefault(column.name, Finding(operation.place, f"{problem}; {_OTHERWISE}"))
+        elif existing is None:
             self.columns.append(column)
-            self._owners[column.name] = f"{message.name}.{one.name}"
+            self._owners[column.name] = f"{message.name}.{operation.name}"
 
     def _columns(
         self, operations: Operations, shown: View, within: str = "", name: str = ""
     ) -> Iterator[tuple[str, Operation, ColumnSource]]:
         """The columns of a layout, those of the parts that are there once among them, each with its row."""
-        for one in attributes(operations):
-            if isinstance(one, Group):
-                inner = lower(shown, one.part.fields)
-                yield from self._columns(inner, shown, f"{within}{one.name}__", f"{name}{one.column}_")
+        for operation in attributes(operations):
+            if isinstance(operation, Group):
+                inner = lower(shown, operation.part.fields)
+                yield from self._columns(inner, shown, f"{within}{operation.name}__", f"{name}{operation.column}_")
                 continue
-            column = self._column(one, shown, path=f"{within}{one.name}".replace("__", "."))
+            column = self._column(operation, shown, path=f"{within}{operation.name}".replace("__", "."))
             # A row's values are the part that they are in.
-            is_values = within and column.kind == "cells" and one.column == one.name
-            own = name.removesuffix("_") if is_values else name + one.column
-            yield within + one.name, one, replace(column, name=own)
+            is_values = within and column.kind == "cells" and operation.column == operation.name
+            own = name.removesuffix("_") if is_values else name + operation.column
+            yield within + operation.name, operation, replace(column, name=own)
 
-    def _column(self, one: Operation, shown: View, path: str) -> ColumnSource:
-        match one:
+    def _column(self, operation: Operation, shown: View, path: str) -> ColumnSource:
+        match operation:
             case Text():
-                return ColumnSource(one.column, "text")
+                return ColumnSource(operation.column, "text")
             case Bytes():
-                return ColumnSource(one.column, "bytes")
+                return ColumnSource(operation.column, "bytes")
             case Repeat(body=Take() as item):
                 return self._integer(item, "ints")
             case Repeat():
-                return self._repeated(one, shown, path)
-        assert isinstance(one, Take)
-        if one.is_character or one.wrapper == "bool":
-            return ColumnSource(one.column, "char" if one.is_character else "bool", 1)
-        return self._integer(one, "int")
+                return self._repeated(operation, shown, path)
+        assert isinstance(operation, Take)
+        if operation.is_character or operation.wrapper == "bool":
+            return ColumnSource(operation.column, "char" if operation.is_character else "bool", 1)
+        return self._integer(operation, "int")
 
-    def _integer(self, one: Take, kind: str) -> ColumnSource:
-        named = self.protocol.types[one.named] if one.named else None
+    def _integer(self, operation: Take, kind: str) -> ColumnSource:
+        named = self.protocol.types[operation.named] if operation.named else None
         arrow, epoch = (named.arrow, named.epoch) if named is not None else ("", 0)
-        return ColumnSource(one.column, kind, one.width, one.signed, arrow, epoch, scalar=one.scalar)
+        return ColumnSource(
+            operation.column, kind, operation.width, operation.signed, arrow, epoch, scalar=operation.scalar
+        )
 
-    def _repeated(self, one: Repeat, shown: View, path: str) -> ColumnSource:
+    def _repeated(self, operation: Repeat, view: View, path: str) -> ColumnSource:
         """A row's values, or a list of items; what else a part could be has no column, which is a finding."""
-        if isinstance(one.body, Choose):
-            choose = one.body
+        if isinstance(operation.body, Choose):
+            choose = operation.body
             self._function(choose, ())
             return ColumnSource(
-                one.column,
+                operation.column,
                 "cells",
                 valued=choose.valued.encode("ascii"),
                 texts=choose.texts.encode("ascii"),
                 path=f"{path}[{{}}].{choose.value}",
             )
-        assert isinstance(one.body, Group)
-        part = one.body.part
-        operations = lower(shown, part.fields)
+        assert isinstance(operation.body, Group)
+        part = operation.body.part
+        operations = lower(view, part.fields)
         shapes = [inner.kind for inner in steps(operations)]
         if not set(shapes) <= {"run", "text", "bytes"}:
-            text = f"{one.name} repeats {part.name}, of {', '.join(shapes)}; columns hold lists of {_ITEMS} only"
-            raise SpecError([Finding(one.place, text)])
+            text = f"{operation.name} repeats {part.name}, of {', '.join(shapes)}; columns hold lists of {_ITEMS} only"
+            raise SpecError([Finding(operation.place, text)])
         columns: dict[str, ColumnSource] = {}
         for inner in attributes(operations):
             if inner.column in {column.name for column in columns.values()}:
                 text = f"{part.name}.{inner.name} is called {inner.column!r} in the items of a column, as another is"
                 self._clashes.setdefault(text, Finding(inner.place, f"{text}; {_OTHERWISE}"))
-            columns[_local(inner.name)] = self._column(inner, shown, path)
-        function = self._function(one.body, operations, columns)
-        return ColumnSource(one.column, "items", fields=tuple(columns.values()), expand=f"{function}_items")
+            columns[_local(inner.name)] = self._column(inner, view, path)
+        function = self._function(operation.body, operations, columns)
+        return ColumnSource(operation.column, "items", fields=tuple(columns.values()), expand=f"{function}_items")
 
     def _function(
         self, body: Choose | Group, operations: Operations, columns: Mapping[str, ColumnSource] = MappingProxyType({})
     ) -> str:
         """The name of a part's function; of two versions of a part in one kernel each has its own."""
-        if all(known.part != body.part for known in self.parts):
-            same = sum(known.function.rstrip("_") == snake_case(body.part.name) for known in self.parts)
+        if all(part.part != body.part for part in self.parts):
+            same = sum(part.function.rstrip("_") == snake_case(body.part.name) for part in self.parts)
             name = f"{snake_case(body.part.name)}_{'_' * same}"
             self.parts.append(PartSource(body, name, steps(renamed(operations, _local)), dict(columns)))
         return self.function_of(body.part)
@@ -277,19 +279,19 @@ class _Kernel:
 
     def function_of(self, part: Part) -> str:
         """The function of a part."""
-        return next(known.function for known in self.parts if known.part == part)
+        return next(source.function for source in self.parts if source.part == part)
 
-    def load_of(self, one: Integer) -> str:
+    def load_of(self, integer: Integer) -> str:
         """The function that reads an integer."""
-        return f"{'int' if one.signed else 'uint'}{8 * one.width}"
+        return f"{'int' if integer.signed else 'uint'}{8 * integer.width}"
 
-    def is_measure(self, one: Integer) -> bool:
+    def is_measure(self, integer: Integer) -> bool:
         """Return whether the kernel needs an integer even where nothing is written."""
-        return isinstance(one, Measure)
+        return isinstance(integer, Measure)
 
-    def is_checked(self, one: Integer) -> bool:
+    def is_checked(self, integer: Integer) -> bool:
         """Return whether not every value of an integer is legal."""
-        return bool(checks_of(Run((one,)), members=True))
+        return bool(checks_of(Run((integer,)), members=True))
 
     @property
     def cells_columns(self) -> list[ColumnSource]:
@@ -301,11 +303,11 @@ class _Kernel:
 
     def cells_of(self, column: ColumnSource) -> str:
         """The arrays of a column of rows' values."""
-        return f"cells[{[known for known in self.every if known.kind == 'cells'].index(column)}]"
+        return f"cells[{[candidate for candidate in self.every if candidate.kind == 'cells'].index(column)}]"
 
     def spans_of(self, column: ColumnSource) -> str:
         """The array of a column's spans."""
-        return f"spans[{[known for known in self.every if known.has_spans].index(column)}]"
+        return f"spans[{[candidate for candidate in self.every if candidate.has_spans].index(column)}]"
 
     @property
     def dispatch(self) -> list[MessageSource]:
@@ -315,16 +317,16 @@ class _Kernel:
 
 def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
     """The same steps with those of the parts that are there once among them, under longer names."""
-    found: list[Step] = []
+    inlined: list[Step] = []
     for step in items:
         if isinstance(step, Branch):
-            found.append(replace(step, steps=_inlined(shown, step.steps)))
+            inlined.append(replace(step, steps=_inlined(shown, step.steps)))
         elif isinstance(step, Group):
             operations = renamed(lower(shown, step.part.fields), f"{step.name}_{{}}_".format)
-            found += _inlined(shown, steps(operations))
+            inlined += _inlined(shown, steps(operations))
         else:
-            found.append(step)
-    return tuple(found)
+            inlined.append(step)
+    return tuple(inlined)
 
 
 def _local(name: str) -> str:
@@ -343,18 +345,20 @@ class _Functions:
         """The text of a kernel."""
         own: list[str] = []
         inherited: dict[str, list[str]] = {}
-        known: dict[str, str] = {}
+        texts_by_name: dict[str, str] = {}
         numbers = {column.constant: str(kernel.number_of(column)) for column in kernel.columns}
         text = render("columnar_functions.py.j2", kernel=kernel, checks_of=checks_of)
         for function in map(str.strip, _FUNCTION.split(text)[1:]):
             name, *called = _NAME.findall(function)
             # All that it comes to: columns by their numbers, and the functions that it calls.
             resolved = _CONSTANT.sub(lambda match: numbers[match[0]], function)
-            known[name] = "".join([resolved, *(known[other] for other in called if other in known)])
-            if self._modules.setdefault(known[name], kernel.module) == kernel.module:
+            texts_by_name[name] = "".join(
+                [resolved, *(texts_by_name[other] for other in called if other in texts_by_name)]
+            )
+            if self._modules.setdefault(texts_by_name[name], kernel.module) == kernel.module:
                 own.append(function)
             else:
-                inherited.setdefault(self._modules[known[name]], []).append(name)
+                inherited.setdefault(self._modules[texts_by_name[name]], []).append(name)
         used = {*_CONSTANT.findall("".join(own)), *(column.constant for column in kernel.cells_columns)}
         return render(
             "columnar_kernel.py.j2",
@@ -375,26 +379,28 @@ _CONSTANT = re.compile(r"\b\w+_COLUMN\b")
 def _plans(messages: tuple[Message, ...], kernels: list[_Kernel]) -> Iterator[str]:
     """Yield the messages, as plans.py in the package has them: each once for all versions with the same columns."""
     for message in messages:
-        found: dict[tuple[int, ...], list[int]] = {}
+        versions_by_columns: dict[tuple[int, ...], list[int]] = {}
         for kernel in kernels:
-            for source in (one for one in kernel.messages if one.message.name == message.name):
-                found.setdefault(tuple(map(kernel.number_of, source.columns.values())), []).append(kernel.version)
-        for numbers, known in found.items():
+            for source in (candidate for candidate in kernel.messages if candidate.message.name == message.name):
+                versions_by_columns.setdefault(tuple(map(kernel.number_of, source.columns.values())), []).append(
+                    kernel.version
+                )
+        for numbers, versions in versions_by_columns.items():
             when = f", when={message.also_when!r}" if message.also_when else ""
-            named = f"name={message.name!r}, tag={message.tag!r}, since={message.since}, versions={tuple(known)}"
+            named = f"name={message.name!r}, tag={message.tag!r}, since={message.since}, versions={tuple(versions)}"
             yield f"MessagePlan({named}, columns={numbers}{when})"
 
 
 def emit_columnar(versions: tuple[View, ...], package: str) -> dict[str, str]:
     """Return the files of the sub-package by their paths within the package: the session, plans and kernels."""
-    kernels = [_Kernel(versions, now) for now in versions]
+    kernels = [_Kernel(versions, view) for view in versions]
     every = list(dict.fromkeys(column for kernel in reversed(kernels) for column in kernel.columns))
     for kernel in kernels:
         kernel.every = every
     functions = _Functions(package)
     texts = {f"columnar/{kernel.module}.py": functions.kernel(kernel) for kernel in kernels}
     messages = _plans(versions[-1].messages, kernels)
-    known = {"protocol": versions[0].protocol, "kernels": kernels, "package": package}
-    texts["columnar/__init__.py"] = render("columnar_init.py.j2", **known)
-    texts["columnar/plans.py"] = render("columnar_plans.py.j2", columns=every, messages=messages, **known)
+    context = {"protocol": versions[0].protocol, "kernels": kernels, "package": package}
+    texts["columnar/__init__.py"] = render("columnar_init.py.j2", **context)
+    texts["columnar/plans.py"] = render("columnar_plans.py.j2", columns=every, messages=messages, **context)
     return texts

@@ -73,7 +73,7 @@ def _own_package(protocol: Protocol) -> dict[str, str]:
             protocol=protocol,
             package=package_of(protocol),
             conversation="FramedConversation"
-            if all(_tells_its_size(now, message) for now in views(protocol) for message in now.messages)
+            if all(_tells_its_size(view, message) for view in views(protocol) for message in view.messages)
             else "Conversation",
         ),
         "layouts.py": _layouts_module((protocol,)),
@@ -84,16 +84,18 @@ def _own_package(protocol: Protocol) -> dict[str, str]:
 
 def _version_modules(protocol: Protocol) -> dict[str, str]:
     shown = views(protocol)
-    blocks = [(now.module, _blocks(now)) for now in shown]
-    return {f"{now.module}.py": _version_module(now, blocks[: now.version]) for now in shown}
+    blocks = [(view.module, _blocks(view)) for view in shown]
+    return {f"{view.module}.py": _version_module(view, blocks[: view.version]) for view in shown}
 
 
-def _tells_its_size(now: View, message: Message) -> bool:
+def _tells_its_size(view: View, message: Message) -> bool:
     """True if the first integers of a message tell its length, or it has nothing but integers."""
-    for one in lower(now, message.fields):
-        if (isinstance(one, Measure) and not one.of) or (isinstance(one, Constant) and one.is_length):
+    for operation in lower(view, message.fields):
+        if (isinstance(operation, Measure) and not operation.of) or (
+            isinstance(operation, Constant) and operation.is_length
+        ):
             return True
-        if not isinstance(one, Integer):
+        if not isinstance(operation, Integer):
             return False
     return True
 
@@ -147,17 +149,20 @@ class _Session(NamedTuple):
 
 def _sessions(versions: tuple[View, ...]) -> Iterator[tuple[int, _Session]]:
     """Yield each version's sessions: first where nothing lets in messages of later versions, then all."""
-    for now in versions:
-        later: dict[str, list[str]] = {}
-        for message in now.protocol.messages:
-            if message.since > now.version and message.comes_in(now.version):
-                module = now.protocol.versions[message.since - 1].module
-                later.setdefault(message.also_when or "", []).append(f"{module}.{class_name(message.name)}")
-        facts = frozenset(later) - {""}
-        always = " | ".join([f"{now.module}.AnyMessage", *later.pop("", [])])
-        yield now.version, _Session(always, facts)
+    for view in versions:
+        later_messages: dict[str, list[str]] = {}
+        for message in view.protocol.messages:
+            if message.since > view.version and message.comes_in(view.version):
+                module = view.protocol.versions[message.since - 1].module
+                later_messages.setdefault(message.also_when or "", []).append(f"{module}.{class_name(message.name)}")
+        facts = frozenset(later_messages) - {""}
+        always = " | ".join([f"{view.module}.AnyMessage", *later_messages.pop("", [])])
+        yield view.version, _Session(always, facts)
         if facts:
-            yield now.version, _Session(" | ".join([always, *chain.from_iterable(later.values())]), frozenset())
+            yield (
+                view.version,
+                _Session(" | ".join([always, *chain.from_iterable(later_messages.values())]), frozenset()),
+            )
 
 
 def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
@@ -166,16 +171,16 @@ def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
     return ["Decoder", *sorted([*modules, "versions"])]
 
 
-def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
+def _version_module(view: View, every: list[tuple[str, list[Block]]]) -> str:
     """The module of a version; `every` has the module and the classes of each version up to it."""
-    source, protocol = Source(now), now.protocol
-    previous = protocol.versions[now.version - 2].module if now.version > 1 else ""
+    source, protocol = Source(view), view.protocol
+    previous = protocol.versions[view.version - 2].module if view.version > 1 else ""
     *earlier, (_, blocks) = every
     defined = [name for block in blocks for name in _exported(block)]
     inherited = sorted({name for _, older in earlier for block in older for name in _exported(block)} - set(defined))
     choices = {f"_{block.variable.upper()}": module for module, older in every for block in older if block.alternatives}
     senders = sorted({sender for message in protocol.messages for sender in message.senders}, reverse=True)
-    told = tell_apart(now)
+    told = tell_apart(view)
     structs = {sender: f"{sender}_message" if len(senders) > 1 else "message" for sender in senders}
     messages = [block for block in blocks if block.is_message]
     return render(
@@ -191,40 +196,40 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
         facts=[fact.name for fact in protocol.layout_facts],
         row_facts=[fact.name for fact in protocol.row_facts],
         values={name: (f"Literal{list(values)}", values[0]) for name, values in protocol.fact_values.items()},
-        told_apart=told_apart_names(now),
+        told_apart=told_apart_names(view),
         is_told_apart=any(told.values()),
         choices_of=told,
         package=package_of(protocol),
         prefix="<" if protocol.byte_order == "little" else ">",
         enumerations=[named.python for named in protocol.enumerations],
         has_texts=protocol.has_texts,
-        module_doc=_module_docstring(protocol, now, messages, previous),
-        any_doc=f"Any message of {_title(protocol, now)}.",
-        parse_doc=_parse_docstring(protocol, now),
+        module_doc=_module_docstring(protocol, view, messages, previous),
+        any_doc=f"Any message of {_title(protocol, view)}.",
+        parse_doc=_parse_docstring(protocol, view),
         layouts=protocol.name.upper(),
-        version=now.version,
+        version=view.version,
         previous=previous,
         inherited=inherited,
-        choices=sorted((module, name) for name, module in choices.items() if module != now.module),
+        choices=sorted((module, name) for name, module in choices.items() if module != view.module),
         exported=sorted([*inherited, *defined, *structs.values(), "AnyMessage", "parse"]),
         formats=sorted({name for block in blocks for name in _formats(block)}),
         blocks=blocks,
-        messages=[class_name(message.name) for message in now.messages],
+        messages=[class_name(message.name) for message in view.messages],
         structs=structs,
-        senders=[(sender, [message for message in now.messages if sender in message.senders]) for sender in senders],
+        senders=[(sender, [message for message in view.messages if sender in message.senders]) for sender in senders],
     )
 
 
-def _title(protocol: Protocol, now: View) -> str:
+def _title(protocol: Protocol, view: View) -> str:
     return (
-        f"protocol version {protocol.versions[now.version - 1].called}"
+        f"protocol version {protocol.versions[view.version - 1].called}"
         if len(protocol.versions) > 1
         else f"the {protocol.name} protocol"
     )
 
 
-def _module_docstring(protocol: Protocol, now: View, messages: list[Block], previous: str) -> str:
-    version = protocol.versions[now.version - 1]
+def _module_docstring(protocol: Protocol, view: View, messages: list[Block], previous: str) -> str:
+    version = protocol.versions[view.version - 1]
     if len(protocol.versions) == 1:
         return docstring(protocol.doc, protocol.page, NOTICE)
     brought = f", of {protocol.software} {version.server} and later" if version.server else ""
@@ -237,11 +242,11 @@ def _module_docstring(protocol: Protocol, now: View, messages: list[Block], prev
 _ENCODING = "`encoding` is the session's client_encoding as a Python codec."
 
 
-def _parse_docstring(protocol: Protocol, now: View) -> str:
+def _parse_docstring(protocol: Protocol, view: View) -> str:
     sentences = []
     for fact in protocol.layout_facts:
-        known = "" if fact.since <= now.version else f"; it changes nothing before version {fact.since}"
-        sentences.append(f"`{fact.name}` says {whether(fact)}{known}.")
+        effect = "" if fact.since <= view.version else f"; it changes nothing before version {fact.since}"
+        sentences.append(f"`{fact.name}` says {whether(fact)}{effect}.")
     if protocol.has_texts:
         sentences.append(_ENCODING)
     if len({message.sender for message in protocol.messages}) > 1:
@@ -261,11 +266,11 @@ def _decoder_docstring(protocol: Protocol) -> str:
     return docstring(first, " ".join([*sentences, _ENCODING]))
 
 
-def _blocks(now: View) -> list[Block]:
+def _blocks(view: View) -> list[Block]:
     """The classes of a module that those of the version before lack; parts stand before what contains them."""
-    source = Source(now)
+    source = Source(view)
     layouts: list[Message | Part] = []
-    own_parts = {part.name: part for part in now.own_parts}
+    own_parts = {part.name: part for part in view.own_parts}
 
     def place(layout: Message | Part) -> None:
         for name in parts_used(layout.fields):
@@ -273,14 +278,14 @@ def _blocks(now: View) -> list[Block]:
                 place(own_parts[name])
         layouts.append(layout)
 
-    for message in now.own_messages:
+    for message in view.own_messages:
         place(message)
     return [source.block(layout) for layout in layouts]
 
 
 def _exported(block: Block) -> list[str]:
     own = [alternative.name for alternative in block.alternatives if alternative.is_own]
-    return [block.name, *own, *(enumeration_name(one.name) for one in block.enumerations)]
+    return [block.name, *own, *(enumeration_name(operation.name) for operation in block.enumerations)]
 
 
 def _formats(block: Block) -> set[str]:

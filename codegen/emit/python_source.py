@@ -57,9 +57,9 @@ class Attribute:
         if not self.flags:
             return self.name
         flags = ", ".join(f'"{name}": ({mask}, {name})' for mask, name in self.flags)
-        made = f'flags_of("{self.name}", {self.name}, {{{flags}}})'
+        flags_call = f'flags_of("{self.name}", {self.name}, {{{flags}}})'
         absent = " and ".join(f"{name} is None" for name in (self.name, *dict(self.flags).values()))
-        return f"None if {absent} else {made}" if self.may_be_absent else made
+        return f"None if {absent} else {flags_call}" if self.may_be_absent else flags_call
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ class Block:
     @property
     def measure(self) -> Measure | None:
         """The measure of the whole message."""
-        return next((one for one in self.operations if isinstance(one, Measure) and not one.of), None)
+        return next(
+            (operation for operation in self.operations if isinstance(operation, Measure) and not operation.of), None
+        )
 
     @property
     def is_message(self) -> bool:
@@ -125,13 +127,20 @@ class Source:
             operations=operations,
             attributes=self._attributes(operations, variables),
             enumerations=tuple(
-                one
-                for one in flat(operations)
-                if isinstance(one, Take) and one.members and one.since == self.view.version
+                operation
+                for operation in flat(operations)
+                if isinstance(operation, Take) and operation.members and operation.since == self.view.version
             ),
             steps=steps(variables[isinstance(layout, Message) and layout.is_tagged :]),
             build_steps=steps(operations),
-            cells=next((one for one in operations if isinstance(one, Repeat) and isinstance(one.body, Choose)), None),
+            cells=next(
+                (
+                    operation
+                    for operation in operations
+                    if isinstance(operation, Repeat) and isinstance(operation.body, Choose)
+                ),
+                None,
+            ),
             alternatives=tuple(map(self.block, layout.alternatives)) if isinstance(layout, Part) else (),
             is_own=self.view.defined_in(layout) == self.view.version,
         )
@@ -144,40 +153,47 @@ class Source:
         return f"\n\n{told}" if told else ""
 
     def _attributes(self, operations: Operations, variables: Operations) -> tuple[Attribute, ...]:
-        depending = {inner.name for one in operations if isinstance(one, Conditional) for inner in flat(one.body)}
+        depending = {
+            inner.name
+            for operation in operations
+            if isinstance(operation, Conditional)
+            for inner in flat(operation.body)
+        }
         found: list[Attribute] = []
-        for one, variable in zip(attributes(operations), attributes(variables), strict=True):
-            if isinstance(one, Repeat) and isinstance(one.body, Choose):
-                found += _columns(one, one.body)
+        for operation, variable in zip(attributes(operations), attributes(variables), strict=True):
+            if isinstance(operation, Repeat) and isinstance(operation.body, Choose):
+                found += _columns(operation, operation.body)
                 continue
-            may_be_absent = one.name in depending
+            may_be_absent = operation.name in depending
             found.append(
                 Attribute(
-                    name=one.name,
-                    annotation=annotation_of(one) + (" | None" if may_be_absent else ""),
+                    name=operation.name,
+                    annotation=annotation_of(operation) + (" | None" if may_be_absent else ""),
                     value=variable.name if may_be_absent else value_of(variable),
-                    docstring=docstring(one.doc, one.remark),
+                    docstring=docstring(operation.doc, operation.remark),
                     may_be_absent=may_be_absent,
-                    flags=tuple(one.flags.items()) if isinstance(one, Take) else (),
+                    flags=tuple(operation.flags.items()) if isinstance(operation, Take) else (),
                 )
             )
         return tuple(found)
 
-    def construct(self, one: Operation, operations: Operations) -> str:
+    def construct(self, operation: Operation, operations: Operations) -> str:
         """The construct of one row of a layout."""
-        expression = _construct(one, operations)
-        branch = next((other for other in operations if isinstance(other, Conditional) and one in other.body), None)
+        expression = _construct(operation, operations)
+        branch = next(
+            (other for other in operations if isinstance(other, Conditional) and operation in other.body), None
+        )
         if branch is not None and branch.fact:
             same = [other for other in operations if isinstance(other, Conditional) and other.fact == branch.fact]
             tells = (inner.name for other in same for inner in attributes(other.body))
-            other = f", this.{next(tells)}" if isinstance(one, Constant) else ""
+            other = f", this.{next(tells)}" if isinstance(operation, Constant) else ""
             expression = f'IfSession("{branch.fact}", {expression}{other})'
-        elif branch is not None and one is branch.body[0]:
-            assert isinstance(one, Take)
-            expression = f'OptionalChar("{one.characters}")'
+        elif branch is not None and operation is branch.body[0]:
+            assert isinstance(operation, Take)
+            expression = f'OptionalChar("{operation.characters}")'
         elif branch is not None:
             expression = f"IfPresent(this.{branch.name}, {expression})"
-        return f"{expression} * {one.doc!r}" if one.doc else expression
+        return f"{expression} * {operation.doc!r}" if operation.doc else expression
 
 
 def _columns(repeat: Repeat, choose: Choose) -> list[Attribute]:
@@ -195,103 +211,107 @@ def _columns(repeat: Repeat, choose: Choose) -> list[Attribute]:
     ]
 
 
-def annotation_of(one: Operation) -> str:
+def annotation_of(operation: Operation) -> str:
     """The type of an operation's attribute, without None."""
-    match one:
+    match operation:
         case Repeat():
-            return f"tuple[{annotation_of(one.body)}, ...]"
+            return f"tuple[{annotation_of(operation.body)}, ...]"
         case Text():
             return "str"
         case Bytes():
-            return "bytes | None" if one.nullable else "bytes"
+            return "bytes | None" if operation.nullable else "bytes"
         case Group() | Choose():
-            return one.part.name
+            return operation.part.name
         case Take():
-            return one.python
+            return operation.python
         case _:
             return "int"
 
 
-def value_of(one: Operation) -> str:
+def value_of(operation: Operation) -> str:
     """The expression that makes an attribute from what was unpacked."""
-    if isinstance(one, Repeat) and isinstance(one.body, Take):
-        return f"tuple(map({one.body.maker}, {one.name}))" if one.body.maker else one.name
-    if isinstance(one, Repeat):
-        return f"tuple({one.name})"
-    if not isinstance(one, Take):
-        return one.name
-    if one.members and one.allowed:
-        return f"{one.python}(chr({one.name}))"
-    if one.is_character and one.maker:
-        return f"{one.maker}({one.name})"
-    if one.is_character:
-        first, *others = list(one.characters)
-        rest = "".join(f'"{other}" if {one.name} == {hexadecimal(other)} else ' for other in others[:-1])
-        return f'"{first}" if {one.name} == {hexadecimal(first)} else {rest}"{others[-1]}"'
-    return f"{one.maker}({one.name})" if one.maker else one.name
+    if isinstance(operation, Repeat) and isinstance(operation.body, Take):
+        return f"tuple(map({operation.body.maker}, {operation.name}))" if operation.body.maker else operation.name
+    if isinstance(operation, Repeat):
+        return f"tuple({operation.name})"
+    if not isinstance(operation, Take):
+        return operation.name
+    if operation.members and operation.allowed:
+        return f"{operation.python}(chr({operation.name}))"
+    if operation.is_character and operation.maker:
+        return f"{operation.maker}({operation.name})"
+    if operation.is_character:
+        first, *other_characters = list(operation.characters)
+        rest = "".join(
+            f'"{other}" if {operation.name} == {hexadecimal(other)} else ' for other in other_characters[:-1]
+        )
+        return f'"{first}" if {operation.name} == {hexadecimal(first)} else {rest}"{other_characters[-1]}"'
+    return f"{operation.maker}({operation.name})" if operation.maker else operation.name
 
 
-def _construct(one: Operation, operations: Operations) -> str:
-    match one:
+def _construct(operation: Operation, operations: Operations) -> str:
+    match operation:
         case Repeat():
-            body = _construct(one.body, operations)
-            return f"Array(this.{one.count}, {body})" if one.count else f"UntilZero({body})"
+            body = _construct(operation.body, operations)
+            return f"Array(this.{operation.count}, {body})" if operation.count else f"UntilZero({body})"
         case Text():
             return "String"
         case Bytes():
-            if one.size:
-                return f"Bytes({one.size})"
-            if one.nullable:
-                return f"NullableBytes(this.{one.count})"
-            return f"Bytes(this.{one.count})" if one.count else "GreedyBytes"
+            if operation.size:
+                return f"Bytes({operation.size})"
+            if operation.nullable:
+                return f"NullableBytes(this.{operation.count})"
+            return f"Bytes(this.{operation.count})" if operation.count else "GreedyBytes"
         case Choose():
-            return f"_{snake_case(one.part.name).upper()}"
+            return f"_{snake_case(operation.part.name).upper()}"
         case Group():
-            return f"{one.part.name}.struct"
+            return f"{operation.part.name}.struct"
         case Measure():
-            integer = one.construct
-            if not one.of:
-                return f"MessageLength({integer}, {one.preceding})"
-            length = f"length_or_null(this.{one.of})" if one.nullable else f"len_(this.{one.of})"
+            integer = operation.construct
+            if not operation.of:
+                return f"MessageLength({integer}, {operation.preceding})"
+            length = f"length_or_null(this.{operation.of})" if operation.nullable else f"len_(this.{operation.of})"
             return f"Rebuild({integer}, {length})"
         case Constant():
-            constant = f'b"{chr(one.code)}"' if one.is_character else f"{one.code}, {one.construct}"
+            constant = (
+                f'b"{chr(operation.code)}"' if operation.is_character else f"{operation.code}, {operation.construct}"
+            )
             return f"Const({constant})"
         case Take():
-            return _construct_take(one)
-    raise AssertionError(one)
+            return _construct_take(operation)
+    raise AssertionError(operation)
 
 
-def _construct_take(one: Take) -> str:
-    integer = one.construct
-    if one.members and one.allowed:
-        return f"Char({one.python})"
-    if one.is_character:
-        return f'Char("{one.characters}")' if one.allowed else "AnyChar"
-    if one.flags:
-        return f"Flags({integer}, {', '.join(f'{name}={mask}' for mask, name in one.flags.items())})"
-    if one.wrapper == "bool":
+def _construct_take(operation: Take) -> str:
+    integer = operation.construct
+    if operation.members and operation.allowed:
+        return f"Char({operation.python})"
+    if operation.is_character:
+        return f'Char("{operation.characters}")' if operation.allowed else "AnyChar"
+    if operation.flags:
+        return f"Flags({integer}, {', '.join(f'{name}={mask}' for mask, name in operation.flags.items())})"
+    if operation.wrapper == "bool":
         return "Boolean"
-    if one.allowed:
-        integer = f"OneOf({integer}, {one.allowed})"
-    if one.refused:
-        integer = f"NoneOf({integer}, {one.refused})"
-    return f"Typed({integer}, {one.wrapper})" if one.wrapper else integer
+    if operation.allowed:
+        integer = f"OneOf({integer}, {operation.allowed})"
+    if operation.refused:
+        integer = f"NoneOf({integer}, {operation.refused})"
+    return f"Typed({integer}, {operation.wrapper})" if operation.wrapper else integer
 
 
-def packed(one: Integer, operations: Operations) -> str:
+def packed(integer: Integer, operations: Operations) -> str:
     """The expression to pack one integer of a layout."""
-    if isinstance(one, Constant):
-        return literal(one, one.code)
-    if isinstance(one, Measure):
-        if not one.of:
+    if isinstance(integer, Constant):
+        return literal(integer, integer.code)
+    if isinstance(integer, Measure):
+        if not integer.of:
             return "0"
-        other = measured(operations, one)
-        if one.nullable:
+        other = measured(operations, integer)
+        if integer.nullable:
             return f"-1 if self.{other.name} is None else len(self.{other.name})"
         is_choice = isinstance(other, Repeat) and isinstance(other.body, Choose)
         return "len(self.kinds)" if is_choice else f"len(self.{other.name})"
-    return f"ord(self.{one.name})" if one.is_character else f"self.{one.name}"
+    return f"ord(self.{integer.name})" if integer.is_character else f"self.{integer.name}"
 
 
 __all__ = ["Attribute", "Block", "Source", "annotation_of", "enumeration_name", "packed", "value_of"]

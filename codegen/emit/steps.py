@@ -27,17 +27,19 @@ class Run:
     @property
     def format(self) -> str:
         """Their letters in Python's `struct` module."""
-        return "".join(one.letter for one in self.integers)
+        return "".join(integer.letter for integer in self.integers)
 
     @property
     def size(self) -> int:
         """Bytes."""
-        return sum(one.width for one in self.integers)
+        return sum(integer.width for integer in self.integers)
 
     @property
     def placed(self) -> list[tuple[int, Integer]]:
         """The integers, each after the number of bytes before it."""
-        return list(zip(accumulate((one.width for one in self.integers), initial=0), self.integers, strict=False))
+        return list(
+            zip(accumulate((integer.width for integer in self.integers), initial=0), self.integers, strict=False)
+        )
 
 
 @dataclass(frozen=True)
@@ -66,28 +68,31 @@ Step = Run | Branch | Operation
 
 def steps(operations: Operations) -> tuple[Step, ...]:
     """The steps for the operations of a layout."""
-    told: dict[str, Operations] = {}
-    for one in operations:
-        if isinstance(one, Conditional):
-            told[one.fact] = (*told.get(one.fact, ()), *attributes(one.body))
-    return _steps(operations, told)
+    dependent_by_fact: dict[str, Operations] = {}
+    for operation in operations:
+        if isinstance(operation, Conditional):
+            dependent_by_fact[operation.fact] = (
+                *dependent_by_fact.get(operation.fact, ()),
+                *attributes(operation.body),
+            )
+    return _steps(operations, dependent_by_fact)
 
 
-def _steps(operations: Operations, told: dict[str, Operations]) -> tuple[Step, ...]:
+def _steps(operations: Operations, dependent_by_fact: dict[str, Operations]) -> tuple[Step, ...]:
     result: list[Step] = []
-    for one in operations:
-        if isinstance(one, Integer):
+    for operation in operations:
+        if isinstance(operation, Integer):
             run = result.pop() if result and isinstance(result[-1], Run) else Run(())
             assert isinstance(run, Run)
-            result.append(Run((*run.integers, one)))
-        elif isinstance(one, Conditional):
-            tag = one.body[0] if one.ahead else None
+            result.append(Run((*run.integers, operation)))
+        elif isinstance(operation, Conditional):
+            tag = operation.body[0] if operation.ahead else None
             assert isinstance(tag, Take | None)
-            body = one.body[1:] if one.ahead else one.body
-            there = attributes(body) if one.ahead else told[one.fact]
-            result.append(Branch(one.fact, tag, body, there, _steps(body, told)))
+            body = operation.body[1:] if operation.ahead else operation.body
+            dependent = attributes(body) if operation.ahead else dependent_by_fact[operation.fact]
+            result.append(Branch(operation.fact, tag, body, dependent, _steps(body, dependent_by_fact)))
         else:
-            result.append(one)
+            result.append(operation)
     return tuple(result)
 
 
@@ -97,40 +102,44 @@ def checks_of(run: Run, *, members: bool = False) -> list[str]:
     Those with named members are checked where `members` asks for it: elsewhere their enumeration refuses what is none.
     """
     checks = []
-    for one in run.integers:
-        if isinstance(one, Constant):
-            checks.append(f"{one.name} != {literal(one, one.code)}")
-        elif isinstance(one, Take):
-            if one.allowed and (members or not one.members):
-                checks.append(_none_of(one))
-            checks += [f"not {one.name}" if code == 0 else f"{one.name} == {code}" for code in one.refused]
-        elif isinstance(one, Measure) and not one.of:
-            checks.append(f"{one.name} != len(data) - {one.preceding}" if one.preceding else f"{one.name} != len(data)")
+    for integer in run.integers:
+        if isinstance(integer, Constant):
+            checks.append(f"{integer.name} != {literal(integer, integer.code)}")
+        elif isinstance(integer, Take):
+            if integer.allowed and (members or not integer.members):
+                checks.append(_none_of(integer))
+            checks += [f"not {integer.name}" if code == 0 else f"{integer.name} == {code}" for code in integer.refused]
+        elif isinstance(integer, Measure) and not integer.of:
+            checks.append(
+                f"{integer.name} != len(data) - {integer.preceding}"
+                if integer.preceding
+                else f"{integer.name} != len(data)"
+            )
     return checks
 
 
-def _none_of(one: Take) -> str:
-    if not one.signed and not one.is_character and one.allowed == tuple(range(len(one.allowed))):
-        return f"{one.name} > {one.allowed[-1]}"
-    return " and ".join(f"{one.name} != {literal(one, code)}" for code in one.allowed)
+def _none_of(integer: Take) -> str:
+    if not integer.signed and not integer.is_character and integer.allowed == tuple(range(len(integer.allowed))):
+        return f"{integer.name} > {integer.allowed[-1]}"
+    return " and ".join(f"{integer.name} != {literal(integer, code)}" for code in integer.allowed)
 
 
 def guards_of(run: Run) -> list[str]:
     """The conditions under which attributes are refused though they fit their width."""
     guards = []
-    for one in run.integers:
-        if isinstance(one, Take):
-            legal = tuple(one.characters) if one.is_character else one.allowed
-            guards += [f"self.{one.name} not in {legal}"] if legal else []
-            guards += [f'self.{one.name} == "\\0"'] if one.is_character and one.refused else []
+    for integer in run.integers:
+        if isinstance(integer, Take):
+            legal = tuple(integer.characters) if integer.is_character else integer.allowed
+            guards += [f"self.{integer.name} not in {legal}"] if legal else []
+            guards += [f'self.{integer.name} == "\\0"'] if integer.is_character and integer.refused else []
             guards += [
-                f"not self.{one.name}" if code == 0 else f"self.{one.name} == {code}"
-                for code in one.refused
-                if not one.is_character
+                f"not self.{integer.name}" if code == 0 else f"self.{integer.name} == {code}"
+                for code in integer.refused
+                if not integer.is_character
             ]
     return guards
 
 
-def literal(one: Integer, code: int) -> str:
+def literal(integer: Integer, code: int) -> str:
     """A value of an integer as the code shows it."""
-    return f"0x{code:02X}" if one.is_character else str(code)
+    return f"0x{code:02X}" if integer.is_character else str(code)

@@ -24,38 +24,52 @@ def table(operations: Operations) -> str:
     return f"({', '.join(map(expression, operations))}{',' * (len(operations) == 1)})"
 
 
-def expression(one: Operation) -> str:
+def expression(operation: Operation) -> str:
     """The expression that makes an operation; what has its default is left out."""
-    shown = ", ".join(f"{name}={value}" for name, value in _arguments(one) if value not in ("''", "False", "()", "{}"))
-    return f"{type(one).__name__}({shown})"
+    shown = ", ".join(
+        f"{name}={value}" for name, value in _arguments(operation) if value not in ("''", "False", "()", "{}")
+    )
+    return f"{type(operation).__name__}({shown})"
 
 
-def _arguments(one: Operation) -> Iterator[tuple[str, str]]:
-    yield "name", repr(one.name)
-    yield "type", repr(one.printed)
-    if one.since > 1:
-        yield "since", str(one.since)
-    if one.until:
-        yield "until", str(one.until)
-    if isinstance(one, Integer):
-        yield from [("order", repr(one.order))] if one.order != "big" else []
-        yield from (("width", str(one.width)), ("signed", str(one.signed)), ("is_character", str(one.is_character)))
-    match one:
+def _arguments(operation: Operation) -> Iterator[tuple[str, str]]:
+    yield "name", repr(operation.name)
+    yield "type", repr(operation.printed)
+    if operation.since > 1:
+        yield "since", str(operation.since)
+    if operation.until:
+        yield "until", str(operation.until)
+    if isinstance(operation, Integer):
+        yield from [("order", repr(operation.order))] if operation.order != "big" else []
+        yield from (
+            ("width", str(operation.width)),
+            ("signed", str(operation.signed)),
+            ("is_character", str(operation.is_character)),
+        )
+    match operation:
         case Take():
-            yield from (("allowed", str(one.allowed)), ("refused", str(one.refused)), ("flags", str(dict(one.flags))))
-            yield from [("wrapper", one.scalar)] if one.scalar else []
+            yield from (
+                ("allowed", str(operation.allowed)),
+                ("refused", str(operation.refused)),
+                ("flags", str(dict(operation.flags))),
+            )
+            yield from [("wrapper", operation.scalar)] if operation.scalar else []
         case Constant():
-            yield from (("code", str(one.code)), ("is_length", str(one.is_length)))
+            yield from (("code", str(operation.code)), ("is_length", str(operation.is_length)))
         case Measure():
-            yield from (("of", repr(one.of)), ("nullable", str(one.nullable)))
-            yield from [("preceding", str(one.preceding))] if one.preceding else []
+            yield from (("of", repr(operation.of)), ("nullable", str(operation.nullable)))
+            yield from [("preceding", str(operation.preceding))] if operation.preceding else []
         case Bytes():
-            yield from (("count", repr(one.count)), ("nullable", str(one.nullable)))
-            yield from [("size", str(one.size))] if one.size else []
+            yield from (("count", repr(operation.count)), ("nullable", str(operation.nullable)))
+            yield from [("size", str(operation.size))] if operation.size else []
         case Group() | Choose():
-            yield "part", repr(one.part.name)
+            yield "part", repr(operation.part.name)
         case Repeat():
-            yield from (("count", repr(one.count)), ("body", expression(one.body)))
+            yield from (("count", repr(operation.count)), ("body", expression(operation.body)))
         case Conditional():
-            yield from (("fact", repr(one.fact)), ("ahead", str(one.ahead)), ("body", table(one.body)))
-    yield "doc", repr(one.doc)
+            yield from (
+                ("fact", repr(operation.fact)),
+                ("ahead", str(operation.ahead)),
+                ("body", table(operation.body)),
+            )
+    yield "doc", repr(operation.doc)

@@ -55,51 +55,51 @@ class Choice:
         return f"StructChoice({', '.join(told)})"
 
 
-def tell_apart(now: View) -> dict[str, list[Choice]]:
+def tell_apart(view: View) -> dict[str, list[Choice]]:
     """The choices of each sender; none where each message has a tag of its own."""
-    names = told_apart_names(now)
+    names = told_apart_names(view)
     return {
         sender: [
-            _choice(now, message) for message in now.messages if sender in message.senders and message.name in names
+            _choice(view, message) for message in view.messages if sender in message.senders and message.name in names
         ]
         for sender in ("server", "client")
     }
 
 
-def told_apart_names(now: View) -> set[str]:
+def told_apart_names(view: View) -> set[str]:
     """The messages without a tag of their own."""
-    names = {message.name for message in now.messages if not message.is_tagged}
-    tags = Counter((message.tag, sender) for message in now.messages for sender in message.senders)
+    names = {message.name for message in view.messages if not message.is_tagged}
+    tags = Counter((message.tag, sender) for message in view.messages for sender in message.senders)
     shared = {tag for (tag, _), number in tags.items() if tag and number > 1}
-    return names | {message.name for message in now.messages if message.tag in shared}
+    return names | {message.name for message in view.messages if message.tag in shared}
 
 
-def _choice(now: View, message: Message) -> Choice:
-    operations = lower(now, message.fields)
+def _choice(view: View, message: Message) -> Choice:
+    operations = lower(view, message.fields)
     first = message.tag.encode("ascii")
     if isinstance(operations[0], Take):
         first = bytes(operations[0].allowed)
-    offset, constant = (0, None) if isinstance(operations[0], Take) else _constant(now, message)
+    offset, constant = (0, None) if isinstance(operations[0], Take) else _constant(view, message)
     fact, value = (fact_of(message.when) or "", value_of(message.when)) if message.when else ("", "")
     return Choice(class_name(message.name), first, fact, value, offset, constant)
 
 
-def _constant(now: View, message: Message) -> tuple[int, Constant | None]:
+def _constant(view: View, message: Message) -> tuple[int, Constant | None]:
     """The constant, and the bytes before it, that tells a message from others that come in the same place."""
-    others = [
-        one
-        for one in now.messages
-        if one is not message
-        and (one.tag, one.when) == (message.tag, message.when)
-        and set(one.senders) & set(message.senders)
+    rivals = [
+        operation
+        for operation in view.messages
+        if operation is not message
+        and (operation.tag, operation.when) == (message.tag, message.when)
+        and set(operation.senders) & set(message.senders)
     ]
-    offsets = {told_apart(message, other) for other in others}
-    found: tuple[int, Constant | None] = 0, None
+    offsets = {told_apart(message, other) for other in rivals}
+    distinguishing: tuple[int, Constant | None] = 0, None
     offset = 0
-    for one in lower(now, message.fields):
-        if not isinstance(one, Integer):
+    for operation in lower(view, message.fields):
+        if not isinstance(operation, Integer):
             break
-        if isinstance(one, Constant) and offset in offsets:
-            found = offset, one
-        offset += one.width
-    return found
+        if isinstance(operation, Constant) and offset in offsets:
+            distinguishing = offset, operation
+        offset += operation.width
+    return distinguishing

@@ -182,7 +182,7 @@ class Choose(Operation):
         return "".join(
             chr(code)
             for code, body in self.cases.items()
-            if any(isinstance(one, Bytes) and one.is_text for one in body)
+            if any(isinstance(operation, Bytes) and operation.is_text for operation in body)
         )
 
     @property
@@ -193,7 +193,9 @@ class Choose(Operation):
     @property
     def measure(self) -> Measure | None:
         """The first measure of a value."""
-        return next((one for body in self.cases.values() for one in body if isinstance(one, Measure)), None)
+        return next(
+            (operation for body in self.cases.values() for operation in body if isinstance(operation, Measure)), None
+        )
 
     @property
     def letter(self) -> str:
@@ -233,16 +235,16 @@ Operations = tuple[Operation, ...]
 
 def flat(operations: Operations) -> Iterator[Operation]:
     """Every operation that stands for a row of its own, in the order of the rows."""
-    for one in operations:
-        if isinstance(one, Conditional):
-            yield from flat(one.body)
+    for operation in operations:
+        if isinstance(operation, Conditional):
+            yield from flat(operation.body)
         else:
-            yield one
+            yield operation
 
 
-def is_attribute(one: Operation) -> bool:
+def is_attribute(operation: Operation) -> bool:
     """Return whether a row is an attribute in Python: constants and measures follow from the others."""
-    return not isinstance(one, Constant | Measure)
+    return not isinstance(operation, Constant | Measure)
 
 
 def attributes(operations: Operations) -> Operations:
@@ -250,27 +252,27 @@ def attributes(operations: Operations) -> Operations:
     return tuple(filter(is_attribute, flat(operations)))
 
 
-def measured(operations: Operations, one: Operation) -> Operation:
+def measured(operations: Operations, operation: Operation) -> Operation:
     """The operation that a measure is of."""
-    assert isinstance(one, Measure)
-    return next(other for other in flat(operations) if other.name == one.of)
+    assert isinstance(operation, Measure)
+    return next(other for other in flat(operations) if other.name == operation.of)
 
 
 def renamed(operations: Operations, rename: Callable[[str], str]) -> Operations:
     """The same operations by other names, wherever one names another."""
-    names = {one.name: rename(one.name) for one in flat(operations)}
-    return tuple(_renamed(one, names) for one in operations)
+    names = {operation.name: rename(operation.name) for operation in flat(operations)}
+    return tuple(_renamed(operation, names) for operation in operations)
 
 
-def _renamed(one: Operation, names: Mapping[str, str]) -> Operation:
-    name = names.get(one.name, one.name)
-    if isinstance(one, Conditional):
-        return replace(one, name=name, body=tuple(_renamed(other, names) for other in one.body))
-    if isinstance(one, Measure):
-        return replace(one, name=name, of=names.get(one.of, one.of))
-    if isinstance(one, Bytes):
-        return replace(one, name=name, count=names.get(one.count, one.count))
-    if isinstance(one, Repeat):
-        body = replace(one.body, name=name)
-        return replace(one, name=name, count=names.get(one.count, one.count), body=body)
-    return replace(one, name=name)
+def _renamed(operation: Operation, names: Mapping[str, str]) -> Operation:
+    name = names.get(operation.name, operation.name)
+    if isinstance(operation, Conditional):
+        return replace(operation, name=name, body=tuple(_renamed(other, names) for other in operation.body))
+    if isinstance(operation, Measure):
+        return replace(operation, name=name, of=names.get(operation.of, operation.of))
+    if isinstance(operation, Bytes):
+        return replace(operation, name=name, count=names.get(operation.count, operation.count))
+    if isinstance(operation, Repeat):
+        body = replace(operation.body, name=name)
+        return replace(operation, name=name, count=names.get(operation.count, operation.count), body=body)
+    return replace(operation, name=name)

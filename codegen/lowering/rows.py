@@ -63,10 +63,10 @@ def _lowered(view: View, fields: tuple[Field, ...]) -> Operations:
 
 def _operation(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
     """The operation of one row."""
-    one = _once(view, row, fields)
+    operation = _once(view, row, fields)
     if row.repeat is None:
-        return one
-    return Repeat(**_told(view, row), count="" if row.repeat == UNTIL_ZERO else row.repeat, body=one)
+        return operation
+    return Repeat(**_told(view, row), count="" if row.repeat == UNTIL_ZERO else row.repeat, body=operation)
 
 
 def _told(view: View, row: Field) -> dict[str, Any]:

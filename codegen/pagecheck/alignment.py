@@ -12,7 +12,7 @@ _NEVER = float("inf")
 
 
 def align(
-    left: Sequence[Left],
+    left_items: Sequence[Left],
     right: Sequence[Right],
     cost: Callable[[Left, Right], float | None],
     *,
@@ -26,10 +26,10 @@ def align(
     A cost of None means that the two can never be a pair.
     """
     width = len(right) + 1
-    rows = [[0.0] * width for _ in range(len(left) + 1)]
+    rows = [[0.0] * width for _ in range(len(left_items) + 1)]
     for j in range(1, width):
         rows[0][j] = 0.0 if head_of_right_is_free else rows[0][j - 1] + cost_of_right(right[j - 1])
-    for i, item in enumerate(left, start=1):
+    for i, item in enumerate(left_items, start=1):
         skip = cost_of_left(item)
         rows[i][0] = rows[i - 1][0] + skip
         for j in range(1, width):
@@ -41,10 +41,10 @@ def align(
             )
     j = len(right)
     if tail_of_right_is_free:
-        j = min(range(width), key=lambda index: (rows[len(left)][index], index))
-    total = rows[len(left)][j]
+        j = min(range(width), key=lambda index: (rows[len(left_items)][index], index))
+    total = rows[len(left_items)][j]
     pairs: list[tuple[int | None, int | None]] = []
-    i = len(left)
+    i = len(left_items)
     while i or j:
         if not i and head_of_right_is_free:
             break
@@ -53,7 +53,7 @@ def align(
             j -= 1
             pairs.append((None, j))
             continue
-        pair = cost(left[i - 1], right[j - 1]) if i and j else None
+        pair = cost(left_items[i - 1], right[j - 1]) if i and j else None
         if pair is not None and _same(rows[i][j], rows[i - 1][j - 1] + pair):
             i, j = i - 1, j - 1
             pairs.append((i, j))
@@ -63,6 +63,6 @@ def align(
     return total, pairs[::-1]
 
 
-def _same(one: float, other: float) -> bool:
+def _same(cost: float, other: float) -> bool:
     """Return whether two costs are the same but for rounding."""
-    return abs(one - other) < 1e-9
+    return abs(cost - other) < 1e-9

@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -> int:
-    found = protocols_on(page, protocols)
-    if not found and not page.lists:
+    compared = protocols_on(page, protocols)
+    if not compared and not page.lists:
         names = ", ".join(protocol.title for protocol in protocols)
         raise DocPageError(page.source, f"has none of the messages of the spec ({names})")
     most = max(len(protocol.versions) for protocol in protocols)
@@ -55,10 +55,12 @@ def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -
         print(f"the protocol has no version {version}; the newest is {most}", file=sys.stderr)
         return UNREADABLE
     codes = {AGREES}
-    for one in page.lists:
-        differences = compare_list(Path(page.source), one, listed(protocols)[one.anchor])
-        codes.add(_told(page, differences, f"the list of {one.anchor}", f"{len(one.terms)} terms"))
-    for protocol in found:
+    for definition_list in page.lists:
+        differences = compare_list(Path(page.source), definition_list, listed(protocols)[definition_list.anchor])
+        codes.add(
+            _told(page, differences, f"the list of {definition_list.anchor}", f"{len(definition_list.terms)} terms")
+        )
+    for protocol in compared:
         newest = len(protocol.versions)
         # The envelope of a replication connection has no versions of its own.
         number = newest if version is None else min(version, newest)

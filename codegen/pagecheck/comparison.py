@@ -77,9 +77,9 @@ class _Comparison:
                 printed = quoting.nothing_beside(side, quoting.name_of(neighbour))
                 line = neighbour.last_line if side == "after" else neighbour.line
                 self._differ(line, layout.place, layout.name, printed, quoted(layout.name))
-        for message, before, layout, after in misplaced(messages, every, chosen):
+        for message, previous, layout, after in misplaced(messages, every, chosen):
             if layout.name in self._layouts:
-                printed = f"{quoting.name_of(message)} after {quoting.name_of(before)}"
+                printed = f"{quoting.name_of(message)} after {quoting.name_of(previous)}"
                 specified = f"{quoted(layout.name)} after {quoted(after.name) if after else NOTHING}"
                 self._differ(message.line, layout.place, layout.name, printed, specified)
 
@@ -107,9 +107,9 @@ class _Comparison:
 
     def _compare_choices(self, message: Message, layout: Layout) -> None:
         """The sentences on tags of which a message has one at most."""
-        found = {frozenset(remark.choice.constants): remark for remark in message.remarks if remark.choice}
+        remarks_by_choice = {frozenset(remark.choice.constants): remark for remark in message.remarks if remark.choice}
         for wanted in layout.choices:
-            remark = found.pop(frozenset(wanted.constants), None)
+            remark = remarks_by_choice.pop(frozenset(wanted.constants), None)
             either = " or ".join(f"'{constant}'" for constant in wanted.constants)
             specified = f"{either} or none of them" if wanted.may_be_none else f"{either}, and always one of them"
             if remark is None:
@@ -120,7 +120,7 @@ class _Comparison:
                     self._differ(message.last_line, wanted.place, wanted.what, printed, specified)
             elif remark.choice is not None and remark.choice.may_be_none != wanted.may_be_none:
                 self._differ(remark.line, wanted.place, wanted.what, quoted(remark.text), specified)
-        for remark in found.values():
+        for remark in remarks_by_choice.values():
             self._differ(remark.line, layout.place, layout.name, quoted(remark.text), "no such choice")
 
     def _compare_headings(self, messages: tuple[Message, ...]) -> None:

@@ -32,7 +32,7 @@ class ExpectedRow:
     condition: ConditionKind | None
     constants: tuple[str, ...]
     """The tags that the condition names."""
-    each: str | None
+    repeated_for: str | None
     """The field that counts how often the row is repeated."""
     printed_under: str | None
     """The tag of the alternative that prints this row in place of its own."""
@@ -60,7 +60,7 @@ class ExpectedBoundary:
     since: int | None = None
     condition: ConditionKind | None = None
     constants: tuple[str, ...] = ()
-    each: str | None = None
+    repeated_for: str | None = None
     """The field that counts how often the table is repeated."""
 
 
@@ -185,7 +185,7 @@ def _rows(protocol: Protocol, owner: str, row: Field, fields: tuple[Field, ...],
             since=row.since if row.since > since and not row.replaces else None,
             condition=condition,
             constants=named,
-            each=None if isinstance(row.type, Int) and row.type.letter else row.repeat,
+            repeated_for=None if isinstance(row.type, Int) and row.type.letter else row.repeat,
             printed_under=row.printed_under,
         )
         for printed in types

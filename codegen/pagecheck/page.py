@@ -17,7 +17,7 @@ class Row:
     description: str
     since: int | None = None
     condition: Condition | None = None
-    each: str | None = None
+    repeated_for: str | None = None
     """The thing that the field is repeated for, "relation"."""
     fixed_value: str | None = None
     """The value of "(must be 0)" in the description."""
@@ -35,7 +35,7 @@ class Block:
     rows: tuple[Row, ...]
     since: int | None = None
     condition: Condition | None = None
-    each: str | None = None
+    repeated_for: str | None = None
     """The thing that the table is repeated for, "column included in the publication"."""
 
 

@@ -61,10 +61,14 @@ def since(version: int | None) -> str:
     return quoted(f"since protocol version {version}") if version and version > 1 else 'no "since protocol version"'
 
 
-def printed_remarks(found: Row | Block) -> tuple[str, str, str]:
+def printed_remarks(element: Row | Block) -> tuple[str, str, str]:
     """Return the page's remarks on a row or table: its version, its condition, and its number."""
-    condition = quoted(found.condition.text) if found.condition else "no condition"
-    return since(found.since), condition, quoted(f"for each {found.each}") if found.each else "no repetition"
+    condition = quoted(element.condition.text) if element.condition else "no condition"
+    return (
+        since(element.since),
+        condition,
+        quoted(f"for each {element.repeated_for}") if element.repeated_for else "no repetition",
+    )
 
 
 def specified_remarks(wanted: ExpectedRow | ExpectedBoundary) -> tuple[str, str, str]:
@@ -73,7 +77,11 @@ def specified_remarks(wanted: ExpectedRow | ExpectedBoundary) -> tuple[str, str,
     if wanted.condition or field.when is not None or field.optional:
         optional = "optional: true" if field.optional else str(field.type)
         condition = quoted(optional if field.when is None else f"when: {field.when}")
-    return since(wanted.since), condition, quoted(f"repeat: {wanted.each}") if wanted.each else "no repetition"
+    return (
+        since(wanted.since),
+        condition,
+        quoted(f"repeat: {wanted.repeated_for}") if wanted.repeated_for else "no repetition",
+    )
 
 
 def specified_values(wanted: ExpectedRow) -> str:
@@ -83,12 +91,12 @@ def specified_values(wanted: ExpectedRow) -> str:
     return quoted("bits: " + ", ".join(f"{bit}: {name}" for bit, name in wanted.field.bits.items()))
 
 
-def whole(found: Row | Block) -> str:
+def whole(element: Row | Block) -> str:
     """A whole row of the page, or the text that introduces a table."""
-    if isinstance(found, Block):
-        return quoted(found.text) if found.text else "a table without a text above it"
-    words = quoted(found.type) if found.type else "a row whose type is cut off"
-    return _joined(words, found, printed_remarks(found))
+    if isinstance(element, Block):
+        return quoted(element.text) if element.text else "a table without a text above it"
+    words = quoted(element.type) if element.type else "a row whose type is cut off"
+    return _joined(words, element, printed_remarks(element))
 
 
 def whole_expected(wanted: ExpectedRow | ExpectedBoundary, *, plain: bool) -> str:
@@ -96,9 +104,11 @@ def whole_expected(wanted: ExpectedRow | ExpectedBoundary, *, plain: bool) -> st
     if isinstance(wanted, ExpectedRow):
         return _joined(quoted(wanted.plain_type if plain else wanted.type), wanted, specified_remarks(wanted))
     words = _TABLE_OF[wanted.kind]
-    return f"{words} {wanted.each.removesuffix('_count')}" if wanted.each else words
+    return f"{words} {wanted.repeated_for.removesuffix('_count')}" if wanted.repeated_for else words
 
 
 def _joined(words: str, row: Row | ExpectedRow, remarks: tuple[str, str, str]) -> str:
-    there = (row.since, row.condition)
-    return ", ".join([words, *(remark for remark, said in zip(remarks, there, strict=False) if said)])
+    is_present = (row.since, row.condition)
+    return ", ".join(
+        [words, *(remark for remark, is_remarked in zip(remarks, is_present, strict=False) if is_remarked)]
+    )

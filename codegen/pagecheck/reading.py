@@ -52,8 +52,8 @@ def parse_page(text: str, source: str = "page", lists: Collection[str] = ()) -> 
     except MarkupError as error:
         raise DocPageError(source, str(error)) from error
     messages = tuple(message for section in sections for message in _Reader(section).messages)
-    found = [_terms(section) for section in sections if (section.anchor or "").upper() in lists]
-    terms = tuple(one for one in found if one is not None)
+    candidates = [_terms(section) for section in sections if (section.anchor or "").upper() in lists]
+    terms = tuple(terms_of_section for terms_of_section in candidates if terms_of_section is not None)
     if not messages and not terms:
         raise DocPageError(source, "has no table of message fields, neither in HTML nor in DocBook")
     return Page(source, messages, terms)
@@ -61,15 +61,15 @@ def parse_page(text: str, source: str = "page", lists: Collection[str] = ()) -> 
 
 def _terms(section: Section) -> TermList | None:
     """The first list of a section; None if there is none."""
-    found = next((item for item in section.body if isinstance(item, DefinitionList)), None)
-    if found is None:
+    definitions = next((item for item in section.body if isinstance(item, DefinitionList)), None)
+    if definitions is None:
         return None
     terms = tuple(
         Term(entry.line, entry.term, " ".join(item.text for item in entry.body if isinstance(item, Text)))
-        for entry in found.entries
+        for entry in definitions.entries
         if entry.term is not None
     )
-    return TermList(found.line, str(section.anchor).upper(), terms, found.tail_missing)
+    return TermList(definitions.line, str(section.anchor).upper(), terms, definitions.tail_missing)
 
 
 class _Reader:
@@ -180,25 +180,25 @@ def _block(item: DefinitionList, text: Text | None, *, first: bool, after_a_gap:
         bounds = remarks.Boundary("unknown" if after_a_gap else "fields")
     if bounds.kind in ("fields", "unknown"):
         return Block(line, bounds.kind, words, rows)
-    return Block(line, bounds.kind, words, rows, remarks.since(words), remarks.condition(words), bounds.each)
+    return Block(line, bounds.kind, words, rows, remarks.since(words), remarks.condition(words), bounds.repeated_for)
 
 
 def _row(entry: Entry) -> Row:
     description = " ".join(item.text for item in entry.body if isinstance(item, Text)).translate(_QUOTES)
     is_cut = entry.term is None and (entry.head_missing or entry.tail_missing)
-    said = remarks.sentences(description)
+    sentences = remarks.sentences(description)
     if is_cut:
-        said = said[1:]
+        sentences = sentences[1:]
     if entry.tail_missing and not description.endswith("."):
-        said = said[:-1]
-    whole = " ".join(said)
+        sentences = sentences[:-1]
+    whole = " ".join(sentences)
     return Row(
         line=entry.line,
         type=None if is_cut else (entry.term or "").translate(_QUOTES),
         description=description,
         since=remarks.since(whole),
         condition=remarks.condition(whole),
-        each=remarks.repeated(whole),
+        repeated_for=remarks.repeated(whole),
         fixed_value=remarks.fixed_value(whole),
         tail_missing=entry.tail_missing,
     )

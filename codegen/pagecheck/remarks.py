@@ -29,7 +29,7 @@ class Boundary:
     """The facts that a text between two tables says of the second."""
 
     kind: BlockKind
-    each: str | None = None
+    repeated_for: str | None = None
     """For what the table is repeated, as printed after "for each"."""
 
 
@@ -121,8 +121,8 @@ def fixed_value(text: str) -> str | None:
 
 def boundary(text: str) -> Boundary:
     """Return the facts that a text between two tables says of the second."""
-    each = _FOR_EACH.search(text) or _SPECIFIED.search(text)
-    subject = next((found.strip() for found in each.groups() if found), None) if each else None
+    match = _FOR_EACH.search(text) or _SPECIFIED.search(text)
+    subject = next((group.strip() for group in match.groups() if group), None) if match else None
     if re.fullmatch(r"or[:.]?", text, re.IGNORECASE):
         return Boundary("or")
     if re.search(r"\bone of the following (?:sub)?messages appears\b", text):

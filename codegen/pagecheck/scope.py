@@ -25,10 +25,10 @@ def messages_of(page: Page, protocol: Protocol) -> tuple[Message, ...]:
     """The messages of a page that belong to a protocol; () if the page is about something else."""
     within = [message for message in page.messages if _is_section_of(protocol, message.group)]
     candidates = within or list(page.messages)
-    known = {_surroundings(message) for message in candidates if _is_known(message, protocol)}
-    if not known and within:
-        known = {_surroundings(message) for message in within}
-    return tuple(message for message in candidates if _surroundings(message) in known)
+    known_surroundings = {_surroundings(message) for message in candidates if _is_known(message, protocol)}
+    if not known_surroundings and within:
+        known_surroundings = {_surroundings(message) for message in within}
+    return tuple(message for message in candidates if _surroundings(message) in known_surroundings)
 
 
 def _is_section_of(protocol: Protocol, group: Group) -> bool:
@@ -90,7 +90,7 @@ def _same_tag(message: Message, layout: Layout) -> bool:
 
 
 def _before(layouts: tuple[Layout, ...], layout: Layout | None) -> Layout | None:
-    return next((one for one, other in pairwise(layouts) if other is layout), None)
+    return next((previous for previous, other in pairwise(layouts) if other is layout), None)
 
 
 def missing(
@@ -102,16 +102,16 @@ def missing(
     """
     where = {layout.name: messages[index] for index, layout in chosen.items()}
     releases = {layout.release for layout in chosen.values()}
-    there = [index for index, layout in enumerate(layouts) if layout.name in where]
-    if not there:
+    present = [index for index, layout in enumerate(layouts) if layout.name in where]
+    if not present:
         yield from ((layout, "before", messages[0]) for layout in layouts)
         return
-    first = there[0] if messages[0].group.section_head_missing else 0
-    last = there[-1] if messages[-1].group.section_tail_missing else len(layouts) - 1
+    first = present[0] if messages[0].group.section_head_missing else 0
+    last = present[-1] if messages[-1].group.section_tail_missing else len(layouts) - 1
     for index in range(first, last + 1):
-        if index not in there and layouts[index].release in releases:
-            earlier = [other for other in there if other < index]
-            neighbour = where[layouts[earlier[-1] if earlier else there[0]].name]
+        if index not in present and layouts[index].release in releases:
+            earlier = [other for other in present if other < index]
+            neighbour = where[layouts[earlier[-1] if earlier else present[0]].name]
             yield layouts[index], "after" if earlier else "before", neighbour
 
 
@@ -119,7 +119,7 @@ def misplaced(
     messages: tuple[Message, ...], layouts: tuple[Layout, ...], chosen: dict[int, Layout]
 ) -> Iterator[tuple[Message, Message, Layout, Layout | None]]:
     """The fewest messages that have to move: each with the one before it, and its layout with the one before."""
-    there = {layout.name: (index, layout) for index, layout in sorted(chosen.items())}
-    for name in out_of_order([layout.name for layout in layouts], list(there)):
-        index, layout = there[name]
+    present = {layout.name: (index, layout) for index, layout in sorted(chosen.items())}
+    for name in out_of_order([layout.name for layout in layouts], list(present)):
+        index, layout = present[name]
         yield messages[index], messages[max(index - 1, 0)], layout, _before(layouts, layout)

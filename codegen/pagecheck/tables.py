@@ -81,9 +81,9 @@ def _expected(message: Message, layout: Layout) -> list[Expected]:
 def _pair(
     message: Message, layout: Layout, reading: Reading
 ) -> tuple[float, list[tuple[Element | None, Expected | None]]]:
-    found, expected = _elements(message), _expected(message, layout)
+    elements, expected = _elements(message), _expected(message, layout)
     cost, pairs = align(
-        found,
+        elements,
         expected,
         partial(_cost, reading=reading),
         cost_of_left=lambda element: 0 if _is_left_out(element, reading) else _GAP,
@@ -91,7 +91,7 @@ def _pair(
         head_of_right_is_free=message.head_missing,
         tail_of_right_is_free=message.tail_missing,
     )
-    return cost, [(None if i is None else found[i], None if j is None else expected[j]) for i, j in pairs]
+    return cost, [(None if i is None else elements[i], None if j is None else expected[j]) for i, j in pairs]
 
 
 def _is_left_out(element: Element, reading: Reading) -> bool:
@@ -104,16 +104,16 @@ def _may_be_cut_off(element: Expected, message: Message) -> bool:
     return message.tail_missing and isinstance(element, ExpectedRow) and element.printed_under is not None
 
 
-def _cost(found: Element, wanted: Expected, *, reading: Reading) -> float | None:
-    if isinstance(found, Block) and isinstance(wanted, ExpectedBoundary):
-        return 0 if found.kind == wanted.kind else _OTHER_REMARK
-    if not (isinstance(found, Row) and isinstance(wanted, ExpectedRow)):
+def _cost(element: Element, wanted: Expected, *, reading: Reading) -> float | None:
+    if isinstance(element, Block) and isinstance(wanted, ExpectedBoundary):
+        return 0 if element.kind == wanted.kind else _OTHER_REMARK
+    if not (isinstance(element, Row) and isinstance(wanted, ExpectedRow)):
         return None
-    if _type_fits(found, wanted, reading):
-        cost = _OTHER_WORDS * (1 - likeness(wanted.field, found.description))
+    if _type_fits(element, wanted, reading):
+        cost = _OTHER_WORDS * (1 - likeness(wanted.field, element.description))
     else:
-        cost = _OTHER_CONSTANT if _base(found.type) == _base(wanted.type) else _OTHER_TYPE
-    remarks = len(_remarks_that_differ(found, wanted)) + (not _values_fit(found, wanted))
+        cost = _OTHER_CONSTANT if _base(element.type) == _base(wanted.type) else _OTHER_TYPE
+    remarks = len(_remarks_that_differ(element, wanted)) + (not _values_fit(element, wanted))
     return cost + _OTHER_REMARK * remarks
 
 
@@ -137,14 +137,20 @@ def _type_fits(row: Row, wanted: ExpectedRow, reading: Reading) -> bool:
     return expected == f"{row.type}({row.fixed_value})" or (row.fixed_value is None and row.tail_missing)
 
 
-def _remarks_that_differ(found: Element, wanted: Expected) -> list[tuple[str, str]]:
+def _remarks_that_differ(element: Element, wanted: Expected) -> list[tuple[str, str]]:
     """The remarks as printed and as specified, where they differ; what may be cut off does not."""
-    cut = _is_cut(found)
-    said = (found.since, found.condition, found.each)
-    fits = (found.since == wanted.since, _condition_fits(found.condition, wanted), _counted_by(found.each, wanted.each))
-    printed, specified = quoting.printed_remarks(found), quoting.specified_remarks(wanted)
+    cut = _is_cut(element)
+    said = (element.since, element.condition, element.repeated_for)
+    fits = (
+        element.since == wanted.since,
+        _condition_fits(element.condition, wanted),
+        _counted_by(element.repeated_for, wanted.repeated_for),
+    )
+    printed, specified = quoting.printed_remarks(element), quoting.specified_remarks(wanted)
     every = zip(printed, specified, said, fits, strict=True)
-    return [(one, other) for one, other, remark, fit in every if not fit and not (cut and remark is None)]
+    return [
+        (printed_text, other) for printed_text, other, remark, fit in every if not fit and not (cut and remark is None)
+    ]
 
 
 def _values_fit(row: Row, wanted: ExpectedRow) -> bool:
@@ -171,11 +177,11 @@ def _condition_fits(printed: Condition | None, wanted: Expected) -> bool:
     return printed.kind == wanted.condition
 
 
-def _counted_by(each: str | None, counter: str | None) -> bool:
+def _counted_by(subject: str | None, counter: str | None) -> bool:
     """Return whether "for each published column" is what `column_count` counts."""
-    if each is None or counter is None:
-        return each is counter
-    return bool(words(counter.replace("_", " ")) & words(each))
+    if subject is None or counter is None:
+        return subject is counter
+    return bool(words(counter.replace("_", " ")) & words(subject))
 
 
 class _Tables:
@@ -184,21 +190,21 @@ class _Tables:
     def __init__(self, message: Message, layout: Layout, reading: Reading) -> None:
         self.differences: list[Difference] = []
         self._reading = reading
-        line, place, before = message.line, layout.place, quoting.name_of(message)
+        line, place, previous = message.line, layout.place, quoting.name_of(message)
         _, pairs = _pair(message, layout, reading)
-        for found, wanted in pairs:
-            line = line if found is None else found.line
+        for element, wanted in pairs:
+            line = line if element is None else element.line
             place = place if wanted is None else wanted.place
-            if found is None and wanted is not None:
+            if element is None and wanted is not None:
                 if not _may_be_cut_off(wanted, message):
-                    printed = quoting.nothing_beside("after", before)
+                    printed = quoting.nothing_beside("after", previous)
                     self._differ(line, wanted.place, wanted.what, printed, self._specified(wanted))
-            elif found is not None and wanted is None:
-                if not _is_left_out(found, reading):
-                    self._differ(line, place, layout.name, quoting.whole(found), NOTHING)
-            elif found is not None and wanted is not None:
-                self._compare(found, wanted)
-            before = before if found is None else quoting.whole(found)
+            elif element is not None and wanted is None:
+                if not _is_left_out(element, reading):
+                    self._differ(line, place, layout.name, quoting.whole(element), NOTHING)
+            elif element is not None and wanted is not None:
+                self._compare(element, wanted)
+            previous = previous if element is None else quoting.whole(element)
         self._compare_neighbours(pairs)
 
     def _differ(self, line: int, spec: Place, what: str, printed: str, specified: str) -> None:
@@ -207,34 +213,34 @@ class _Tables:
     def _specified(self, wanted: Expected) -> str:
         return quoting.whole_expected(wanted, plain=self._reading.is_old)
 
-    def _compare(self, found: Element, wanted: Expected) -> None:
-        differ = partial(self._differ, found.line, wanted.place, wanted.what)
-        if isinstance(found, Row) and isinstance(wanted, ExpectedRow):
-            if not _type_fits(found, wanted, self._reading):
-                differ(quoted(found.type or ""), quoted(wanted.plain_type if self._reading.is_old else wanted.type))
-            if not _values_fit(found, wanted):
-                differ(quoted(found.description), quoting.specified_values(wanted))
-        elif isinstance(found, Block) and isinstance(wanted, ExpectedBoundary) and found.kind != wanted.kind:
-            differ(quoting.whole(found), self._specified(wanted))
+    def _compare(self, element: Element, wanted: Expected) -> None:
+        differ = partial(self._differ, element.line, wanted.place, wanted.what)
+        if isinstance(element, Row) and isinstance(wanted, ExpectedRow):
+            if not _type_fits(element, wanted, self._reading):
+                differ(quoted(element.type or ""), quoted(wanted.plain_type if self._reading.is_old else wanted.type))
+            if not _values_fit(element, wanted):
+                differ(quoted(element.description), quoting.specified_values(wanted))
+        elif isinstance(element, Block) and isinstance(wanted, ExpectedBoundary) and element.kind != wanted.kind:
+            differ(quoting.whole(element), self._specified(wanted))
             return
-        for printed, specified in _remarks_that_differ(found, wanted):
+        for printed, specified in _remarks_that_differ(element, wanted):
             differ(printed, specified)
 
     def _compare_neighbours(self, pairs: list[tuple[Element | None, Expected | None]]) -> None:
         """Rows of one type that have changed places."""
         rows = [
-            (found, wanted)
-            for found, wanted in pairs
-            if isinstance(found, Row) and isinstance(wanted, ExpectedRow) and not _is_cut(found)
+            (element, wanted)
+            for element, wanted in pairs
+            if isinstance(element, Row) and isinstance(wanted, ExpectedRow) and not _is_cut(element)
         ]
-        for (one, first), (other, second) in pairwise(rows):
-            if one.type != other.type or first.field is second.field:
+        for (upper, first), (lower, second) in pairwise(rows):
+            if upper.type != lower.type or first.field is second.field:
                 continue
-            if change_places(first.field, second.field, one.description, other.description):
+            if change_places(first.field, second.field, upper.description, lower.description):
                 self._differ(
-                    one.line,
+                    upper.line,
                     first.place,
                     first.what,
-                    f"{quoted(one.description)} before {quoted(other.description)}",
+                    f"{quoted(upper.description)} before {quoted(lower.description)}",
                     f"{quoted(first.field.name)} before {quoted(second.field.name)}",
                 )

@@ -22,8 +22,8 @@ _STEM = 5
 @lru_cache(maxsize=4096)
 def words(text: str) -> frozenset[str]:
     """The words that matter, cut to their stems; what begins with "sub" counts as that prefix too."""
-    found = [word for word in re.findall(r"[a-z]+", text.lower()) if not _COMMON.fullmatch(word)]
-    return frozenset(word[:_STEM] for word in found) | {"sub" for word in found if word.startswith("sub")}
+    significant = [word for word in re.findall(r"[a-z]+", text.lower()) if not _COMMON.fullmatch(word)]
+    return frozenset(word[:_STEM] for word in significant) | {"sub" for word in significant if word.startswith("sub")}
 
 
 def likeness(field: Field, description: str) -> float:
@@ -33,10 +33,10 @@ def likeness(field: Field, description: str) -> float:
 
 def change_places(first: Field, second: Field, of_first: str, of_second: str) -> bool:
     """Return whether the descriptions of two fields fit better in exchange; only words that differ count."""
-    one, other = words(of_first), words(of_second)
-    one, other = one - other, other - one
-    as_it_is = _fit(first, one) + _fit(second, other)
-    return _fit(first, other) + _fit(second, one) > as_it_is
+    first_words, second_words = words(of_first), words(of_second)
+    first_words, second_words = first_words - second_words, second_words - first_words
+    as_it_is = _fit(first, first_words) + _fit(second, second_words)
+    return _fit(first, second_words) + _fit(second, first_words) > as_it_is
 
 
 def _fit(field: Field, described: frozenset[str]) -> int:

@@ -209,9 +209,9 @@ def _box(item: _Sized, x: float, y: float, height: float) -> Box:
         texts.append(Text(centre, baseline - 3, style, text))
     zero_cell = ""
     if row.kind == TEXT:
-        left = x + item.body
-        zero_cell = _outline(left - _TOOTH + 3, y, _ZERO_CELL + _TOOTH - 3, height, torn_left=True)
-        texts.append(Text(left + _ZERO_CELL / 2 + 1, y + height / 2 + 3.5, "type", "00"))
+        start = x + item.body
+        zero_cell = _outline(start - _TOOTH + 3, y, _ZERO_CELL + _TOOTH - 3, height, torn_left=True)
+        texts.append(Text(start + _ZERO_CELL / 2 + 1, y + height / 2 + 3.5, "type", "00"))
     behind = [_outline(x + shift, y + shift, item.body, height, torn_right=item.torn) for shift in (2 * _STACK, _STACK)]
     return Box(
         kind=row.kind,
@@ -268,16 +268,16 @@ def _labelled(placed: list[tuple[_Sized, float]]) -> list[list[tuple[_Sized, flo
 
 def _bracket(run: list[tuple[_Sized, float]], y: float) -> Bracket:
     last, last_x = run[-1]
-    left, right = run[0][1], last_x + last.width
+    start, right = run[0][1], last_x + last.width
     texts = last.label
-    if len(texts) > 1 and _text_width("label", " · ".join(texts)) <= right - left:
+    if len(texts) > 1 and _text_width("label", " · ".join(texts)) <= right - start:
         texts = (" · ".join(texts),)
-    outline = _path([(left + 0.5, y), (left + 0.5, y + _BRACKET), (right - 0.5, y + _BRACKET), (right - 0.5, y)])
+    outline = _path([(start + 0.5, y), (start + 0.5, y + _BRACKET), (right - 0.5, y + _BRACKET), (right - 0.5, y)])
     baseline = y + _BRACKET - 1
     return Bracket(
         outline,
         tuple(
-            Text((left + right) / 2, baseline + _BRACKET_LINE * number, "label", text)
+            Text((start + right) / 2, baseline + _BRACKET_LINE * number, "label", text)
             for number, text in enumerate(texts, start=1)
         ),
     )

@@ -50,7 +50,7 @@ class _Sent:
 
     origin: str
     server: int
-    now: View
+    view: View
     message: Message
     data: bytes
     fields: Fields
@@ -58,9 +58,9 @@ class _Sent:
     @property
     def rank(self) -> tuple[int, int, int, int]:
         """The least for the newest layout, the newest server, the most rows, and then the fewest bytes."""
-        written = write(self.now, self.message, self.fields)[1]
-        rows = {re.sub(r"\d+", "", one.path) for one in written if one.end > one.start}
-        return (-self.now.defined_in(self.message), -self.server, -len(rows), len(self.data))
+        written = write(self.view, self.message, self.fields)[1]
+        rows = {re.sub(r"\d+", "", row.path) for row in written if row.end > row.start}
+        return (-self.view.defined_in(self.message), -self.server, -len(rows), len(self.data))
 
 
 def examples(protocol: Protocol, capture: Path = CAPTURE, conversations: Path = CONVERSATIONS) -> dict[str, Example]:
@@ -69,17 +69,17 @@ def examples(protocol: Protocol, capture: Path = CAPTURE, conversations: Path = 
     found = {message.name: _made(newest, message) for message in newest.messages}
     best: dict[str, _Sent] = {}
     captured = _captured(protocol, capture) if protocol.has_decoder and capture.is_file() else ()
-    for sent in (*captured, *_said(protocol, conversations)):
-        best[sent.message.name] = min(best.get(sent.message.name, sent), sent, key=lambda one: one.rank)
+    for sent in (*captured, *_sent_messages(protocol, conversations)):
+        best[sent.message.name] = min(best.get(sent.message.name, sent), sent, key=lambda candidate: candidate.rank)
     return found | {
-        name: Example(sent.origin, tuple(_lines(sent.data, write(sent.now, sent.message, sent.fields)[1])))
+        name: Example(sent.origin, tuple(_lines(sent.data, write(sent.view, sent.message, sent.fields)[1])))
         for name, sent in best.items()
     }
 
 
-def _made(now: View, message: Message) -> Example:
-    facts = dict.fromkeys((fact.name for fact in now.protocol.session), False)
-    data, written = write(now, message, Samples(now, facts).usual(lower(now, message.fields)))
+def _made(view: View, message: Message) -> Example:
+    facts = dict.fromkeys((fact.name for fact in view.protocol.session), False)
+    data, written = write(view, message, Samples(view, facts).usual(lower(view, message.fields)))
     return Example("Made up", tuple(_lines(data, written)))
 
 
@@ -88,39 +88,39 @@ def _captured(protocol: Protocol, capture: Path) -> Iterator[_Sent]:
     with gzip.open(capture, "rt", encoding="utf-8") as lines:
         header = json.loads(next(lines))
         server = int(header["server_version"].split(".")[0])
-        for _, data, now, facts in messages_of(protocol, views(protocol), header, lines):
+        for _, data, view, facts in messages_of(protocol, views(protocol), header, lines):
             try:
-                message, fields = Reader(now, data, facts).message()
+                message, fields = Reader(view, data, facts).message()
             except RefusedError:
                 continue  # A spec under work may know other layouts than the server.
-            yield _Sent(f"As PostgreSQL {server} sent it", server, now, message, data, fields)
+            yield _Sent(f"As PostgreSQL {server} sent it", server, view, message, data, fields)
 
 
-def _said(protocol: Protocol, folder: Path) -> Iterator[_Sent]:
+def _sent_messages(protocol: Protocol, folder: Path) -> Iterator[_Sent]:
     """Yield the messages of recorded conversations, of each connection up to one that the spec does not read."""
-    for one in connections(protocol, folder):
+    for connection in connections(protocol, folder):
         origins = {
-            "server": f"As PostgreSQL {one.server} sent it",
-            "client": f"As a client sent it to PostgreSQL {one.server}",
+            "server": f"As PostgreSQL {connection.server} sent it",
+            "client": f"As a client sent it to PostgreSQL {connection.server}",
         }
         try:
-            for said in one.messages:
-                yield _Sent(origins[said.sender], one.server, said.now, said.message, said.data, said.fields)
+            for sent in connection.messages:
+                yield _Sent(origins[sent.sender], connection.server, sent.view, sent.message, sent.data, sent.fields)
         except RefusedError:
             continue  # The rest of the connection follows from what was not read.
 
 
 def _lines(data: bytes, written: list[Written]) -> Iterator[Line]:
-    for one in written:
-        own = data[one.start : one.end]
+    for row in written:
+        own = data[row.start : row.end]
         shown = own[:_LONGEST].hex(" ") + (" …" if len(own) > _LONGEST else "")
-        yield Line(shown, one.path, _value(one, own))
+        yield Line(shown, row.path, _value(row, own))
 
 
-def _value(one: Written, own: bytes) -> str:
-    if isinstance(one.operation, Bytes):
+def _value(row: Written, own: bytes) -> str:
+    if isinstance(row.operation, Bytes):
         text = own.decode("utf-8", "replace")
         return json.dumps(text, ensure_ascii=False) if text.isprintable() and len(own) <= 2 * _LONGEST else ""
-    if isinstance(one.operation, Text):
-        return json.dumps(one.value, ensure_ascii=False)
-    return f"'{one.value}'" if isinstance(one.operation, Integer) and one.operation.is_character else str(one.value)
+    if isinstance(row.operation, Text):
+        return json.dumps(row.value, ensure_ascii=False)
+    return f"'{row.value}'" if isinstance(row.operation, Integer) and row.operation.is_character else str(row.value)

@@ -99,10 +99,10 @@ def rows(protocol: Protocol, fields: Iterable[Field], since: int = 1) -> tuple[R
         group = row.name if row.optional else row.when or ""
         if group:
             states = {
-                (facts_known | {(group, there)}, size)
+                (facts_known | {(group, is_present)}, size)
                 for facts_known, size in states
-                for there in (True, False)
-                if (group, not there) not in facts_known
+                for is_present in (True, False)
+                if (group, not is_present) not in facts_known
             }
         present = {state for state in states if not group or (group, True) in state[0]}
         width = row.width if row.width and row.repeat is None else None

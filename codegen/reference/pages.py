@@ -76,8 +76,8 @@ class Change:
 class Step:
     """From one version to the next."""
 
-    before: Version
-    after: Version
+    older: Version
+    newer: Version
     facts: tuple[SessionFact, ...]
     new: tuple[Entry, ...]
     changed: tuple[Change, ...]
@@ -127,14 +127,14 @@ def part_entries(protocol: Protocol) -> tuple[Entry, ...]:
 def states(protocol: Protocol, message: Message) -> tuple[str, ...]:
     """The status in each version: new, changed, same, absent; if it comes all the same, `with` or the session fact."""
     result = []
-    for now in views(protocol):
-        layout = now.layout(message.name)
+    for view in views(protocol):
+        layout = view.layout(message.name)
         if layout is None:
-            result.append((message.also_when or "with") if message.comes_in(now.version) else "absent")
-        elif layout.since == now.version:
+            result.append((message.also_when or "with") if message.comes_in(view.version) else "absent")
+        elif layout.since == view.version:
             result.append("new")
         else:
-            result.append("changed" if now.defined_in(layout) == now.version else "same")
+            result.append("changed" if view.defined_in(layout) == view.version else "same")
     return tuple(result)
 
 
@@ -167,16 +167,16 @@ def effect(message: Message) -> str:
 
 def effects(protocol: Protocol) -> dict[str, list[Message]]:
     """The messages by what they do to a transaction."""
-    found: dict[str, list[Message]] = {}
+    effects_by_key: dict[str, list[Message]] = {}
     for message in protocol.messages:
         if message.transaction:
-            found.setdefault(effect(message), []).append(message)
-    return found
+            effects_by_key.setdefault(effect(message), []).append(message)
+    return effects_by_key
 
 
 def steps_between(protocol: Protocol) -> tuple[Step, ...]:
     """Return the changes of each version, from the second on."""
-    return tuple(_step(before, after) for before, after in pairwise(views(protocol)))
+    return tuple(_step(older, newer) for older, newer in pairwise(views(protocol)))
 
 
 def uses(entries: Iterable[Entry], named: NamedType) -> tuple[Use, ...]:
@@ -195,11 +195,11 @@ def samples() -> tuple[Sample, ...]:
     place = Place(Path(), 1)
     streaming = SessionFact("streaming", 1, "", place)
     # The samples lean on a protocol only for the names of its session facts.
-    known = Protocol("", "", "big", "", "", "", "", "", "", (), (), (streaming,), "", {}, (), {}, {}, (), (), place)
+    protocol = Protocol("", "", "big", "", "", "", "", "", "", (), (), (streaming,), "", {}, (), {}, {}, (), (), place)
     tag, number = Field("tag", Byte1(("X",)), place), Field("number", Int("Int32"), place)
 
     def sample(term: str, text: str, *fields: Field) -> Sample:
-        return Sample(draw(term, rows(known, fields)), term, text)
+        return Sample(draw(term, rows(protocol, fields)), term, text)
 
     return (
         sample(
@@ -252,14 +252,14 @@ def _kebab(name: str) -> str:
     return snake_case(class_name(name)).replace("_", "-")
 
 
-def _entry(now: View, layout: Message | Part) -> Entry:
-    path, remark = _path(now.protocol, layout)
-    drawn = _drawn(now.protocol, layout, anchor_of(layout))
+def _entry(view: View, layout: Message | Part) -> Entry:
+    path, remark = _path(view.protocol, layout)
+    drawn = _drawn(view.protocol, layout, anchor_of(layout))
     alternatives = tuple(
-        _drawn(now.protocol, other, f"{drawn.anchor}-{_kebab(other.name)}")
+        _drawn(view.protocol, other, f"{drawn.anchor}-{_kebab(other.name)}")
         for other in (layout.alternatives if isinstance(layout, Part) else ())
     )
-    return replace(drawn, alternatives=alternatives, python=_synopsis(now, layout), path=path, path_remark=remark)
+    return replace(drawn, alternatives=alternatives, python=_synopsis(view, layout), path=path, path_remark=remark)
 
 
 def _drawn(protocol: Protocol, layout: Layout, anchor: str) -> Entry:
@@ -270,13 +270,13 @@ def _drawn(protocol: Protocol, layout: Layout, anchor: str) -> Entry:
 def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
     """Return the module of the newest class, and the versions that share it."""
     groups: list[list[str]] = []
-    for now in views(protocol):
-        known = now.layout(layout.name)
+    for view in views(protocol):
+        known = view.layout(layout.name)
         if known is None:
             continue
-        if now.defined_in(known) == now.version:
+        if view.defined_in(known) == view.version:
             groups.append([])
-        groups[-1].append(now.module)
+        groups[-1].append(view.module)
     *earlier, current = groups
     *same, newest = current
     remarks = [f"the same class in {joined(same)}"] if same else []
@@ -285,9 +285,9 @@ def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
     return f"{package_of(protocol)}.{newest}.{class_name(layout.name)}", "; ".join(remarks)
 
 
-def _synopsis(now: View, layout: Message | Part) -> str:
+def _synopsis(view: View, layout: Message | Part) -> str:
     """A class as its users see it: its attributes with their types."""
-    block = Source(now).block(layout)
+    block = Source(view).block(layout)
     classes = []
     for row in layout.fields:
         members = [f'    {name.upper()} = "{character}"' for character, name in row.values.items()]
@@ -313,27 +313,27 @@ def _union(names: Iterable[str]) -> list[str]:
     return [f"    {'| ' if index else ''}{name}" for index, name in enumerate(names)]
 
 
-def _step(before: View, now: View) -> Step:
-    protocol = now.protocol
-    own = {message.name for message in now.own_messages} | {part.name for part in now.own_parts}
-    entries = {message.name: _entry(now, message) for message in now.messages}
+def _step(older: View, newer: View) -> Step:
+    protocol = newer.protocol
+    own = {message.name for message in newer.own_messages} | {part.name for part in newer.own_parts}
+    entries = {message.name: _entry(newer, message) for message in newer.messages}
     changed = []
-    for entry in (*entries.values(), *(_entry(now, part) for part in now.parts)):
-        if entry.layout.name in own and before.layout(entry.layout.name):
+    for entry in (*entries.values(), *(_entry(newer, part) for part in newer.parts)):
+        if entry.layout.name in own and older.layout(entry.layout.name):
             all_rows = [row for inner in (entry, *entry.alternatives) for row in inner.rows]
             parts = [row.field.type.name for row in all_rows if isinstance(row.field.type, PartName)]
             changed.append(
                 Change(
                     entry=entry,
-                    added=tuple(row for row in all_rows if row.field.since == now.version),
+                    added=tuple(row for row in all_rows if row.field.since == newer.version),
                     through=tuple(name for name in dict.fromkeys(parts) if name in own),
                 )
             )
     return Step(
-        before=protocol.versions[before.version - 1],
-        after=protocol.versions[now.version - 1],
-        facts=tuple(fact for fact in protocol.session if fact.since == now.version),
-        new=tuple(entries[message.name] for message in now.messages if not before.layout(message.name)),
+        older=protocol.versions[older.version - 1],
+        newer=protocol.versions[newer.version - 1],
+        facts=tuple(fact for fact in protocol.session if fact.since == newer.version),
+        new=tuple(entries[message.name] for message in newer.messages if not older.layout(message.name)),
         changed=tuple(changed),
-        same=tuple(message for message in now.messages if message.name not in own),
+        same=tuple(message for message in newer.messages if message.name not in own),
     )

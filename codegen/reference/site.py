@@ -96,8 +96,8 @@ def standalone_picture(protocol: Protocol, name: str, version: int | None = None
 
     As the newest version has it, or the one given; KeyError if that version has no layout of this name.
     """
-    now = view(protocol, version or len(protocol.versions))
-    layout = now.layout(name)
+    version_view = view(protocol, version or len(protocol.versions))
+    layout = version_view.layout(name)
     if layout is None:
         raise KeyError(name)
     picture = draw(f"Layout of {name}", rows(protocol, layout.fields, layout.since))

@@ -55,20 +55,20 @@ def _check_layouts(
 
 def _check_view(shown: View, damaged: set[str], findings: Findings) -> None:
     """Add a finding for what does not fit together in a version, where nothing is found in all of them already."""
-    found = Findings()
-    _check_layouts(shown.protocol, shown.messages, shown.parts, damaged, found)
+    view_findings = Findings()
+    _check_layouts(shown.protocol, shown.messages, shown.parts, damaged, view_findings)
     for part in shown.parts:
         if part.name in damaged:
             continue
         if part.alternatives:
-            _check_alternatives(part, found)
+            _check_alternatives(part, view_findings)
         elif not part.fields:
-            found.add(part.place, f"{part.name} is empty")
+            view_findings.add(part.place, f"{part.name} is empty")
     for message in shown.messages:
         if message.name not in damaged:
-            _check_constant_length(message, found)
+            _check_constant_length(message, view_findings)
     places = {finding.place for finding in findings}
-    for finding in found:
+    for finding in view_findings:
         if finding.place not in places:
             findings.add(finding.place, f"in version {shown.version}: {finding.text}")
             places.add(finding.place)
@@ -163,9 +163,9 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
 def _check_versions(protocol: Protocol, findings: Findings) -> None:
     newest = len(protocol.versions)
     dated: list[SessionFact | Message | Alternative] = [*protocol.session, *protocol.messages, *protocol.alternatives]
-    for one in dated:
-        if one.since > newest:
-            findings.add(one.place, f"{one.name} is since version {one.since}, but the newest is {newest}")
+    for thing in dated:
+        if thing.since > newest:
+            findings.add(thing.place, f"{thing.name} is since version {thing.since}, but the newest is {newest}")
 
 
 def _check_blocks(protocol: Protocol, findings: Findings) -> None:
@@ -204,9 +204,9 @@ def _check_facts(protocol: Protocol, message: Message, findings: Findings) -> No
 
 def _check_message(protocol: Protocol, message: Message, damaged: set[str], findings: Findings) -> None:
     _check_facts(protocol, message, findings)
-    known = message.name not in damaged and not isinstance(message.fields[0].type, Unknown)
+    is_readable = message.name not in damaged and not isinstance(message.fields[0].type, Unknown)
     is_begun = _is_tag(message.fields) and message.fields[0].since == message.since
-    if known and not is_begun and (message.is_tagged or message.when is None):
+    if is_readable and not is_begun and (message.is_tagged or message.when is None):
         findings.add(message.fields[0].place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
     if message.opens is not None and message.places not in ((), (OUTSIDE,)):
         findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")
@@ -249,8 +249,8 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
                 users[name].append(owner)
     for part in protocol.parts:
         if all_known and sorted(part.part_of) != sorted(users[part.name]):
-            said, found = ", ".join(part.part_of), ", ".join(users[part.name]) or "nothing"
-            findings.add(part.place, f"{part.name} says that it is part of {said}, but it is part of {found}")
+            declared, actual = ", ".join(part.part_of), ", ".join(users[part.name]) or "nothing"
+            findings.add(part.place, f"{part.name} says that it is part of {declared}, but it is part of {actual}")
         if part.alternatives:
             _check_alternatives(part, findings)
     for part in protocol.parts:

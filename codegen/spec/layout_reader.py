@@ -70,7 +70,7 @@ class LayoutReader:
             self.messages.append(self._message(title, place, node))
 
     def _message(self, title: str, place: Place, node: Entries) -> Message:
-        before = len(self.findings)
+        count_before = len(self.findings)
         keys = Keys(node, title, _MESSAGE_KEYS, self.findings)
         since = keys.number("since") or 1
         also_when = keys.name("also when", self.session)
@@ -88,7 +88,7 @@ class LayoutReader:
         sets = keys.name("sets", self.session)
         clears = keys.name("clears", self.session)
         transaction = keys.name("transaction", _TRANSACTION_EFFECTS)
-        self.complete = self.complete and len(self.findings) == before
+        self.complete = self.complete and len(self.findings) == count_before
         return Message(
             name=title,
             ref=keys.text("ref", required=self.has_anchors and "page note" not in keys) or None,
@@ -192,9 +192,9 @@ class LayoutReader:
             kind = Unknown(type_node.value)
         rest = Entries({key: value for key, value in item.entries.items() if key != name}, item.place)
         keys = Keys(rest, f"{owner}.{name}", MODIFIERS, self.findings)
-        before = len(self.findings)
+        count_before = len(self.findings)
         row_since, optional = keys.number("since") or since, keys.flag("optional")
-        if len(self.findings) > before:
+        if len(self.findings) > count_before:
             self.damaged.add(owner)  # Other rows are judged by them.
         return Field(
             name=name,

@@ -249,15 +249,15 @@ class Message:
         return version >= (self.also_since or self.since)
 
 
-def told_apart(one: Message, other: Message) -> int | None:
+def told_apart(first: Message, second: Message) -> int | None:
     """Return the number of bytes before what tells two messages of one tag apart; None if nothing does.
 
     The number is -1 for two that come when a session waits for something else, else the offset of a constant.
     """
-    if one.when != other.when:
+    if first.when != second.when:
         return -1
     offset = 0
-    for row, same in zip(one.fields, other.fields, strict=False):
+    for row, same in zip(first.fields, second.fields, strict=False):
         if row.width != same.width or not row.width or row.repeat is not None:
             return None
         are_constant = row.is_constant and same.is_constant and row.measures is None

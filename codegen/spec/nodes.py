@@ -63,15 +63,15 @@ _COLON_IN_TEXT = "mapping values are not allowed here"
 _QUOTE = "a text with ': ' or ' #' in it must be in quotes"
 
 
-def allowed(names: Iterable[str], found: str) -> str:
+def allowed(names: Iterable[str], actual: str) -> str:
     """The end of a finding: what may stand there and, if one of them is nearly what does, that one."""
     names = tuple(names)
-    return f"allowed: {', '.join(names) or 'none'}{nearest(names, found)}"
+    return f"allowed: {', '.join(names) or 'none'}{nearest(names, actual)}"
 
 
-def nearest(names: Iterable[str], found: str) -> str:
+def nearest(names: Iterable[str], actual: str) -> str:
     """A question for one that is written nearly like what was found; empty if there is none."""
-    near = difflib.get_close_matches(found, list(names), 1, cutoff=0.75)
+    near = difflib.get_close_matches(actual, list(names), 1, cutoff=0.75)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
@@ -113,10 +113,10 @@ def _place(path: Path, mark: yaml.Mark) -> Place:
 
 def _comment(node: yaml.ScalarNode, path: Path) -> tuple[str, Place] | None:
     mark = node.end_mark
-    found = _COMMENT.match(mark.buffer or "", mark.pointer) if node.style is None else None
-    if found is None:
+    match = _COMMENT.match(mark.buffer or "", mark.pointer) if node.style is None else None
+    if match is None:
         return None
-    return found[1], Place(path, mark.line + 1, mark.column + 1 + found.start(1) - mark.pointer)
+    return match[1], Place(path, mark.line + 1, mark.column + 1 + match.start(1) - mark.pointer)
 
 
 def _convert(node: yaml.Node, path: Path, findings: Findings, seen: set[int], depth: int) -> Node | None:
@@ -151,15 +151,15 @@ def _convert(node: yaml.Node, path: Path, findings: Findings, seen: set[int], de
 class Keys:
     """The keys of one mapping, taken one by one; what is missing, unknown or of the wrong kind becomes a finding."""
 
-    def __init__(self, mapping: Entries, what: str, known: Iterable[str], findings: Findings) -> None:
+    def __init__(self, mapping: Entries, what: str, known_keys: Iterable[str], findings: Findings) -> None:
         self.place = mapping.place
         self._entries = mapping.entries
         self._what = what
         self._findings = findings
-        known = tuple(known)
+        known_keys = tuple(known_keys)
         for key, (place, _) in mapping.entries.items():
-            if key not in known:
-                findings.add(place, f"unknown key {key!r} of {what}; {allowed(known, key)}")
+            if key not in known_keys:
+                findings.add(place, f"unknown key {key!r} of {what}; {allowed(known_keys, key)}")
 
     def __contains__(self, key: str) -> bool:
         return key in self._entries
@@ -202,21 +202,21 @@ class Keys:
             return ""
         return self.text(key, required=required)
 
-    def name(self, key: str, known: Iterable[str]) -> str | None:
+    def name(self, key: str, known_names: Iterable[str]) -> str | None:
         """One of the names known; None if absent or another."""
         value = self.text(key)
-        known = tuple(known)
-        if value and value not in known:
-            self._findings.add(self.place_of(key), f"{key!r} is {value!r}; {allowed(known, value)}")
+        known_names = tuple(known_names)
+        if value and value not in known_names:
+            self._findings.add(self.place_of(key), f"{key!r} is {value!r}; {allowed(known_names, value)}")
             return None
         return value or None
 
-    def names(self, key: str, known: Iterable[str] | None = None, *, required: bool = False) -> tuple[str, ...]:
+    def names(self, key: str, known_names: Iterable[str] | None = None, *, required: bool = False) -> tuple[str, ...]:
         """A list of names, or one name alone."""
         node = self.node(key, required=required)
         if node is None:
             return ()
-        choice = None if known is None else tuple(known)
+        choice = None if known_names is None else tuple(known_names)
         items = node.items if isinstance(node, Items) else (node,)
         names: list[str] = []
         for item in items:
@@ -283,13 +283,13 @@ class Keys:
 
 
 def named_entries(
-    keys: Keys, key: str, what: str, known: list[str], findings: Findings, *, required: bool = False
+    keys: Keys, key: str, what: str, known_keys: list[str], findings: Findings, *, required: bool = False
 ) -> list[tuple[str, Keys]]:
     """The entries of a key that is a mapping of mappings, each with these keys."""
     entries = []
     for name, (place, node) in keys.mapping(key, required=required).items():
         if isinstance(node, Entries):
-            entries.append((name, Keys(Entries(node.entries, place), f"{what} {name!r}", known, findings)))
+            entries.append((name, Keys(Entries(node.entries, place), f"{what} {name!r}", known_keys, findings)))
         else:
             findings.add(place, f"{what} {name!r} must be a mapping")
     return entries

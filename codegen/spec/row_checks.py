@@ -34,8 +34,8 @@ class _Rows:
             if row.name != "tag" or index:
                 self.name(row)
             for bit in row.bits.values():
-                others = [name for other in self.seen.values() for name in other.bits.values()]
-                what = "another field or bit" if bit in (*self.names, *others) else taken.attribute(bit)
+                bit_names = [name for other in self.seen.values() for name in other.bits.values()]
+                what = "another field or bit" if bit in (*self.names, *bit_names) else taken.attribute(bit)
                 if what is not None:
                     self.add(row, f": the bit's name {bit!r} is taken by {what}")
             self.since(row)
@@ -81,8 +81,8 @@ class _Rows:
         elif name in self.facts:
             if all(other.is_constant for other in self.fields if other.when == name):
                 self.add(row, f": only constants depend on {name}, so no attribute tells whether it is")
-            if row.since < (known := self.facts[name].since) <= len(self.protocol.versions):
-                self.add(row, f" is since version {row.since}, but {name} is known since {known} only")
+            if row.since < (fact_since := self.facts[name].since) <= len(self.protocol.versions):
+                self.add(row, f" is since version {row.since}, but {name} is known since {fact_since} only")
         elif name not in self.seen or not self.seen[name].optional:
             earlier = [name for name, other in self.seen.items() if other.optional]
             problem = "is always there" if name in self.seen else self.absence(name)
@@ -164,11 +164,11 @@ class _Rows:
     def value(self, row: Field) -> None:
         is_byte = isinstance(row.type, Byte1) or (isinstance(row.type, Int) and row.type.base == "Int8")
         is_free = not row.constants and row.named_type is None and row.repeat is None
-        there = [key for key in ("boolean", "bits", "values") if getattr(row, key)]
-        for key in there:
+        present = [key for key in ("boolean", "bits", "values") if getattr(row, key)]
+        for key in present:
             if not (is_byte and is_free):
                 self.add(row, f": {key!r} belongs to an Int8 or Byte1 without constant only")
-        if len(there) > 1:
+        if len(present) > 1:
             self.add(row, ": only one of 'boolean', 'bits' and 'values' can be there")
         if row.listed_in is not None and not row.values:
             self.add(row, ": 'listed in' belongs to a row with 'values' only")
@@ -178,7 +178,7 @@ class _Rows:
             isinstance(row.type, Int) and row.type.base == "Int32" and self.is_messages
         ):
             self.add(row, ": 'measures' belongs to an Int32 of a message only")
-        if isinstance(row.type, Byte1) and is_free and not there and not row.any_character:
+        if isinstance(row.type, Byte1) and is_free and not present and not row.any_character:
             self.add(row, ": a Byte1 needs a constant, 'boolean', 'bits', 'values' or 'any character'")
 
     def optional(self, row: Field, rest: tuple[Field, ...]) -> None:
@@ -190,8 +190,8 @@ class _Rows:
             return
         depending = tuple(other for other in rest if other.when == row.name)
         after = rest[len(depending) :]
-        known = (None, *self.facts, *self.names)
-        if any(other.when not in known for other in rest):
+        known_names = (None, *self.facts, *self.names)
+        if any(other.when not in known_names for other in rest):
             return  # The row that names nothing has its own finding.
         if not depending or rest[: len(depending)] != depending:
             self.add(row, f": the fields that follow it at once must be those with 'when: {row.name}'")

@@ -57,11 +57,11 @@ def _is_key(row: Field) -> bool:
     return isinstance(row.type, Int) and row.named_type is not None and row.when is None
 
 
-def _check_printing(layout: Message | Part | Alternative, others: list[Alternative], findings: Findings) -> None:
+def _check_printing(layout: Message | Part | Alternative, siblings: list[Alternative], findings: Findings) -> None:
     for row in layout.fields:
-        there = [
-            inner.name for other in others if row.printed_under in other.fields[0].constants for inner in other.fields
+        printed = [
+            inner.name for other in siblings if row.printed_under in other.fields[0].constants for inner in other.fields
         ]
-        if row.printed_under is not None and row.name not in there:
+        if row.printed_under is not None and row.name not in printed:
             text = f"no other alternative with the tag {row.printed_under!r} has such a field"
             findings.add(row.place, f"{layout.name}.{row.name}: {text}")

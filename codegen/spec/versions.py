@@ -78,8 +78,8 @@ def view(protocol: Protocol, version: int) -> View:
         raise ValueError(f"{protocol.name} has no version {version}; the newest is {len(protocol.versions)}")
     if version not in protocol.memory:
         protocol.memory[version] = _view(protocol, version)
-    made: View = protocol.memory[version]
-    return made
+    cached: View = protocol.memory[version]
+    return cached
 
 
 def _view(protocol: Protocol, version: int) -> View:
@@ -109,18 +109,18 @@ def _shown(layout: _Layout, since: int, version: int) -> _Layout:
 def _since_of_parts(protocol: Protocol) -> dict[str, int]:
     """The version that brought the first message with each part in it."""
     parts = {part.name: part for part in protocol.parts}
-    found: dict[str, int] = {}
+    since_by_part: dict[str, int] = {}
 
     def visit(fields: tuple[Field, ...], since: int) -> None:
         for row in fields:
             for name in parts_used((row,)):
                 first = max(since, row.since)
-                if name in parts and first < found.get(name, first + 1):
-                    found[name] = first
+                if name in parts and first < since_by_part.get(name, first + 1):
+                    since_by_part[name] = first
                     visit(parts[name].fields, first)
                     for other in parts[name].alternatives:
                         visit(other.fields, max(first, other.since))
 
     for message in protocol.messages:
         visit(message.fields, message.since)
-    return found
+    return since_by_part

@@ -26,24 +26,24 @@ def captured(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
             header = json.loads(next(lines))
             if header.get("format") != "pgoutput-capture/1" or header.get("client_encoding") != "UTF8":
                 continue
-            for number, data, now, facts in messages_of(protocol, shown, header, lines):
+            for number, data, view, facts in messages_of(protocol, shown, header, lines):
                 if len(data) > _LONGEST:
                     continue
-                message, fields = Reader(now, data, facts).message()
-                known = facts_of(now, message, facts)
-                shape = json.dumps([now.defined_in(message), message.name, known, _shape(fields)])
+                message, fields = Reader(view, data, facts).message()
+                used_facts = facts_of(view, message, facts)
+                shape = json.dumps([view.defined_in(message), message.name, used_facts, _shape(fields)])
                 if shape not in shapes:
                     shapes.add(shape)
                     name = f"{path.relative_to(folder)}, message {number}"
-                    yield vector(name, now, message, known, data) | {"fields": fields}
+                    yield vector(name, view, message, used_facts, data) | {"fields": fields}
 
 
-def vector(name: str, now: View, message: Message | None, facts: Mapping[str, bool], data: bytes) -> dict[str, Any]:
+def vector(name: str, view: View, message: Message | None, facts: Mapping[str, bool], data: bytes) -> dict[str, Any]:
     """Return what each vector has."""
     session = {"session": dict(facts)} if facts else {}
     sender = {"from": "client"} if message is not None and message.sender == "client" else {}
-    known = {"message": message.name} if message is not None else {}
-    return {"name": name, "version": now.version, **known, **sender, **session, "bytes": data.hex()}
+    message_entry = {"message": message.name} if message is not None else {}
+    return {"name": name, "version": view.version, **message_entry, **sender, **session, "bytes": data.hex()}
 
 
 def messages_of(

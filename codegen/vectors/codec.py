@@ -56,11 +56,11 @@ class Written:
     value: Any
 
 
-def plain(one: Integer, number: int) -> Any:
+def plain(integer: Integer, number: int) -> Any:
     """Return an integer or a character as vectors have it."""
-    if one.is_character:
+    if integer.is_character:
         return chr(number)
-    return str(number) if one.width == 8 else number
+    return str(number) if integer.width == 8 else number
 
 
 class Writer:
@@ -73,26 +73,28 @@ class Writer:
 
     def operations(self, operations: Operations, values: Mapping[str, Any], prefix: str = "") -> None:
         """Write the rows that have a value."""
-        for one in operations:
-            if isinstance(one, Conditional):
-                self.operations(one.body, values, prefix)
-            elif one.name in values and isinstance(one, Repeat):
-                for index, item in enumerate(values[one.name]):
-                    self._row(one.body, item, f"{prefix}{one.name}[{index}]")
-                if not one.count:
+        for operation in operations:
+            if isinstance(operation, Conditional):
+                self.operations(operation.body, values, prefix)
+            elif operation.name in values and isinstance(operation, Repeat):
+                for index, item in enumerate(values[operation.name]):
+                    self._row(operation.body, item, f"{prefix}{operation.name}[{index}]")
+                if not operation.count:
                     self.data += b"\0"
-                    self.written.append(Written(prefix + one.name, one, len(self.data) - 1, len(self.data), 0))
-            elif one.name in values:
-                self._row(one, values[one.name], prefix + one.name)
+                    self.written.append(
+                        Written(prefix + operation.name, operation, len(self.data) - 1, len(self.data), 0)
+                    )
+            elif operation.name in values:
+                self._row(operation, values[operation.name], prefix + operation.name)
 
-    def _row(self, one: Operation, value: Any, path: str) -> None:
+    def _row(self, operation: Operation, value: Any, path: str) -> None:
         start = len(self.data)
-        match one:
+        match operation:
             case Group():
-                self.operations(lower(self.view, one.part.fields), value, f"{path}.")
+                self.operations(lower(self.view, operation.part.fields), value, f"{path}.")
                 return
             case Choose():
-                self.operations(chosen(self.view, one, next(iter(value.values()))), value, f"{path}.")
+                self.operations(chosen(self.view, operation, next(iter(value.values()))), value, f"{path}.")
                 return
             case Text():
                 self.data += value.encode() + b"\0"
@@ -101,13 +103,13 @@ class Writer:
             case Integer(is_character=True):
                 self.data += value.encode("latin-1")
             case Integer():
-                self.data += int(value).to_bytes(one.width, one.order, signed=one.signed)
-        self.written.append(Written(path, one, start, len(self.data), value))
+                self.data += int(value).to_bytes(operation.width, operation.order, signed=operation.signed)
+        self.written.append(Written(path, operation, start, len(self.data), value))
 
 
-def chosen(view: View, one: Choose, tag: str) -> Operations:
+def chosen(view: View, choose: Choose, tag: str) -> Operations:
     """Return the operations of the alternative with a tag."""
-    return next(lower(view, other.fields) for other in one.part.alternatives if other.tag == tag)
+    return next(lower(view, other.fields) for other in choose.part.alternatives if other.tag == tag)
 
 
 class Reader:
@@ -121,7 +123,7 @@ class Reader:
 
     def message(self, sender: str = "server") -> tuple[Message, Fields]:
         """Return the message that the bytes are, and its fields."""
-        message = self.begun(sender)
+        message = self.candidate(sender)
         if message is None:
             raise RefusedError("tag", 0, "no message begins so")
         fields = self.operations(lower(self.view, message.fields))
@@ -129,31 +131,33 @@ class Reader:
             raise RefusedError("end", self.offset, "bytes are left")
         return message, fields
 
-    def begun(self, sender: str) -> Message | None:
+    def candidate(self, sender: str) -> Message | None:
         """Return the message that the bytes begin with; None where none begins so."""
         awaited = [
-            one
-            for one in self.view.messages
-            if sender in one.senders
-            and one.tag in ("", self._next())
-            and (one.when is None or self.facts.get(str(fact_of(one.when))) == value_of(one.when))
+            message
+            for message in self.view.messages
+            if sender in message.senders
+            and message.tag in ("", self._next())
+            and (message.when is None or self.facts.get(str(fact_of(message.when))) == value_of(message.when))
         ]
-        ordered = sorted(awaited, key=lambda one: one.is_tagged)
-        tagged = next((one for one in awaited if one.is_tagged), None)
-        return next((one for one in ordered if self._begins(one)), tagged)
+        ordered = sorted(awaited, key=lambda message: message.is_tagged)
+        tagged = next((message for message in awaited if message.is_tagged), None)
+        return next((message for message in ordered if self._begins(message)), tagged)
 
     def _begins(self, message: Message) -> bool:
         """Return whether the message's first integers may be those of the bytes, but for a length."""
         offset = 0
-        for one in lower(self.view, message.fields):
-            if not isinstance(one, Integer):
+        for operation in lower(self.view, message.fields):
+            if not isinstance(operation, Integer):
                 break
-            number = int.from_bytes(self.data[offset : offset + one.width], one.order, signed=one.signed)
-            if isinstance(one, Constant) and number != one.code and not one.is_length:
+            number = int.from_bytes(
+                self.data[offset : offset + operation.width], operation.order, signed=operation.signed
+            )
+            if isinstance(operation, Constant) and number != operation.code and not operation.is_length:
                 return False
-            if isinstance(one, Take) and not offset and one.allowed and number not in one.allowed:
+            if isinstance(operation, Take) and not offset and operation.allowed and number not in operation.allowed:
                 return False
-            offset += one.width
+            offset += operation.width
         return True
 
     def operations(self, operations: Operations, prefix: str = "") -> Fields:
@@ -163,31 +167,38 @@ class Reader:
         return values
 
     def _go(self, operations: Operations, prefix: str, values: Fields) -> None:
-        for one in operations:
-            path, start = prefix + one.name, self.offset
-            match one:
+        for operation in operations:
+            path, start = prefix + operation.name, self.offset
+            match operation:
                 case Conditional():
-                    there = ord(self._next() or "\0") in one.ahead if one.ahead else self.facts.get(one.fact, False)
-                    if there:
-                        self._go(one.body, prefix, values)
+                    holds = (
+                        ord(self._next() or "\0") in operation.ahead
+                        if operation.ahead
+                        else self.facts.get(operation.fact, False)
+                    )
+                    if holds:
+                        self._go(operation.body, prefix, values)
                 case Repeat(count=""):
-                    values[one.name] = self._until_zero(one, values, path)
+                    values[operation.name] = self._until_zero(operation, values, path)
                 case Repeat():
-                    items = (self._row(one.body, values, f"{path}[{index}]") for index in range(values[one.count]))
-                    values[one.name] = list(items)
+                    items = (
+                        self._row(operation.body, values, f"{path}[{index}]")
+                        for index in range(values[operation.count])
+                    )
+                    values[operation.name] = list(items)
                 case Measure():
-                    values[one.name] = self._integer(one, path)
-                    if not one.of and values[one.name] != len(self.data) - one.preceding:
+                    values[operation.name] = self._integer(operation, path)
+                    if not operation.of and values[operation.name] != len(self.data) - operation.preceding:
                         raise RefusedError(path, start, "the message has another length")
-                    if values[one.name] < (-1 if one.nullable else 0):
+                    if values[operation.name] < (-1 if operation.nullable else 0):
                         raise RefusedError(path, start, "the number is negative")
                 case _:
-                    values[one.name] = self._row(one, values, path)
+                    values[operation.name] = self._row(operation, values, path)
 
-    def _until_zero(self, one: Repeat, values: Fields, path: str) -> list[Any]:
+    def _until_zero(self, operation: Repeat, values: Fields, path: str) -> list[Any]:
         items: list[Any] = []
         while self._next() != "\0":
-            items.append(self._row(one.body, values, f"{path}[{len(items)}]"))
+            items.append(self._row(operation.body, values, f"{path}[{len(items)}]"))
         self._take(1, path)
         return items
 
@@ -195,24 +206,24 @@ class Reader:
         """The next byte as a character; empty at the end."""
         return self.data[self.offset : self.offset + 1].decode("latin-1")
 
-    def _row(self, one: Operation, values: Fields, path: str) -> Any:
-        match one:
+    def _row(self, operation: Operation, values: Fields, path: str) -> Any:
+        match operation:
             case Group():
-                return self.operations(lower(self.view, one.part.fields), f"{path}.")
+                return self.operations(lower(self.view, operation.part.fields), f"{path}.")
             case Choose():
-                return self._choose(one, path)
+                return self._choose(operation, path)
             case Text():
                 return self._text(path)
             case Bytes():
-                size = one.size or (values[one.count] if one.count else len(self.data) - self.offset)
+                size = operation.size or (values[operation.count] if operation.count else len(self.data) - self.offset)
                 return None if size == -1 else self._take(size, path).hex()
-        assert isinstance(one, Integer)
-        return self._integer(one, path)
+        assert isinstance(operation, Integer)
+        return self._integer(operation, path)
 
-    def _choose(self, one: Choose, path: str) -> Fields:
-        if ord(self._next() or "\0") in one.cases:
-            return self.operations(chosen(self.view, one, self._next()), f"{path}.")
-        raise RefusedError(f"{path}.{one.tag.name}", self.offset, "no alternative begins so")
+    def _choose(self, choose: Choose, path: str) -> Fields:
+        if ord(self._next() or "\0") in choose.cases:
+            return self.operations(chosen(self.view, choose, self._next()), f"{path}.")
+        raise RefusedError(f"{path}.{choose.tag.name}", self.offset, "no alternative begins so")
 
     def _take(self, size: int, path: str) -> bytes:
         if size > len(self.data) - self.offset:
@@ -230,16 +241,16 @@ class Reader:
         except UnicodeDecodeError as error:
             raise RefusedError(path, start + error.start, "the text is not UTF-8") from None
 
-    def _integer(self, one: Integer, path: str) -> Any:
+    def _integer(self, integer: Integer, path: str) -> Any:
         start = self.offset
-        number = int.from_bytes(self._take(one.width, path), one.order, signed=one.signed)
-        is_other = isinstance(one, Constant) and number != one.code
-        if isinstance(one, Take):
-            is_other = (bool(one.allowed) and number not in one.allowed) or number in one.refused
+        number = int.from_bytes(self._take(integer.width, path), integer.order, signed=integer.signed)
+        is_other = isinstance(integer, Constant) and number != integer.code
+        if isinstance(integer, Take):
+            is_other = (bool(integer.allowed) and number not in integer.allowed) or number in integer.refused
         if is_other:
-            is_strict = isinstance(one, Take) and not one.is_printed
+            is_strict = isinstance(integer, Take) and not integer.is_printed
             raise RefusedError(path, start, "the value is not legal here", is_strict=is_strict)
-        return plain(one, number)
+        return plain(integer, number)
 
 
 def write(view: View, message: Message, values: Mapping[str, Any]) -> tuple[bytes, list[Written]]:
@@ -251,16 +262,16 @@ def write(view: View, message: Message, values: Mapping[str, Any]) -> tuple[byte
 
 def facts_of(view: View, message: Message, session: Mapping[str, bool]) -> dict[str, bool]:
     """Return those of the session facts that a message's layout depends on."""
-    named = {one.fact for one in lower(view, message.fields) if isinstance(one, Conditional)}
+    named = {operation.fact for operation in lower(view, message.fields) if isinstance(operation, Conditional)}
     return {name: value for name, value in session.items() if name in named}
 
 
 def awaited(view: View, message: Message | None) -> dict[str, Any]:
     """Return the values of session facts with which a message comes: its own, or one that no message needs."""
-    needed = {one.when for one in view.messages}
+    needed = {message_of_view.when for message_of_view in view.messages}
     values = {
-        name: next(value for value in those if f"{name} = {value}" not in needed)
-        for name, those in view.protocol.fact_values.items()
+        name: next(value for value in fact_values if f"{name} = {value}" not in needed)
+        for name, fact_values in view.protocol.fact_values.items()
     }
     if message is not None and message.when is not None:
         values[str(fact_of(message.when))] = value_of(message.when)

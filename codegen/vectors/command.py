@@ -44,64 +44,64 @@ def run(options: argparse.Namespace) -> int:
             name = protocol.name if len(protocol.versions) == 1 else f"{protocol.name}-{version.module}"
             _write(options.directory / f"{name}.json", protocol, list(vectors(view(protocol, version.number))))
         if protocol.has_decoder:
-            found = list(captured(protocol, options.captures))
-            _write(options.directory / f"{protocol.name}-captured.json", protocol, found)
-            found = list(sequences(protocol, views(protocol)))
-            _write(options.directory / f"{protocol.name}-sequences.json", protocol, found, "sequences")
-        elif found := list(conversations(protocol, options.conversations)):
-            _write(options.directory / f"{protocol.name}-sequences.json", protocol, found, "sequences")
+            entries = list(captured(protocol, options.captures))
+            _write(options.directory / f"{protocol.name}-captured.json", protocol, entries)
+            entries = list(sequences(protocol, views(protocol)))
+            _write(options.directory / f"{protocol.name}-sequences.json", protocol, entries, "sequences")
+        elif entries := list(conversations(protocol, options.conversations)):
+            _write(options.directory / f"{protocol.name}-sequences.json", protocol, entries, "sequences")
     shutil.copyfile(SCHEMA, options.directory / SCHEMA.name)
     print(f"wrote {options.directory / SCHEMA.name}")
     return 0
 
 
-def vectors(now: View) -> Iterator[dict[str, Any]]:
+def vectors(view: View) -> Iterator[dict[str, Any]]:
     """Yield the vectors of one version: for each message as usual, with each other value, and refused."""
-    for message in now.messages:
-        yield from _of_message(now, message)
+    for message in view.messages:
+        yield from _of_message(view, message)
     for what, data in (("empty", b""), ("an unknown tag", b"\0")):
-        yield from _refused(f"Nothing: {what}", now, None, awaited(now, None), data)
+        yield from _refused(f"Nothing: {what}", view, None, awaited(view, None), data)
 
 
-def _of_message(now: View, message: Message) -> Iterator[dict[str, Any]]:
+def _of_message(view: View, message: Message) -> Iterator[dict[str, Any]]:
     usual, facts = {}, {}
-    names = facts_of(now, message, dict.fromkeys((fact.name for fact in now.protocol.session), True))
-    awaits = awaited(now, message)
+    names = facts_of(view, message, dict.fromkeys((fact.name for fact in view.protocol.session), True))
+    awaits = awaited(view, message)
     for values in product((False, True), repeat=len(names)):
         facts = dict(zip(names, values, strict=True)) | awaits
         session = "".join(f", {name}" for name, value in facts.items() if value is True)
-        usual = Samples(now, facts).usual(lower(now, message.fields))
-        yield _accepted(f"{message.name}{session}", now, message, facts, usual)
+        usual = Samples(view, facts).usual(lower(view, message.fields))
+        yield _accepted(f"{message.name}{session}", view, message, facts, usual)
     fullest = usual
-    for what, fields in Samples(now, facts).others(lower(now, message.fields), usual):
-        yield _accepted(f"{message.name}, {what}", now, message, facts, fields)
+    for what, fields in Samples(view, facts).others(lower(view, message.fields), usual):
+        yield _accepted(f"{message.name}, {what}", view, message, facts, fields)
         # The optional rows too, so that each row is refused once.
         fullest = max(fullest, fields, key=len)
-    for data, what in damaged(now, message, fullest).items():
-        yield from _refused(f"{message.name}, {what}", now, message, facts, data)
+    for data, what in damaged(view, message, fullest).items():
+        yield from _refused(f"{message.name}, {what}", view, message, facts, data)
 
 
-def _accepted(name: str, now: View, message: Message, facts: dict[str, bool], values: Any) -> dict[str, Any]:
-    data, _ = write(now, message, values)
-    assert Reader(now, data, facts).message(message.senders[0]) == (message, values)
-    return vector(name, now, message, facts, data) | {"fields": values}
+def _accepted(name: str, view: View, message: Message, facts: dict[str, bool], values: Any) -> dict[str, Any]:
+    data, _ = write(view, message, values)
+    assert Reader(view, data, facts).message(message.senders[0]) == (message, values)
+    return vector(name, view, message, facts, data) | {"fields": values}
 
 
 def _refused(
-    name: str, now: View, message: Message | None, facts: dict[str, bool], data: bytes
+    name: str, view: View, message: Message | None, facts: dict[str, bool], data: bytes
 ) -> Iterator[dict[str, Any]]:
     """Yield a vector of bytes that are no message; none of bytes that are one."""
     try:
-        Reader(now, data, facts).message("server" if message is None else message.senders[0])
+        Reader(view, data, facts).message("server" if message is None else message.senders[0])
     except RefusedError as error:
         place = {"field": error.field, "offset": error.offset, "reason": error.reason}
         strict = {"strict": True} if error.is_strict else {}
-        yield vector(name, now, message, facts, data) | {"refused": place} | strict
+        yield vector(name, view, message, facts, data) | {"refused": place} | strict
 
 
-def _write(path: Path, protocol: Protocol, found: list[dict[str, Any]], kind: str = "vectors") -> None:
+def _write(path: Path, protocol: Protocol, entries: list[dict[str, Any]], kind: str = "vectors") -> None:
     """Write a file with a vector or a sequence a line, so that it can be read and compared."""
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in found)
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
     head = json.dumps({"protocol": protocol.name, "page": protocol.page})[:-1]
     path.write_text(f'{head}, "{kind}": [\n{lines}\n]}}\n', encoding="utf-8")
-    print(f"wrote {path}: {len(found)} {kind}")
+    print(f"wrote {path}: {len(entries)} {kind}")

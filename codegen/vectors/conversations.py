@@ -27,12 +27,12 @@ CONVERSATIONS = ROOT / "tests" / "protocol" / "conversations"
 
 
 @dataclass(frozen=True)
-class Said:
+class SentMessage:
     """A message of a conversation, and the state for the one that comes next."""
 
     sender: str
     data: bytes
-    now: View
+    view: View
     message: Message
     fields: Fields
     state: dict[str, Any]
@@ -45,7 +45,7 @@ class Connection:
     name: str
     server: int
     """The release of the server."""
-    messages: Iterator[Said]
+    messages: Iterator[SentMessage]
     """Its messages in the order in which they were complete, up to one that tells another encoding than UTF-8.
 
     RefusedError at bytes that the spec does not read.
@@ -64,45 +64,45 @@ def connections(protocol: Protocol, folder: Path) -> Iterator[Connection]:
                 pieces[piece["connection"]].append((piece["from"], bytes.fromhex(piece["data"])))
         for number, chunks in enumerate(pieces.values(), start=1):
             name = f"{path.name.removesuffix('.jsonl.gz')}, connection {number}"
-            yield Connection(name, header["server"], _said(protocol, chunks, name))
+            yield Connection(name, header["server"], _messages(protocol, chunks, name))
 
 
 def conversations(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
     """Yield each connection in the form of a sequence."""
-    for one in connections(protocol, folder):
+    for connection in connections(protocol, folder):
         entries = [
-            {"message": said.message.name}
-            | ({"from": "client"} if said.sender == "client" else {})
-            | {"bytes": said.data.hex(), "fields": said.fields, "state": said.state}
-            for said in one.messages
+            {"message": sent.message.name}
+            | ({"from": "client"} if sent.sender == "client" else {})
+            | {"bytes": sent.data.hex(), "fields": sent.fields, "state": sent.state}
+            for sent in connection.messages
         ]
-        yield {"name": one.name, "version": len(protocol.versions), "session": {}, "messages": entries}
+        yield {"name": connection.name, "version": len(protocol.versions), "session": {}, "messages": entries}
 
 
-def _said(protocol: Protocol, chunks: list[tuple[str, bytes]], name: str) -> Iterator[Said]:
+def _messages(protocol: Protocol, chunks: list[tuple[str, bytes]], name: str) -> Iterator[SentMessage]:
     shown = views(protocol)
-    now, block = shown[-1], OUTSIDE
+    view, block = shown[-1], OUTSIDE
     facts: dict[str, Any] = {fact.name: next(iter(fact.values), False) for fact in protocol.session}
     pending = {sender: b"" for sender, _ in chunks}
     for sender, piece in chunks:
         pending[sender] += piece
-        while (begun := _begun(now, shown, pending[sender], facts, sender)) is not None:
-            now, size = begun
+        while (framed := _framed(view, shown, pending[sender], facts, sender)) is not None:
+            view, size = framed
             data, pending[sender] = pending[sender][:size], pending[sender][size:]
-            message, fields = Reader(now, data, facts).message(sender)
+            message, fields = Reader(view, data, facts).message(sender)
             setting, encoding, value = message.encoding_fields
             if message.tells_encoding and fields[setting] == encoding and fields[value] != "UTF8":
                 return
             # A client may be ahead of what the server has read, so that blocks are the server's where both send.
             if message.sender != "both" or sender == "server":
                 block = follow(message, block, facts)
-            yield Said(sender, data, now, message, fields, {"block": block, "version": now.version} | facts)
+            yield SentMessage(sender, data, view, message, fields, {"block": block, "version": view.version} | facts)
     if any(pending.values()):
         raise RefusedError("tag", 0, f"no whole message at the end of {name}")
 
 
-def _begun(
-    now: View, shown: tuple[View, ...], data: bytes, facts: dict[str, Any], sender: str
+def _framed(
+    view: View, shown: tuple[View, ...], data: bytes, facts: dict[str, Any], sender: str
 ) -> tuple[View, int] | None:
     """Return the version and the size of the message that bytes begin with; None where it is not whole.
 
@@ -110,20 +110,22 @@ def _begun(
     """
     if not data:
         return None
-    for one in (now, *reversed(shown)):
-        message = Reader(one, data, facts).begun(sender)
+    for version_view in (view, *reversed(shown)):
+        message = Reader(version_view, data, facts).candidate(sender)
         if message is not None:
-            size = _size(one, message, data)
-            return (one, size) if size <= len(data) else None
+            size = _size(version_view, message, data)
+            return (version_view, size) if size <= len(data) else None
     return None
 
 
-def _size(now: View, message: Message, data: bytes) -> int:
+def _size(view: View, message: Message, data: bytes) -> int:
     offset = 0
-    for one in lower(now, message.fields):
-        assert isinstance(one, Integer)
-        if (isinstance(one, Measure) and not one.of) or (isinstance(one, Constant) and one.is_length):
-            told = data[offset : offset + one.width]
-            return offset + (int.from_bytes(told, one.order) if len(told) == one.width else len(data) + 1)
-        offset += one.width
+    for operation in lower(view, message.fields):
+        assert isinstance(operation, Integer)
+        if (isinstance(operation, Measure) and not operation.of) or (
+            isinstance(operation, Constant) and operation.is_length
+        ):
+            told = data[offset : offset + operation.width]
+            return offset + (int.from_bytes(told, operation.order) if len(told) == operation.width else len(data) + 1)
+        offset += operation.width
     return offset

@@ -40,68 +40,73 @@ class Samples:
 
     def usual(self, operations: Operations) -> Fields:
         """Return values for all rows that are always there in this session."""
-        return self._measured(operations, {one.name: self._value(one) for one in self._there(operations)})
+        return self._measured(
+            operations, {operation.name: self._value(operation) for operation in self._there(operations)}
+        )
 
     def others(self, operations: Operations, usual: Fields) -> Iterator[tuple[str, Fields]]:
         """Yield the same with one row changed, each with what is special about it."""
-        for one in operations:
-            if isinstance(one, Conditional) and one.ahead:
-                tag, *depending = one.body
-                for code in one.ahead:
+        for operation in operations:
+            if isinstance(operation, Conditional) and operation.ahead:
+                tag, *depending = operation.body
+                for code in operation.ahead:
                     values = usual | {tag.name: chr(code)} | {other.name: self._value(other) for other in depending}
                     ordered = {other.name: values[other.name] for other in flat(operations) if other.name in values}
                     yield f"{tag.name} is {chr(code)}", ordered
                 continue
-            for row in flat((one,)):
+            for row in flat((operation,)):
                 if row.name in usual and not isinstance(row, Measure):
                     for what, value in self._variants(row):
                         yield f"{row.name}: {what}", self._measured(operations, usual | {row.name: value})
 
     def _there(self, operations: Operations) -> Iterator[Operation]:
-        for one in operations:
-            if not isinstance(one, Conditional):
-                yield one
-            elif self.facts.get(one.fact, False):
-                yield from one.body
+        for operation in operations:
+            if not isinstance(operation, Conditional):
+                yield operation
+            elif self.facts.get(operation.fact, False):
+                yield from operation.body
 
-    def _value(self, one: Operation) -> Any:
-        match one:
+    def _value(self, operation: Operation) -> Any:
+        match operation:
             case Repeat():
-                return [self._value(one.body)] * _ITEMS
+                return [self._value(operation.body)] * _ITEMS
             case Group():
-                return self.usual(lower(self.view, one.part.fields))
+                return self.usual(lower(self.view, operation.part.fields))
             case Choose():
-                longest = max((other.fields for other in one.part.alternatives), key=len)
+                longest = max((other.fields for other in operation.part.alternatives), key=len)
                 return self.usual(lower(self.view, longest))
             case Text():
                 return _TEXT
             case Bytes():
-                return "00" * one.size or _BYTES
+                return "00" * operation.size or _BYTES
             case Constant():
-                return plain(one, one.code)
-            case Take(allowed=(_, *_)) if one.wrapper != "bool":
-                return plain(one, one.allowed[0])
-            case Take() if one.wrapper == "bool" or one.flags:
+                return plain(operation, operation.code)
+            case Take(allowed=(_, *_)) if operation.wrapper != "bool":
+                return plain(operation, operation.allowed[0])
+            case Take() if operation.wrapper == "bool" or operation.flags:
                 return 1
-        assert isinstance(one, Integer)
-        return plain(one, ord("S") if one.is_character else int.from_bytes(bytes(range(1, one.width + 1)), "big"))
+        assert isinstance(operation, Integer)
+        return plain(
+            operation,
+            ord("S") if operation.is_character else int.from_bytes(bytes(range(1, operation.width + 1)), "big"),
+        )
 
-    def _variants(self, one: Operation) -> Iterator[tuple[str, Any]]:
-        match one:
+    def _variants(self, operation: Operation) -> Iterator[tuple[str, Any]]:
+        match operation:
             case Repeat():
-                usual = self._value(one.body)
+                usual = self._value(operation.body)
                 yield "none", []
                 yield "one", [usual]
                 yield from (
                     (what, [usual, value])
-                    for what, value in self._variants(one.body)
-                    if one.count or not self._ends(one.body, value)
+                    for what, value in self._variants(operation.body)
+                    if operation.count or not self._ends(operation.body, value)
                 )
             case Group():
-                operations = lower(self.view, one.part.fields)
+                operations = lower(self.view, operation.part.fields)
                 yield from self.others(operations, self.usual(operations))
             case Choose():
-                for alternative in one.part.alternatives:
+                for alternative in operation.part.alternatives:
                     operations = lower(self.view, alternative.fields)
                     usual = self.usual(operations)
                     yield alternative.name, usual
@@ -111,61 +116,61 @@ class Samples:
                 yield from _OTHER_TEXTS.items()
             case Bytes(size=0):
                 yield from _OTHER_BYTES.items()
-                yield from [("null", None)] if one.nullable else []
+                yield from [("null", None)] if operation.nullable else []
             case Take():
-                yield from self._numbers(one)
+                yield from self._numbers(operation)
 
-    def _ends(self, one: Operation, value: Any) -> bool:
+    def _ends(self, operation: Operation, value: Any) -> bool:
         """Return whether an item would be taken for the zero byte that ends a list."""
         writer = Writer(self.view)
-        writer.operations((one,), {one.name: value})
+        writer.operations((operation,), {operation.name: value})
         return writer.data.startswith(b"\0")
 
-    def _numbers(self, one: Take) -> Iterator[tuple[str, Any]]:
-        if one.wrapper == "bool":
+    def _numbers(self, operation: Take) -> Iterator[tuple[str, Any]]:
+        if operation.wrapper == "bool":
             yield "false", 0
             return
-        if one.allowed:
-            yield from ((str(plain(one, code)), plain(one, code)) for code in one.allowed[1:])
+        if operation.allowed:
+            yield from ((str(plain(operation, code)), plain(operation, code)) for code in operation.allowed[1:])
             return
-        numbers = {"greatest": 2 ** (8 * one.width - one.signed) - 1}
-        if one.signed:
-            numbers |= {"least": -(2 ** (8 * one.width - 1)), "minus one": -1}
-        if one.is_character:
+        numbers = {"greatest": 2 ** (8 * operation.width - operation.signed) - 1}
+        if operation.signed:
+            numbers |= {"least": -(2 ** (8 * operation.width - 1)), "minus one": -1}
+        if operation.is_character:
             numbers = {"another": ord("?")}
-        if 0 not in one.refused:
+        if 0 not in operation.refused:
             numbers["zero"] = 0
-        numbers |= {f"mask {mask(bit)}, {name}": bit for bit, name in one.flags.items()}
-        yield from ((what, plain(one, number)) for what, number in numbers.items())
+        numbers |= {f"mask {mask(bit)}, {name}": bit for bit, name in operation.flags.items()}
+        yield from ((what, plain(operation, number)) for what, number in numbers.items())
 
     def _measured(self, operations: Operations, values: Fields) -> Fields:
         """Return the values with each measure as the row has it that it is of."""
-        for one in flat(operations):
-            if isinstance(one, Measure) and not one.of:
+        for operation in flat(operations):
+            if isinstance(operation, Measure) and not operation.of:
                 writer = Writer(self.view)
-                writer.operations(operations, values | {one.name: 0})
-                values[one.name] = len(writer.data) - one.preceding
-            elif isinstance(one, Measure) and values.get(one.of, "") is None:
-                values[one.name] = -1
-            elif isinstance(one, Measure) and one.name in values:
-                is_list = isinstance(values[one.of], list)
-                values[one.name] = len(values[one.of]) // (1 if is_list else 2)
+                writer.operations(operations, values | {operation.name: 0})
+                values[operation.name] = len(writer.data) - operation.preceding
+            elif isinstance(operation, Measure) and values.get(operation.of, "") is None:
+                values[operation.name] = -1
+            elif isinstance(operation, Measure) and operation.name in values:
+                is_list = isinstance(values[operation.of], list)
+                values[operation.name] = len(values[operation.of]) // (1 if is_list else 2)
         return values
 
 
 def damaged(view: View, message: Message, usual: Fields) -> dict[bytes, str]:
     """Return bytes that are one change away from a message, each with the change; some of them are messages too."""
     data, written = write(view, message, usual)
-    found: dict[bytes, str] = {}
+    damages: dict[bytes, str] = {}
     for place in written:
         for what, patch in _patches(place):
-            found.setdefault(data[: place.start] + patch + data[place.end :], f"{place.path}: {what}")
+            damages.setdefault(data[: place.start] + patch + data[place.end :], f"{place.path}: {what}")
     for place in written:
         if place.end > place.start:
-            found.setdefault(data[: place.end - 1], f"ends within {place.path}")
-    found.setdefault(data + b"\0", "a byte too many")
-    found.pop(data, None)
-    return found
+            damages.setdefault(data[: place.end - 1], f"ends within {place.path}")
+    damages.setdefault(data + b"\0", "a byte too many")
+    damages.pop(data, None)
+    return damages
 
 
 def _patches(place: Written) -> Iterator[tuple[str, bytes]]:

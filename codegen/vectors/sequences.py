@@ -35,18 +35,18 @@ class _Session:
                 message.since <= self.version or message.also_when is None or self.facts[message.also_when]
             )
             if message.sender == "server" and may_come:
-                now = self.shown[max(message.since, self.version) - 1]
-                yield next(one for one in now.messages if one.name == message.name), now
+                view = self.shown[max(message.since, self.version) - 1]
+                yield next(candidate for candidate in view.messages if candidate.name == message.name), view
 
     def message(self, name: str) -> tuple[Message, View]:
-        return next(found for found in self.layouts() if found[0].name == name)
+        return next(layout for layout in self.layouts() if layout[0].name == name)
 
-    def send(self, message: Message, now: View) -> None:
+    def send(self, message: Message, view: View) -> None:
         """Add a message as usual: accepted and followed, or refused with the first reason there is."""
-        values = Samples(now, self.facts).usual(lower(now, message.fields))
-        data, written = write(now, message, values)
+        values = Samples(view, self.facts).usual(lower(view, message.fields))
+        data, written = write(view, message, values)
         entry = {"message": message.name, "bytes": data.hex()}
-        refused = self._refused(message, values, {one.path: one.start for one in written})
+        refused = self._refused(message, values, {row.path: row.start for row in written})
         if refused is not None:
             self.entries.append(entry | {"refused": refused, "strict": True})
             return
@@ -83,45 +83,45 @@ def follow(message: Message, block: str, facts: dict[str, Any]) -> str:
 def sequences(protocol: Protocol, shown: tuple[View, ...]) -> Iterator[dict[str, Any]]:
     """Yield the sequences of each version, without session facts and with each that changes something there."""
     lets_in = {message.also_when for message in protocol.messages}
-    for now in shown:
-        known = [fact.name for fact in protocol.given_facts if fact.since <= now.version or fact.name in lets_in]
-        for given in (None, *known):
+    for view in shown:
+        fact_names = [fact.name for fact in protocol.given_facts if fact.since <= view.version or fact.name in lets_in]
+        for given in (None, *fact_names):
             facts = {fact.name: fact.name == given for fact in protocol.session}
 
-            def begun(now: View = now, facts: dict[str, bool] = facts) -> _Session:
-                return _Session(shown, now.version, dict(facts))
+            def new_session(view: View = view, facts: dict[str, bool] = facts) -> _Session:
+                return _Session(shown, view.version, dict(facts))
 
             told = {given: True} if given is not None else {}
-            for name, entries in _of_session(protocol, begun):
+            for name, entries in _of_session(protocol, new_session):
                 title = f"{name}, {given}" if given is not None else name
-                yield {"name": title, "version": now.version, "session": told, "messages": entries}
+                yield {"name": title, "version": view.version, "session": told, "messages": entries}
 
 
-def _of_session(protocol: Protocol, begun: Callable[[], _Session]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _of_session(protocol: Protocol, new_session: Callable[[], _Session]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield for each block its messages, those out of place, and those that come before what describes them."""
     for block in (OUTSIDE, *protocol.blocks):
         opener = next((message.name for message in protocol.messages if message.opens == block), None)
         closer = next((message.name for message in protocol.messages if block in message.closes), None)
-        if opener is not None and all(message.name != opener for message, _ in begun().layouts()):
+        if opener is not None and all(message.name != opener for message, _ in new_session().layouts()):
             continue
         inside = [
-            (message, now)
-            for message, now in begun().layouts()
+            (message, view)
+            for message, view in new_session().layouts()
             if block in message.places and message.opens is None and not message.closes
         ]
         describing = {name for message, _ in inside for name in looked_up(message.fields).values()}
         for what in ("", "before what describes them", "out of place"):
-            session = begun()
+            session = new_session()
             if opener is not None:
                 session.send(*session.message(opener))
             if what == "out of place":
-                for message, now in session.layouts():
+                for message, view in session.layouts():
                     if block not in message.places:
-                        session.send(message, now)
+                        session.send(message, view)
             else:
-                first = [one for one in inside if (one[0].name in describing) is not bool(what)]
-                for message, now in (*first, *(one for one in inside if one not in first)):
-                    session.send(message, now)
+                first = [entry for entry in inside if (entry[0].name in describing) is not bool(what)]
+                for message, view in (*first, *(entry for entry in inside if entry not in first)):
+                    session.send(message, view)
             if closer is not None:
                 session.send(*session.message(closer))
             if session.entries and (what != "before what describes them" or describing):

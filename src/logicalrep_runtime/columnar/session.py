@@ -44,6 +44,7 @@ class ColumnarSession:
 
     @property
     def plan(self) -> Plan:
+        """The columns of the session's version."""
         return self.plans[self.version]
 
     def with_facts(self, bits: int) -> Self:

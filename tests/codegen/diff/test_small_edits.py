@@ -49,8 +49,8 @@ def assert_place_is_of_the_subject(change: Change) -> None:
     """A finding on what is gone has the place of what it was part of, and its own old place beside it."""
     names = change.spot.subject.split(".")
     places = {change.spot.place: names[-1]}
-    if change.spot.was is not None:
-        places = {change.spot.place: names[-2] if len(names) > 1 else "", change.spot.was: names[-1]}
+    if change.spot.old_place is not None:
+        places = {change.spot.place: names[-2] if len(names) > 1 else "", change.spot.old_place: names[-1]}
     for place, name in places.items():
         text = place.path.read_text(encoding="utf-8").splitlines()[place.line - 1][place.column - 1 :]
         is_of_a_file = (place.path.name == "protocol.yaml" and place.line == 1) or not name

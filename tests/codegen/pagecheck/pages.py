@@ -137,8 +137,8 @@ class _Writer:
             description += " This field is optional and is only present if the table is set to it."
         elif row.condition == "depends":
             description += " This field is present if the table is set to it."
-        if row.each:
-            description += f" This field is repeated for each {row.each.removesuffix('_count')}."
+        if row.repeated_for:
+            description += f" This field is repeated for each {row.repeated_for.removesuffix('_count')}."
         if row.since:
             description += f"\n  This field is available since protocol version {row.since}."
         return self._entry(self._variable(printed), self._text(description), None)
@@ -154,7 +154,7 @@ class _Writer:
         return 'Byte<em class="replaceable"><code>n</code></em>'
 
     def _between(self, boundary: ExpectedBoundary) -> str:
-        subject = (boundary.each or "").removesuffix("_count")
+        subject = (boundary.repeated_for or "").removesuffix("_count")
         if boundary.kind == "or":
             return self._text("Or")
         if boundary.kind == "one of":

@@ -70,7 +70,7 @@ SMALL_PAGE = """\
 
 
 def facts(row: Row) -> tuple[str | None, int | None, str | None, str | None]:
-    return row.type, row.since, row.condition.kind if row.condition else None, row.each
+    return row.type, row.since, row.condition.kind if row.condition else None, row.repeated_for
 
 
 def message(page: Page, name: str) -> Message:
@@ -116,7 +116,7 @@ def test_every_markup_gives_the_same_rows(style: Style) -> None:
         printed = [row.type if row.fixed_value is None else f"{row.type}({row.fixed_value})" for row in found.rows]
         assert printed == types
         assert [facts(row)[1:3] for row in found.rows] == [(row.since, row.condition) for row in rows]
-        assert [row.each is None for row in found.rows] == [row.each is None for row in rows]
+        assert [row.repeated_for is None for row in found.rows] == [row.repeated_for is None for row in rows]
         assert (found.head_missing, found.tail_missing) == (False, False)
     assert [one.group.since for one in page.messages] == [
         layout.since if layout.since > 1 else None for layout in expected
@@ -136,8 +136,8 @@ def test_lines_point_to_the_types(style: Style) -> None:
 def test_tables_within_a_message_know_what_introduces_them() -> None:
     page = parse_page(draw(LOGICALREP, 4, DOCBOOK))
     relation, cells = message(page, "Relation"), message(page, "TupleData")
-    assert [(block.kind, block.each) for block in relation.blocks] == [("fields", None), ("each", "column")]
-    assert [(block.kind, block.each, len(block.rows)) for block in cells.blocks] == [
+    assert [(block.kind, block.repeated_for) for block in relation.blocks] == [("fields", None), ("each", "column")]
+    assert [(block.kind, block.repeated_for, len(block.rows)) for block in cells.blocks] == [
         ("fields", None, 1),
         ("one of", "published column", 1),
         ("or", None, 1),

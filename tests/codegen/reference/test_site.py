@@ -142,7 +142,7 @@ def test_the_matrix_knows_new_changed_and_conditional_messages(messages: Protoco
 
 def test_the_step_to_version_4(messages: Protocol) -> None:
     step = reference_pages.steps_between(messages)[-1]
-    assert (step.before.number, step.after.number) == (3, 4)
+    assert (step.older.number, step.newer.number) == (3, 4)
     assert [fact.name for fact in step.facts] == ["parallel"]
     assert step.new == ()
     assert [(change.entry.layout.name, [row.field.name for row in change.added]) for change in step.changed] == [
