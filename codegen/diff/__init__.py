@@ -1,4 +1,4 @@
-"""Two specs, or two versions of one -> what changed for whoever uses the protocol: `python -m codegen diff`."""
+"""Comparison of two specs, for users of the protocol: `python -m codegen diff`."""
 
 from codegen.diff.command import add_arguments, run
 from codegen.diff.compare import Comparison, compare

@@ -1,4 +1,4 @@
-"""One finding of a comparison: what changed, where it stands in the YAML, and which versions it concerns."""
+"""A finding of a comparison: the change, its place in the YAML, and the affected versions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from codegen.spec.places import Place
 
 
 class Case(NamedTuple):
-    """A version, and the session fact that holds in it; "" where none need hold.
+    """A version, and a session fact that holds; "" for none.
 
-    Facts matter here only as `also when`: with two_phase, version 1 has messages that it has not otherwise.
+    Facts matter only for `also when`: with two_phase, version 1 has additional messages.
     """
 
     version: int
@@ -27,32 +27,32 @@ class Spot:
     """The subject of a finding."""
 
     place: Place
-    """On the new side; for what is gone, the place of what it was part of."""
+    """The place on the new side; for something removed, the place of its container."""
     subject: str
-    """`Update.old_kind` for example."""
+    """The subject's name, such as `Update.old_kind`."""
     layout: str = ""
-    """The message or part that it belongs to; "" if none."""
+    """The subject's message or part; "" if none."""
     old_place: Place | None = None
-    """The place on the old side of what is gone."""
+    """The place on the old side of something removed."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One finding."""
+    """A finding."""
 
     rule: Rule
     severity: Severity
     protocol: str
     spot: Spot
     text: str
-    """The event, to be read after the subject."""
+    """The change, as a predicate of the subject."""
     cases: Cases
     names: tuple[tuple[int, str], ...] = ()
-    """The names that people have for versions, where these are not their numbers."""
+    """The names of versions, if not their numbers."""
 
     @property
     def versions(self) -> str:
-        """The versions concerned, `v3 v4, v1 v2 where two_phase` for example."""
+        """The affected versions, such as `v3 v4, v1 v2 where two_phase`."""
         by_fact: dict[str, list[str]] = {}
         for fact, version in sorted((case.fact, case.version) for case in self.cases):
             if not fact or Case(version) not in self.cases:

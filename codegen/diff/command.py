@@ -1,4 +1,4 @@
-"""`python -m codegen diff`: reads two sides, compares them, prints the findings."""
+"""The command `python -m codegen diff`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _FAILING = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `diff`."""
     parser.description = _DESCRIPTION
     parser.add_argument("old", metavar="OLD", help="a git revision, or a folder: a spec, or one that holds spec/")
     parser.add_argument("new", nargs="?", metavar="NEW", help="the same; the working tree if left out")
@@ -50,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Exit code: 0 no finding that fails, 1 one that does, 2 a side does not load."""
+    """Run the command. Exit code: 0 no failing finding, 1 a failing finding, 2 a side cannot be loaded."""
     sides: list[Side] = []
     lines: list[str] = []
     for which, name in (("old", options.old), ("new", options.new)):

@@ -1,7 +1,7 @@
-"""Two specs -> everything that changed between them, in a fixed order.
+"""Two specs -> all changes between them, in a fixed order.
 
-The old side is first put into the names of the new one (names.py), so that what differs after that is no mere rename.
-Then things.py compares all things of a kind alike, attribute by attribute, as the table of rules says (rules.py).
+First the old side gets the names of the new side (names.py), so that a rename is not reported as other changes. Then
+things.py compares each attribute by the table of rules (rules.py).
 """
 
 from __future__ import annotations
@@ -28,18 +28,17 @@ class Comparison:
     """The changes from one spec to another."""
 
     changes: tuple[Change, ...]
-    """The gravest first, then by place."""
+    """The most severe first, then by place."""
     pairs: tuple[Pair, ...]
-    """The protocols that both sides have."""
+    """The protocols on both sides."""
     removed: tuple[Protocol, ...]
     added: tuple[Protocol, ...]
 
     def of(self, severity: Severity) -> list[Change]:
-        """The findings of one severity."""
         return [change for change in self.changes if change.severity is severity]
 
     def of_protocol(self, pair: Pair) -> list[Change]:
-        """The findings of one protocol that are more than wording."""
+        """Return the findings on one protocol, except for wording."""
         return [
             change
             for change in self.changes
@@ -64,7 +63,7 @@ class Comparison:
 
 
 def compare(old: Iterable[Protocol], new: Iterable[Protocol]) -> Comparison:
-    """Everything that changed between two loaded specs, of which each has a protocol at least."""
+    """Compare two loaded specs, each with at least one protocol."""
     old, new = tuple(old), tuple(new)
     names = _protocol_names(old, new)
     types = find_type_names(old[0].types, new[0].types)  # all protocols of a spec share them
@@ -95,7 +94,6 @@ def compare(old: Iterable[Protocol], new: Iterable[Protocol]) -> Comparison:
 
 
 def _compare_pair(things: Things, pair: Pair) -> None:
-    """Compare everything in a protocol."""
     old, new, names = pair.old, pair.new, pair.names
     root = Spot(new.place, new.name)
     things.both("protocol", [replace(old, name=new.name)], [new], {pair.original.name: new.name}, root)
@@ -123,7 +121,7 @@ def _order(change: Change) -> tuple[object, ...]:
 
 
 def _protocol_names(old: tuple[Protocol, ...], new: tuple[Protocol, ...]) -> dict[str, str]:
-    """A protocol is known by its name, or else by its folder."""
+    """Pair protocols by name, or else by folder."""
     names = {
         old_protocol.name: old_protocol.name
         for old_protocol in old

@@ -1,4 +1,4 @@
-"""The content of a row: on one line, and attribute by attribute, two notations of the same bytes alike."""
+"""The content of a row, on one line and by attribute. Two notations of the same bytes are equal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codegen.spec.places import Place
 
 
 class Row(NamedTuple):
-    """A row, and what it is of."""
+    """A row with its protocol and owner."""
 
     protocol: Protocol
     owner: Owner
@@ -22,30 +22,29 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name; of several rows of one name that of each."""
+        """The row's name, unique among rows of the same name."""
         return self.row.key
 
     @property
     def place(self) -> Place:
-        """The row's place."""
         return self.row.place
 
     @property
     def tag_of(self) -> str:
-        """The kind of layout that the row is the tag of: "message", "alternative" or ""."""
+        """ "message" or "alternative" if the row is the tag of one, else ""."""
         is_tag = self.row is self.owner.fields[0] and not isinstance(self.owner, Part)
         return type(self.owner).__name__.lower() if is_tag else ""
 
 
 def type_text(row: Field) -> str:
-    """The type of a row and its other name."""
+    """Return a row's type and its named type."""
     return str(row.type) + (f", is {row.is_named}" if row.is_named is not None else "")
 
 
 def row_text(row: Field, owner: Owner) -> str:
-    """A row of a layout without its name: `Int64 (XLogRecPtr), since 4, when parallel`.
+    """Return a row without its name: `Int64 (XLogRecPtr), since 4, when parallel`.
 
-    A `since` that is the layout's own is left out.
+    Omits `since` if it equals the layout's.
     """
     return ", ".join([str(row.type), *_modifiers(row, owner.since)])
 
@@ -71,7 +70,7 @@ def _type(row: Row) -> tuple[object, str]:
 
 
 def _accepts(row: Row) -> tuple[object, str]:
-    """The numbers that are legal."""
+    """Return the legal numbers."""
     legal = (0, 1) if row.row.boolean else row.row.legal
     numbers = frozenset((0, 1) if row.row.boolean else row.row.codes)
     shown = " or ".join(f"'{value}'" if isinstance(value, str) else str(value) for value in legal) or "anything"
@@ -90,7 +89,7 @@ def _condition(row: Row) -> tuple[object, str]:
 
 
 def _python(row: Row) -> tuple[object, str]:
-    """The annotation of a row's attribute; classes have none for constants, sizes and counts."""
+    """Return the annotation of a row's attribute; None for constants, sizes and counts."""
     if row.row not in attributes(row.owner.fields):
         return None, "no attribute"
     text = annotation_of(row.protocol.types, row.row)
@@ -131,18 +130,18 @@ def read(attribute: str, thing: Any) -> tuple[object, str]:
 
 
 def name_of(thing: Any) -> str:
-    """The name of a thing; a version has its number."""
+    """Return a thing's name; a version's number."""
     return str(thing.number if isinstance(thing, Version) else thing.name)
 
 
 def names_in(attribute: str, thing: Any) -> list[str]:
-    """The names of the things that an attribute holds."""
+    """Return the names of an attribute's elements."""
     thing = thing.row if isinstance(thing, Row) else thing
     return [str(entry) if isinstance(entry, str | int) else name_of(entry) for entry in getattr(thing, attribute, ())]
 
 
 def described(thing: Any) -> str:
-    """Return the end of a finding on a thing that is added or gone."""
+    """Return the end of a finding on an added or removed thing."""
     if isinstance(thing, Row):
         return f": {row_text(thing.row, thing.owner)}"
     if isinstance(thing, NamedType):
@@ -155,6 +154,6 @@ def described(thing: Any) -> str:
 
 
 def bytes_of(row: Row) -> tuple[object, ...]:
-    """Everything of a row that decides which bytes are legal and what they mean, but for its version."""
+    """Return everything that decides the legal bytes and their meaning, except the version."""
     attributes = ("type", "accepts", "sign", "condition", "size", "repeat")
     return tuple(read(attribute, row)[0] for attribute in attributes)

@@ -1,4 +1,4 @@
-"""A comparison as a review comment: findings as a table, then each layout that changed, before and after."""
+"""A comparison as a review comment: a table of findings, and each changed layout, before and after."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Line = tuple[str, str, str]
 
 
 def render_markdown(report: Report) -> str:
-    """The findings as a table, each affected layout before and after side by side, and the summary."""
+    """Return a table of findings, each affected layout before and after side by side, and the summary."""
     comparison = report.comparison
     lines = ["### Spec diff", "", f"{_escaped(report.title)}: {counts(comparison)}.", ""]
     if comparison.changes:
@@ -48,7 +48,7 @@ def _layouts(protocol: Protocol) -> dict[str, Message | Part]:
 
 
 def _table(pair: Pair, name: str) -> Iterator[str]:
-    """A layout before and after, in its own names each."""
+    """Yield a layout before and after, with the names of each side."""
     old_name = next((old_layout for old_layout, new_layout in pair.names.layouts.items() if new_layout == name), name)
     originals, old, new = (_layouts(side) for side in (pair.original, pair.old, pair.new))
     yield f"#### {_escaped(name)}" + (f" (was {_escaped(old_name)})" if old_name != name else "")
@@ -64,7 +64,7 @@ def _table(pair: Pair, name: str) -> Iterator[str]:
 
 
 def _keys(original: Message | Part | None, old: Message | Part | None, new: Message | Part | None) -> Iterator[_Line]:
-    """The keys of a message that changed; those that did not are no part of a layout."""
+    """Yield a message's changed keys."""
     if old is None or new is None:
         return
     for rule in rules_of("message"):
@@ -77,7 +77,7 @@ def _keys(original: Message | Part | None, old: Message | Part | None, new: Mess
 
 
 def _texts(layout: Message | Part | None) -> list[tuple[str, str]]:
-    """The rows as names and texts, those of alternatives after the alternative's name."""
+    """Return the rows' names and texts; rows of alternatives have the alternative's name as a prefix."""
     return [
         (row.name if owner is layout else f"{owner.name}.{row.name}", row_text(row, owner))
         for owner in (own_and_inner(layout) if layout else ())
@@ -88,7 +88,7 @@ def _texts(layout: Message | Part | None) -> list[tuple[str, str]]:
 def _rows(
     original: Sequence[tuple[str, str]], old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
 ) -> Iterator[_Line]:
-    """Rows that stay in their order side by side, all others on a line of their own."""
+    """Yield rows in the same order side by side, other rows on separate lines."""
     old_texts, new_texts = dict(old), dict(new)
     common = [name for name in new_texts if name in old_texts]
     moved = set(out_of_order([name for name in old_texts if name in common], common))
@@ -111,7 +111,7 @@ def _rows(
 
 
 def _code(text: str) -> str:
-    """Text as code in a cell of a table, where a bar would end the cell."""
+    """Return text as code in a table's cell, where a bar would end the cell."""
     if not text:
         return ""
     fence = "``" if "`" in text else "`"

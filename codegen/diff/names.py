@@ -1,7 +1,7 @@
-"""The pairs of names of the old and the new side: equal ones, and renames.
+"""Pairs of names of the old and the new side: equal names, and renames.
 
-Names that both sides have belong together whatever else changed. Of the rest, those belong together that stand for
-the same: a tag, a place in the layout, a use; what has no counterpart is gone or added.
+Equal names are a pair, whatever else changed. Other names are a pair if they mean the same: by tag, position in the
+layout, or use. Unpaired things are removed or added.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codegen.spec.notation import Int, PartName, Type
 
 @dataclass
 class Names:
-    """Old name -> new name, for everything that both sides have."""
+    """Old name -> new name, for everything on both sides."""
 
     types: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Names:
 
     @property
     def renames(self) -> bool:
-        """True if anything has another name than before."""
+        """True if any name changed."""
         every = (self.types, self.facts, self.blocks, self.layouts, *self.rows.values())
         return any(old_name != new_name for names in every for old_name, new_name in names.items())
 
@@ -51,11 +51,11 @@ _REFERENCES: Mapping[str, tuple[str, ...]] = {
     "describes": ("rows",),
     "looks_up": ("layouts",),
 }
-"""The attributes of layouts and rows that name other things, and what these are."""
+"""The attributes that refer to other things by name, and the kinds of these things."""
 
 
 def find_names(old: Protocol, new: Protocol, types: Mapping[str, str]) -> Names:
-    """The names of a protocol, those of the types being known already."""
+    """Pair the names of a protocol. `types` are the pairs of named types."""
     names = Names(types=dict(types))
     names.facts = _facts(old, new)
     names.blocks = _blocks(old, new)
@@ -77,7 +77,7 @@ def find_names(old: Protocol, new: Protocol, types: Mapping[str, str]) -> Names:
 
 
 def find_type_names(old: Mapping[str, NamedType], new: Mapping[str, NamedType]) -> dict[str, str]:
-    """The names of the named types; a rename leaves base, sign and Python class alone."""
+    """Pair the names of named types. A rename keeps base, sign and Python class."""
 
     def alike(old_thing: NamedType, new_thing: NamedType) -> bool:
         return (old_thing.base, old_thing.signed, old_thing.python) == (
@@ -94,7 +94,7 @@ Thing = TypeVar("Thing", Message, Part, Alternative, Field)
 
 
 def as_new(old: Protocol, names: Names) -> Protocol:
-    """The old side in the names of the new one."""
+    """Return the old side with the names of the new side."""
     if not names.renames:
         return old
     layouts, types = names.layouts, names.types
@@ -142,9 +142,9 @@ def _pair(
     better: Callable[[Any, Any], bool] = lambda old_thing, new_thing: True,
     names: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    """Equal names; then, of those left, names of what is alike, the better ones first.
+    """Pair equal names; then pair remaining things that are alike, preferring `better` pairs.
 
-    A caller that asks for those found so far gives the dict in which they are gathered.
+    A predicate that needs the pairs so far shares the dict `names`.
     """
     old, new = list(old), list(new)
     names = {} if names is None else names
@@ -169,7 +169,7 @@ def _same_doc(old_thing: Any, new_thing: Any) -> bool:
 
 
 def _uses(protocol: Protocol, attributes: Iterable[str], name: str) -> set[tuple[object, ...]]:
-    """The uses of a fact or block: sender and tag of the message, the attribute, the row or none."""
+    """Return the uses of a fact or block: the message's sender and tag, the attribute, and the row if any."""
     return {
         (message.sender, message.tag, attribute, index)
         for message in protocol.messages
@@ -180,7 +180,7 @@ def _uses(protocol: Protocol, attributes: Iterable[str], name: str) -> set[tuple
 
 
 def _facts(old: Protocol, new: Protocol) -> dict[str, str]:
-    """A session fact is known by what it does, or by what it is said to be."""
+    """Pair session facts by use or `doc`."""
     attributes = [attribute for attribute, kinds in _REFERENCES.items() if "facts" in kinds]
 
     def alike(old_thing: SessionFact, new_thing: SessionFact) -> bool:
@@ -192,7 +192,7 @@ def _facts(old: Protocol, new: Protocol) -> dict[str, str]:
 
 
 def _blocks(old: Protocol, new: Protocol) -> dict[str, str]:
-    """A block is known by the messages that open and close it."""
+    """Pair blocks by the messages that open and close them."""
 
     def alike(old_thing: Block, new_thing: Block) -> bool:
         return _uses(old, ("opens", "closes"), old_thing.name) == _uses(new, ("opens", "closes"), new_thing.name)
@@ -201,7 +201,7 @@ def _blocks(old: Protocol, new: Protocol) -> dict[str, str]:
 
 
 def _messages(old: Protocol, new: Protocol) -> dict[str, str]:
-    """A message is known by who sends it, its tag, and most of its layout."""
+    """Pair messages by sender, tag, and most of the layout."""
 
     def alike(old_thing: Message, new_thing: Message) -> bool:
         return (old_thing.sender, old_thing.tag) == (new_thing.sender, new_thing.tag) and _likeness(
@@ -212,7 +212,7 @@ def _messages(old: Protocol, new: Protocol) -> dict[str, str]:
 
 
 def _parts(old: Protocol, new: Protocol) -> dict[str, str]:
-    """A part is known by most of its layout."""
+    """Pair parts by most of the layout."""
 
     def likeness(old_thing: Part, new_thing: Part) -> float:
         same_kind = bool(old_thing.alternatives) == bool(new_thing.alternatives)
@@ -224,7 +224,7 @@ def _parts(old: Protocol, new: Protocol) -> dict[str, str]:
 
 
 def _likeness(old: Protocol, old_thing: Message | Part, new: Protocol, new_thing: Message | Part) -> float:
-    """Return the unchanged share of a layout, 0 to 1: rows with the same bytes, or else those with name and bytes."""
+    """Return the unchanged share of a layout, 0 to 1: 1 if only names differ, else the share of equal rows."""
     old_rows, new_rows = _nameless(old, old_thing), _nameless(new, new_thing)
     if [row for _, row in old_rows] == [row for _, row in new_rows]:
         return 1
@@ -232,7 +232,7 @@ def _likeness(old: Protocol, old_thing: Message | Part, new: Protocol, new_thing
 
 
 def _nameless(protocol: Protocol, owner: Message | Part) -> list[tuple[str, tuple[object, ...]]]:
-    """The rows after the tag: name and bytes, without the names of other things, which may be renames themselves."""
+    """Return the rows after the tag: name and bytes, without references, which may be renames themselves."""
     rows = []
     for row in all_rows(owner)[1 if isinstance(owner, Message) else 0 :]:
         kind = PartName("-") if isinstance(row.type, PartName) else row.type
@@ -242,7 +242,7 @@ def _nameless(protocol: Protocol, owner: Message | Part) -> list[tuple[str, tupl
 
 
 def _alternatives(old: Part, new: Part) -> dict[str, str]:
-    """An alternative is known by its tag."""
+    """Pair alternatives by tag."""
     return _pair(
         old.alternatives,
         new.alternatives,
@@ -251,7 +251,7 @@ def _alternatives(old: Part, new: Part) -> dict[str, str]:
 
 
 def _rows(old: Protocol, old_owner: Owner, new: Protocol, new_owner: Owner) -> dict[str, str]:
-    """A field is known by its place, after a field that both sides have, and by its bytes."""
+    """Pair fields by bytes, and by position after a field on both sides."""
     common = {row.name for row in old_owner.fields} & {row.name for row in new_owner.fields}
     places_before, places = _places(old_owner, common), _places(new_owner, common)
     names: dict[str, str] = {}
@@ -272,7 +272,7 @@ def _rows(old: Protocol, old_owner: Owner, new: Protocol, new_owner: Owner) -> d
 
 
 def _places(owner: Owner, common: set[str]) -> dict[str, str]:
-    """For each row, the last one before it that both sides have."""
+    """Return, for each row, the last common row before it."""
     places: dict[str, str] = {}
     last = ""
     for row in owner.fields:

@@ -15,17 +15,17 @@ class Pair(NamedTuple):
     original: Protocol
     """The old side."""
     old: Protocol
-    """The old side in the names of the new one."""
+    """The old side with the names of the new side."""
     new: Protocol
     names: Names
     old_presence: Presence
     new_presence: Presence
     facts: tuple[str, ...]
-    """The session facts under which messages are sent to older versions."""
+    """The session facts under which servers send messages to older versions."""
 
 
 def pair_of(original: Protocol, new: Protocol, names: Names) -> Pair:
-    """The two sides, with what they have in common."""
+    """Pair the two sides of a protocol."""
     old = as_new(original, names)
     newest = min(len(original.versions), len(new.versions))
     # A fact that comes with a new version cannot have held in a session of an older one.

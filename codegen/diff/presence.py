@@ -1,4 +1,4 @@
-"""The versions in which each thing of a protocol exists, as versions.py reads `since`."""
+"""The versions in which each thing of a protocol exists, by the views of versions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LAYOUTS = ("message", "part", "alternative")
 
 
 class Presence:
-    """The cases of a protocol, and for each thing in it those in which it exists.
+    """The cases of a protocol, and the cases in which each thing exists.
 
-    What exists in a version exists there whatever facts hold.
+    A thing that exists in a version exists there with any session fact.
     """
 
     def __init__(self, protocol: Protocol, facts: Iterable[str]) -> None:
-        """`facts` are those under which messages may be sent to older versions."""
+        """`facts` are the session facts under which servers may send messages to older versions."""
         facts = ("", *facts)
         self._cases: defaultdict[tuple[str, str, str], set[Case]] = defaultdict(set)
         views = [view(protocol, version.number) for version in protocol.versions]
@@ -41,7 +41,7 @@ class Presence:
         self.cases: Cases = frozenset(Case(shown.version, fact) for shown in views for fact in facts)
 
     def of(self, kind: str, name: str, owner: str = "") -> Cases:
-        """Return the cases of a thing; `owner` is the layout of a field. A block exists if it is opened."""
+        """Return the cases of a thing. `owner` is a field's layout. A block exists if a message opens it."""
         return frozenset(self._cases.get(("layout" if kind in _LAYOUTS else kind, name, owner), ()))
 
     def _mark_message(self, message: Message, shown: View, cases: set[Case]) -> None:

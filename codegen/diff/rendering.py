@@ -15,7 +15,7 @@ from codegen.diff.wording import one_line
 
 @dataclass(frozen=True)
 class Report:
-    """A comparison and what it compared."""
+    """A comparison with its two sides."""
 
     comparison: Comparison
     old: Side
@@ -23,20 +23,19 @@ class Report:
 
     @property
     def title(self) -> str:
-        """The two sides."""
         return f"From {self.old.label} to {self.new.label}"
 
     def place(self, change: Change) -> str:
-        """Return the place of a change: `spec/logicalrep/update.yaml:12:7`."""
+        """Return a change's place: `spec/logicalrep/update.yaml:12:7`."""
         return self.new.shown(change.spot.place)
 
     def old_place(self, change: Change) -> str:
-        """Return the old place of what is gone, in parentheses; "" for other changes."""
+        """Return the old place of something removed, in parentheses; "" for other changes."""
         return f" (was {self.old.shown(change.spot.old_place)})" if change.spot.old_place else ""
 
 
 def render_text(report: Report) -> str:
-    """One finding a line, then how many there are, then what became of each version."""
+    """Return one finding a line, then the counts, then each version's status."""
     lines = [
         f"{report.place(change)}: {change.severity} {change.rule.id}: {_sentence(report, change)}"
         for change in report.comparison.changes
@@ -45,7 +44,7 @@ def render_text(report: Report) -> str:
 
 
 def render_github(report: Report) -> str:
-    """One annotation a finding, as GitHub's runners read them, and the summary."""
+    """Return one annotation a finding, as GitHub's runners read them, and the summary."""
     lines = []
     for change in report.comparison.changes:
         path, line, column = report.place(change).replace("%", "%25").rsplit(":", 2)
@@ -72,7 +71,7 @@ def counts(comparison: Comparison) -> str:
 
 
 def summary(report: Report) -> Iterator[str]:
-    """Yield the status of each protocol's versions, judged by their bytes alone."""
+    """Yield the status of each protocol's versions, judged only by bytes."""
     comparison = report.comparison
     statuses = {pair.new.name: comparison.statuses(pair) for pair in comparison.pairs}
     for what, protocols in (("added", comparison.added), ("gone", comparison.removed)):

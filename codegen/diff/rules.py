@@ -1,4 +1,4 @@
-"""The kinds of change in a spec: one table of rules, which compare.py follows and spec/README.md shows."""
+"""The kinds of change in a spec: a table of rules for compare.py and spec/README.md."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from codegen.diff.wording import key_of, says
 
 
 class Severity(StrEnum):
-    """The effects of a change on users of the protocol, the gravest first."""
+    """The effects of a change on users of the protocol, the most severe first."""
 
     WIRE = "wire"
-    """The bytes of a version that existed change, or which of them are accepted and what they mean."""
+    """The bytes of an existing version change, or which bytes are legal, or their meaning."""
     API = "api"
     """Names or types in Python change; bytes do not."""
     ADDED = "added"
-    """It exists in a new version only."""
+    """New in a new version."""
     DOC = "doc"
     """Wording, reference or note."""
 
@@ -29,27 +29,26 @@ WORDS, ORDER = "words", "order"
 
 @dataclass(frozen=True)
 class Rule:
-    """One kind of change."""
+    """A kind of change."""
 
     of: str
-    """The kind of thing that it concerns; "doc" for every kind that has the attributes."""
+    """The kind of thing; "doc" for every kind with the attributes."""
     what: str
     severity: Severity
-    """The severity in a version that existed. A thing that is added in a new version is `added`, whatever this says."""
+    """The severity in an existing version. An addition in a new version is always `added`."""
     attributes: tuple[str, ...]
-    """The compared attributes of the model, or those that fields.py derives; () if compare.py looks at more."""
+    """The compared attributes of the model or of fields.py; () for a special comparison."""
     sentence: str
     says: str = "'{key}' is {now}, was {was}"
     unless: tuple[str, ...] = ()
-    """Rules and severities that say it already, where the same thing has findings of them."""
+    """Rules and severities whose findings on the same thing make this rule redundant."""
 
     @property
     def id(self) -> str:
-        """Its name in a finding."""
         return f"{self.of}-{self.what}"
 
     def text(self, attribute: str, old_text: str, new_text: str) -> str:
-        """Return a finding's text on an attribute, to follow its subject."""
+        """Return the text of a finding on an attribute, as a predicate of the subject."""
         if self.says == WORDS:
             return says(key_of(attribute), old_text, new_text)
         return self.says.format(key=key_of(attribute), was=old_text or "none", now=new_text or "none")
@@ -183,16 +182,16 @@ _TABLE = (
 )  # fmt: skip
 
 RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in _TABLE})
-"""Every rule by its id, in the order of the table in spec/README.md."""
+"""The rules by id, in the order of the table in spec/README.md."""
 
 
 def rules_of(kind: str) -> Iterator[Rule]:
-    """The rules that compare attributes of a kind of thing."""
+    """Return the rules that compare attributes of a kind of thing."""
     return (rule for rule in _TABLE if rule.of in (kind, "doc") and rule.attributes)
 
 
 def rule_rows() -> Iterator[tuple[str, str, str]]:
-    """The rows of the table in spec/README.md: rule id, severity, sentence."""
+    """Yield the rows of the table in spec/README.md: rule id, severity, sentence."""
     for rule in _TABLE:
         both = rule.what == "added" and rule.of != "bit" and rule.severity in (_WIRE, _API)
         yield rule.id, f"{rule.severity}, {_ADDED}" if both else rule.severity, rule.sentence

@@ -14,14 +14,14 @@ from codegen.spec.places import Place, SpecError
 from codegen.spec.reader import PROTOCOL_FILE, TYPES_FILE, load
 
 FOLDER = "spec"
-"""The spec's folder in the repository, in every revision."""
+"""The spec's folder in every revision of the repository."""
 
 WORKING_TREE = "working tree"
-"""The label of the side that is the repository's own folder."""
+"""The label of the repository's working tree."""
 
 
 class SideError(Exception):
-    """A side that does not load; says why, one line for each reason."""
+    """A side that cannot be loaded, with one line for each reason."""
 
     def __init__(self, *lines: str) -> None:
         self.lines = lines
@@ -30,20 +30,20 @@ class SideError(Exception):
 
 @dataclass(frozen=True)
 class Side:
-    """A loaded spec and what to call it."""
+    """A loaded spec and its label."""
 
     label: str
     protocols: tuple[Protocol, ...]
     base: str = ""
-    """The folder in which a revision lay while it was read."""
+    """The temporary folder of a revision."""
 
     def shown(self, place: Place) -> str:
-        """A place as a terminal can open it: `spec/logicalrep/update.yaml:12:7`."""
+        """Return a place for a terminal: `spec/logicalrep/update.yaml:12:7`."""
         return f"{str(place.path).removeprefix(self.base)}:{place.line}:{place.column or 1}"
 
 
 def read_side(name: str | None, repository: Path) -> Side:
-    """The side that a name stands for, None for the working tree; SideError if it does not load."""
+    """Load the side of a name; None for the working tree. Raises SideError if that fails."""
     if name is None:
         return _load(WORKING_TREE, _spec_in(repository, str(repository)))
     folder = Path(name)
@@ -58,7 +58,7 @@ def read_side(name: str | None, repository: Path) -> Side:
 
 
 def _spec_in(folder: Path, name: str) -> Path:
-    """The spec's folder, where a folder is one or holds one."""
+    """Return the spec's folder: the folder itself, or spec/ in it."""
     if (folder / TYPES_FILE).is_file() or any(folder.glob(f"*/{PROTOCOL_FILE}")):
         return relative(folder)
     if (folder / FOLDER).is_dir():
@@ -76,7 +76,7 @@ def _load(label: str, spec: Path, base: str = "") -> Side:
 
 
 def _read_revision(name: str, commit: str, repository: Path) -> Side:
-    """The spec of a revision; the files are read as git has them, whatever attributes say about archives."""
+    """Load a revision's spec. Reads files as git stores them, whatever attributes say about archives."""
     listing = _git(repository, "ls-tree", "-r", "-z", commit, "--", FOLDER)
     files: dict[str, str] = {}
     for entry in os.fsdecode(listing or b"").split("\0"):
@@ -97,7 +97,7 @@ def _read_revision(name: str, commit: str, repository: Path) -> Side:
 
 
 def _commit(name: str, repository: Path) -> str | None:
-    """The commit that a name stands for, if it is a revision."""
+    """Return the commit of a revision; None if the name is not a revision."""
     if name.startswith("-"):
         return None
     output = _git(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -105,7 +105,7 @@ def _commit(name: str, repository: Path) -> str | None:
 
 
 def _git(repository: Path, *arguments: str) -> bytes | None:
-    """Return git's output; None if it fails, or is not there."""
+    """Return git's output; None if git fails or is not installed."""
     try:
         result = subprocess.run(["git", "-C", str(repository), *arguments], capture_output=True, check=False)
     except OSError:

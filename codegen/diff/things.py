@@ -1,4 +1,4 @@
-"""Things of one kind before and after: which are added, gone or renamed, and which attributes differ."""
+"""Comparison of things of one kind: additions, removals, renames, and differing attributes."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _SUBJECTS = {
     "alternative": "{of}.{name}",
     "field": "{of}.{name}",
 }
-"""The names in findings of things that do not go by their own name alone."""
+"""The subjects of findings on things whose name alone is ambiguous."""
 
 _OF_TYPES = {"sign": "signed", "python": "python"}
-"""The attributes of a field that its named type decides, and those of the type."""
+"""The attributes of a field that its named type decides, and the type's attributes."""
 
 _EXISTENCE = ("since", "also_since", "also_when")
-"""The attributes that say in which cases a message or field exists."""
+"""The attributes that decide the cases in which a message or field exists."""
 
 
 class Things:
-    """Compares the things of one protocol, or without a pair those that belong to none."""
+    """Collects changes: in a pair of protocols, or outside of protocols without a pair."""
 
     def __init__(self, pair: Pair | None = None) -> None:
         self.changes: list[Change] = []
         self.by_type: defaultdict[tuple[str, str], list[tuple[str, Cases]]] = defaultdict(list)
-        """The fields that change because their named type does, by the type and its attribute."""
+        """The fields that change because of their named type, by the type and its attribute."""
         self._pair = pair
         self._common: Cases = pair.old_presence.cases & pair.new_presence.cases if pair else frozenset()
 
     def add(self, rule: str, spot: Spot, text: str, cases: Iterable[Case] = ()) -> None:
-        """Note one more change."""
+        """Add a change."""
         protocol = self._pair.new.name if self._pair else ""
         severity, cases = RULES[rule].severity, frozenset(cases)
         if self._pair and cases and RULES[rule].what == "added":
@@ -54,9 +54,9 @@ class Things:
     def both(
         self, kind: str, old: Iterable[Any], new: Iterable[Any], names: Mapping[str, str], of: Spot, owner: str = ""
     ) -> list[tuple[Any, Any, Spot]]:
-        """Note what is added, gone or renamed; return the others with their spots, their attributes compared.
+        """Add additions, removals and renames. Return the common things with their spots, after comparing them.
 
-        What is old has new names already, and `names` are the new ones by the old. `owner` is the layout of fields.
+        `old` already has new names; `names` maps old names to new names. `owner` is the layout of fields.
         """
         old_things, new_things = ({name_of(thing): thing for thing in side} for side in (old, new))
         old_names = {new_name: old_name for old_name, new_name in names.items()}
@@ -88,7 +88,7 @@ class Things:
         return common
 
     def add_types(self, pair: Pair) -> None:
-        """Note the named types that change fields, each with all its fields."""
+        """Add a change for each named type that changes fields."""
         for (subject, attribute), fields in sorted(self.by_type.items()):
             old_type, new_type = (side.types[subject.removeprefix("type ")] for side in (pair.old, pair.new))
             rule = RULES["type-sign" if attribute == "signed" else "type-python"]
@@ -98,7 +98,7 @@ class Things:
             self.add(rule.id, Spot(new_type.place, subject), text, cases)
 
     def compare_order(self, spot: Spot, attribute: str, old_names: Sequence[str], new_names: Sequence[str]) -> None:
-        """Note that what both sides have stands in another order, if it does."""
+        """Add a change if the common names have another order."""
         old_common, new_common = (
             [name for name in old_names if name in new_names],
             [name for name in new_names if name in old_names],
@@ -109,7 +109,7 @@ class Things:
             self.add("doc-order", spot, text)
 
     def compare_rows(self, spot: Spot, owner: str, old_rows: Sequence[Row], new_rows: Sequence[Row]) -> None:
-        """Note the fewest rows that must have moved, where there are versions in which that can be seen."""
+        """Add the fewest rows that must have moved, if a version shows the move."""
         old_names, new_names = [row.name for row in old_rows], [row.name for row in new_rows]
         both = [name for name in new_names if name in old_names]
         cases_of_row = {name: self._common.intersection(*self._exists("field", name, owner)) for name in both}
@@ -126,13 +126,13 @@ class Things:
                 self.add(rule.id, of, rule.text("", came, comes), cases)
 
     def _exists(self, kind: str, name: str, owner: str = "") -> tuple[Cases, Cases]:
-        """The cases in which a thing exists, before and after."""
+        """Return the cases in which a thing exists, on both sides."""
         if self._pair is None:
             return frozenset(), frozenset()
         return self._pair.old_presence.of(kind, name, owner), self._pair.new_presence.of(kind, name, owner)
 
     def _compare(self, kind: str, old_thing: Any, new_thing: Any, spot: Spot, owner: str, reported: set[str]) -> None:
-        """Note the attributes that differ; `found` are rules that have spoken already."""
+        """Add the differing attributes. `reported` are rules and severities that were already reported."""
         old_cases, new_cases = self._exists(kind, name_of(new_thing), owner)
         either = (old_cases | new_cases) & self._common
         reported |= (
@@ -172,9 +172,9 @@ class Things:
                 self.add(rule.id, spot, rule.text(attribute, old_text, new_text), cases)
 
     def _moved(self, old_cases: Cases, new_cases: Cases, owner: str, attribute: str) -> Cases:
-        """The cases that a thing comes to or leaves by itself: for a field, those in which its layout stays.
+        """Return the cases that a thing enters or leaves by itself: a field without its layout.
 
-        Where several attributes differ, those that hold whatever the facts are `since` and `also since`.
+        If several attributes differ, `since` and `also since` get the cases that do not depend on facts.
         """
         owner_cases = self._exists("layout", owner)
         moved = (old_cases ^ new_cases) & self._common & (owner_cases[0] & owner_cases[1] if owner else self._common)
@@ -182,7 +182,7 @@ class Things:
         return moved if not attribute else moved - always if attribute == "also_when" else always
 
     def _replaced(self, old_message: Message, new_message: Message, cases: Cases) -> Cases:
-        """The cases in which a message may stand elsewhere; a place is one where something opens its block."""
+        """Return the cases in which a message's legal places change. A block is a place only if a message opens it."""
         assert self._pair is not None
         replaced = set()
         for case in cases & self._common:
@@ -197,7 +197,7 @@ class Things:
         return frozenset(replaced)
 
     def _compare_names(self, old_field: Field, new_field: Field, spot: Spot, cases: Cases) -> set[str]:
-        """Note names of bits or values that moved, are others, came or went; return whether bytes changed by that."""
+        """Add changed names of bits or values. Return the severities of these changes."""
         noted = len(self.changes)
         sides: Iterable[tuple[str, str, Mapping[Any, str], Mapping[Any, str]]] = (
             ("bit", "mask", old_field.bits, new_field.bits),

@@ -1,23 +1,23 @@
-"""The wording of differences: of texts by the words that differ, of names in another order."""
+"""Wording of differences between texts, and between orders of names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 _KEYS = {"sender": "from", "callbacks": "callback", "places": "place"}
-"""The keys of the YAML that the model has under another name."""
+"""The YAML's keys whose attributes of the model have other names."""
 
 _CONTEXT = 3
-"""The number of equal words that are shown around those that differ."""
+"""The number of equal words around the differing words."""
 
 
 def key_of(attribute: str) -> str:
-    """The key of the YAML for an attribute of the model."""
+    """Return the YAML's key of an attribute of the model."""
     return _KEYS.get(attribute, attribute.replace("_", " "))
 
 
 def says(what: str, old_text: str, new_text: str) -> str:
-    """Return the words that differ in a text, and a few around them."""
+    """Return the differing words of two texts, with a few words around them."""
     if not old_text:
         return f'has a {what} now: "{new_text}"'
     if not new_text:
@@ -29,7 +29,6 @@ def says(what: str, old_text: str, new_text: str) -> str:
 
 
 def _equal_words(old_words: list[str], new_words: list[str]) -> int:
-    """Return the number of equal words at the beginning."""
     pairs = enumerate(zip(old_words, new_words, strict=False))
     return next(
         (index for index, (old_word, new_word) in pairs if old_word != new_word), min(len(old_words), len(new_words))
@@ -42,16 +41,16 @@ def _excerpt(words: list[str], head: int, tail: int) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names one after the other; `none` if there are none."""
+    """Return names separated by commas; `none` for no names."""
     return ", ".join(names) or "none"
 
 
 def one_line(text: str) -> str:
-    """A text without line breaks and the like."""
+    """Return a text with all white space folded."""
     return " ".join(text.split())
 
 
 def place_in(names: Sequence[str], name: str) -> str:
-    """Return the place of a name among others."""
+    """Return a name's position: after its predecessor, or first."""
     index = names.index(name)
     return f"after {names[index - 1]}" if index else "first"

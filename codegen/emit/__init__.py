@@ -1,1 +1,1 @@
-"""The model -> formatted Python; writes nothing."""
+"""The model -> formatted Python source; writes no files."""

@@ -1,13 +1,13 @@
-"""The columnar decoder's files: each version's columns as data, and its compiled kernel, from the same model as parse.
+"""Files of the columnar decoder: each version's columns as data, and its compiled kernel.
 
-A column is a field name, or what `batch column` says: every message with such a field fills it, in the rows where it is
-such a message. Two fields of one column must be of one type; no other field decides what a column is called.
-What is no attribute of a message's class (tags, counts, lengths, constants) is no column either. Of a part that is
-there once each field is a column, `new_flags`, but a row's values are called as the part is. So a field that is added
-to the spec is a new column, and a line in a kernel, without a hand on either.
+A column's name is the field's name or its `batch column`. Every message with such a field fills the column, in the
+message's rows. All fields of a column must have the same type. Rows that are not attributes of a message's class (tags,
+counts, lengths, constants) have no column. For a part that is not repeated, each field is a column such as `new_flags`;
+the column of a row's values has the part's name. So a new field in the spec becomes a column and a line in a kernel
+without manual work.
 
-A column has one number in the kernels of all versions. So the function of a message that a version leaves as it was is
-the same text, and the kernel imports it from that of the version which brought it.
+A column has the same number in the kernels of all versions. So a function that a version leaves unchanged has the same
+text, and the kernel imports the function from the kernel of the version that introduced it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from codegen.spec.versions import View
 _ITEMS = "integers, texts and bytes"
 _OTHERWISE = "give it another name with 'batch column'"
 _OF_BATCHES = ("tag", "error", "data")
-"""The columns that every batch has: tags, and two for messages that are refused."""
+"""The columns of every batch: the tag, and two for refused messages."""
 
 
 @dataclass(frozen=True)
 class ColumnSource:
-    """A column, as plan.py in the package has it."""
+    """A column as in the package's plan.py."""
 
     name: str
     kind: str
@@ -56,7 +56,7 @@ class ColumnSource:
     arrow: str = ""
     epoch: int = 0
     scalar: str = ""
-    """The class of an integer in Python, for findings."""
+    """An integer's class in Python, for findings."""
     valued: bytes = b""
     texts: bytes = b""
     fields: tuple[ColumnSource, ...] = ()
@@ -65,7 +65,7 @@ class ColumnSource:
 
     @property
     def constant(self) -> str:
-        """The kernel's name for its number."""
+        """The kernel's name for the column's number."""
         return f"{self.name.upper()}_COLUMN"
 
     @property
@@ -79,7 +79,7 @@ class ColumnSource:
 
     @property
     def held(self) -> str:
-        """The type of its values in words."""
+        """The type of the values in words."""
         integer = self.scalar or f"{'int' if self.signed else 'uint'}{8 * self.width}"
         words = {"char": "a character", "bool": "a truth value", "int": integer, "ints": f"a list of {integer}"}
         items = ", ".join(f"{item.name}: {item.held}" for item in self.fields)
@@ -97,17 +97,17 @@ class ColumnSource:
 
 @dataclass(frozen=True)
 class MessageSource:
-    """A message of a version, and how the kernel reads it."""
+    """A message of a version, and the kernel's steps to read it."""
 
     message: Message
     when: str
     columns: dict[str, ColumnSource]
-    """The columns, by the names of their variables."""
+    """The columns by the names of their variables."""
     steps: tuple[Step, ...]
 
     @property
     def function(self) -> str:
-        """The kernel's function that reads it."""
+        """The kernel's function that reads the message."""
         return f"_{snake_case(class_name(self.message.name))}"
 
     @property
@@ -121,14 +121,14 @@ class MessageSource:
 
 @dataclass(frozen=True)
 class PartSource:
-    """A part that repeats, a row's values or the items of a list, and how the kernel reads it."""
+    """A repeated part, cells or items of a list, and the kernel's steps to read it."""
 
     body: Choose | Group
     function: str
     steps: tuple[Step, ...]
-    """The steps, named as their variables."""
+    """The steps, with the names of variables."""
     columns: dict[str, ColumnSource]
-    """The columns, by the names of their variables."""
+    """The columns by the names of their variables."""
 
     @property
     def part(self) -> Part:
@@ -136,24 +136,22 @@ class PartSource:
 
     @property
     def is_choice(self) -> bool:
-        """True if it is one of the values of a row, not an item of a list."""
+        """True for cells, False for items of a list."""
         return isinstance(self.body, Choose)
 
     def number_of(self, variable: str) -> int:
-        """The number of a field's array."""
+        """Return the number of a field's array."""
         return list(self.columns).index(variable)
 
 
 class _Kernel:
-    """The names and expressions of one version's kernel."""
-
     def __init__(self, versions: tuple[View, ...], view: View) -> None:
         self.protocol = view.protocol
         self.version = view.version
         self.module = f"kernel_{view.module}"
         self.columns: list[ColumnSource] = []
         self.every: list[ColumnSource] = []
-        """The columns of all versions, by their numbers."""
+        """The columns of all versions, by number."""
         self.parts: list[PartSource] = []
         self._clashes: dict[str, Finding] = {}
         self._owners: dict[str, str] = {}
@@ -162,7 +160,7 @@ class _Kernel:
             raise SpecError(list(self._clashes.values()))
 
     def _layouts(self, versions: tuple[View, ...]) -> Iterator[tuple[Message, View]]:
-        """The messages of the version, and those of later ones that a session fact lets in."""
+        """Yield the version's messages, and later versions' messages that a session fact allows."""
         for message in versions[-1].messages:
             if message.sender == "server" and message.comes_in(self.version):
                 shown = next(view for view in versions[self.version - 1 :] if view.layout(message.name))
@@ -184,7 +182,7 @@ class _Kernel:
         )
 
     def _add(self, column: ColumnSource, message: Message, operation: Operation, own: tuple[ColumnSource, ...]) -> None:
-        """Take a message's column; where its name stands for something else already, that is a finding."""
+        """Add a message's column. If the column's name is taken, add a finding."""
         existing = next((other for other in self.columns if other.name == column.name), None)
         where, problem = f"{message.name}.{operation.name} fills the column {column.name!r} of batches", ""
         if column.name in _OF_BATCHES:
@@ -203,7 +201,7 @@ class _Kernel:
     def _columns(
         self, operations: Operations, shown: View, within: str = "", name: str = ""
     ) -> Iterator[tuple[str, Operation, ColumnSource]]:
-        """The columns of a layout, those of the parts that are there once among them, each with its row."""
+        """Yield a layout's columns with their rows, including columns of parts that are not repeated."""
         for operation in attributes(operations):
             if isinstance(operation, Group):
                 inner = lower(shown, operation.part.fields)
@@ -238,7 +236,7 @@ class _Kernel:
         )
 
     def _repeated(self, operation: Repeat, view: View, path: str) -> ColumnSource:
-        """A row's values, or a list of items; what else a part could be has no column, which is a finding."""
+        """Return the column of cells or of a list of items. Raises SpecError for another kind of part."""
         if isinstance(operation.body, Choose):
             choose = operation.body
             self._function(choose, ())
@@ -268,7 +266,7 @@ class _Kernel:
     def _function(
         self, body: Choose | Group, operations: Operations, columns: Mapping[str, ColumnSource] = MappingProxyType({})
     ) -> str:
-        """The name of a part's function; of two versions of a part in one kernel each has its own."""
+        """Return the name of a part's function. Two versions of a part in one kernel have two functions."""
         if all(part.part != body.part for part in self.parts):
             same = sum(part.function.rstrip("_") == snake_case(body.part.name) for part in self.parts)
             name = f"{snake_case(body.part.name)}_{'_' * same}"
@@ -278,19 +276,17 @@ class _Kernel:
     # What the templates ask.
 
     def function_of(self, part: Part) -> str:
-        """The function of a part."""
         return next(source.function for source in self.parts if source.part == part)
 
     def load_of(self, integer: Integer) -> str:
-        """The function that reads an integer."""
         return f"{'int' if integer.signed else 'uint'}{8 * integer.width}"
 
     def is_measure(self, integer: Integer) -> bool:
-        """Return whether the kernel needs an integer even where nothing is written."""
+        """Return whether the kernel needs an integer even if it writes nothing."""
         return isinstance(integer, Measure)
 
     def is_checked(self, integer: Integer) -> bool:
-        """Return whether not every value of an integer is legal."""
+        """Return whether some values of an integer are illegal."""
         return bool(checks_of(Run((integer,)), members=True))
 
     @property
@@ -298,25 +294,22 @@ class _Kernel:
         return [column for column in self.columns if column.kind == "cells"]
 
     def number_of(self, column: ColumnSource) -> int:
-        """The number of a column."""
         return self.every.index(column)
 
     def cells_of(self, column: ColumnSource) -> str:
-        """The arrays of a column of rows' values."""
         return f"cells[{[candidate for candidate in self.every if candidate.kind == 'cells'].index(column)}]"
 
     def spans_of(self, column: ColumnSource) -> str:
-        """The array of a column's spans."""
         return f"spans[{[candidate for candidate in self.every if candidate.has_spans].index(column)}]"
 
     @property
     def dispatch(self) -> list[MessageSource]:
-        """The messages in the order in which tags are compared: those with a row's values come most often."""
+        """The messages in the order of the comparisons of tags: messages with rows are the most frequent."""
         return sorted(self.messages, key=lambda message: not message.has_cells)
 
 
 def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The same steps with those of the parts that are there once among them, under longer names."""
+    """Return the steps with parts that are not repeated replaced by their own steps, under longer names."""
     inlined: list[Step] = []
     for step in items:
         if isinstance(step, Branch):
@@ -330,19 +323,18 @@ def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def _local(name: str) -> str:
-    """The variable that holds a field: nothing else in a kernel ends like that."""
+    """Return the variable of a field. Nothing else in a kernel ends with an underscore."""
     return f"{name}_"
 
 
 class _Functions:
-    """The functions of kernels, those of older versions first: one that a version leaves as it was stays there."""
+    """The functions of all kernels, oldest version first. A later kernel imports an unchanged function."""
 
     def __init__(self, package: str) -> None:
         self._package = package
         self._modules: dict[str, str] = {}
 
     def kernel(self, kernel: _Kernel) -> str:
-        """The text of a kernel."""
         own: list[str] = []
         inherited: dict[str, list[str]] = {}
         texts_by_name: dict[str, str] = {}
@@ -377,7 +369,7 @@ _CONSTANT = re.compile(r"\b\w+_COLUMN\b")
 
 
 def _plans(messages: tuple[Message, ...], kernels: list[_Kernel]) -> Iterator[str]:
-    """Yield the messages, as plans.py in the package has them: each once for all versions with the same columns."""
+    """Yield messages as in the package's plans.py: one entry for all versions with the same columns."""
     for message in messages:
         versions_by_columns: dict[tuple[int, ...], list[int]] = {}
         for kernel in kernels:
@@ -392,7 +384,7 @@ def _plans(messages: tuple[Message, ...], kernels: list[_Kernel]) -> Iterator[st
 
 
 def emit_columnar(versions: tuple[View, ...], package: str) -> dict[str, str]:
-    """Return the files of the sub-package by their paths within the package: the session, plans and kernels."""
+    """Return the sub-package's files by path within the package: session, plans and kernels."""
     kernels = [_Kernel(versions, view) for view in versions]
     every = list(dict.fromkeys(column for kernel in reversed(kernels) for column in kernel.columns))
     for kernel in kernels:

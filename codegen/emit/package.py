@@ -1,4 +1,4 @@
-"""The model -> the text of every file of the generated package; writes nothing."""
+"""The model -> the text of every file of the generated package; writes no files."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ from codegen.spec.places import Finding, SpecError
 from codegen.spec.versions import View, unfiltered, views
 
 PACKAGE = "logicalrep_protocol"
-"""Our own package."""
+"""The name of logicalrep's own package."""
 _RUFF = ["--isolated", "--quiet", "--no-cache", "--config=line-length=120", "--config=target-version='py311'"]
 _CHECK = ["check", "--fix", "--select=I,F401", "--ignore-noqa"]
 
 
 def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
-    """Return every file of our package by its path below generated/, formatted.
+    """Return every file of logicalrep's package by path below generated/, formatted.
 
-    Raises:
-        SpecError: something cannot be generated.
+    Raises SpecError if code cannot be generated.
     """
     every = tuple(protocols)
     protocols = tuple(protocol for protocol in every if not protocol.package)
@@ -66,7 +65,7 @@ def emit_project(protocol: Protocol) -> dict[Path, str]:
 
 
 def _own_package(protocol: Protocol) -> dict[str, str]:
-    """The files of a protocol in a package of its own, within ours or alone."""
+    """Return the files of a protocol's separate package, in logicalrep's package or another project."""
     texts = {
         "__init__.py": render(
             "package_init.py.j2",
@@ -89,7 +88,7 @@ def _version_modules(protocol: Protocol) -> dict[str, str]:
 
 
 def _tells_its_size(view: View, message: Message) -> bool:
-    """True if the first integers of a message tell its length, or it has nothing but integers."""
+    """Return whether a message has its length among its first integers, or has only integers."""
     for operation in lower(view, message.fields):
         if (isinstance(operation, Measure) and not operation.of) or (
             isinstance(operation, Constant) and operation.is_length
@@ -101,7 +100,7 @@ def _tells_its_size(view: View, message: Message) -> bool:
 
 
 def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
-    """The tables of all protocols, with the rows of all versions."""
+    """Return layouts.py: the tables of all protocols, with the rows of all versions."""
     return render(
         "layouts.py.j2",
         protocols=protocols,
@@ -114,12 +113,12 @@ def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
 
 
 def package_of(protocol: Protocol) -> str:
-    """The package of a protocol's modules."""
+    """Return the package of a protocol's modules."""
     return protocol.package if protocol.is_alone else ".".join(filter(None, (PACKAGE, protocol.package)))
 
 
 def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
-    """The protocol of the messages, that of which there is a decoder; SpecError unless it is one."""
+    """Return the only protocol with blocks, which gets a Decoder. Raises SpecError unless there is exactly one."""
     with_blocks = [protocol for protocol in protocols if protocol.has_decoder]
     if len(with_blocks) == 1:
         return with_blocks[0]
@@ -129,7 +128,7 @@ def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
 
 
 def _described(protocol: Protocol) -> list[tuple[Message, str, str]]:
-    """The messages that describe something; where a decoder keeps each, and the type of the number that tells it."""
+    """Return the messages that describe something, with the decoder's attribute and the number's type."""
     return [
         (message, taken.described(message.name), protocol.types[row.named_type].python)
         for message in protocol.messages
@@ -139,16 +138,16 @@ def _described(protocol: Protocol) -> list[tuple[Message, str, str]]:
 
 
 class _Session(NamedTuple):
-    """The sessions of a version as a type checker tells them apart."""
+    """A version's sessions for type checkers."""
 
     messages: str
-    """The messages that may come."""
+    """The messages that the session can have."""
     without: frozenset[str]
-    """The session facts that must not hold, as more messages may come then."""
+    """The session facts that must not hold, as they allow more messages."""
 
 
 def _sessions(versions: tuple[View, ...]) -> Iterator[tuple[int, _Session]]:
-    """Yield each version's sessions: first where nothing lets in messages of later versions, then all."""
+    """Yield each version's sessions: first without messages of later versions, then with all."""
     for view in versions:
         later_messages: dict[str, list[str]] = {}
         for message in view.protocol.messages:
@@ -166,13 +165,13 @@ def _sessions(versions: tuple[View, ...]) -> Iterator[tuple[int, _Session]]:
 
 
 def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
-    """In the order of a sorted __all__: classes, then modules."""
+    """Return the names in the order of a sorted __all__: classes, then modules."""
     modules = [version.module for protocol in protocols for version in protocol.versions]
     return ["Decoder", *sorted([*modules, "versions"])]
 
 
 def _version_module(view: View, every: list[tuple[str, list[Block]]]) -> str:
-    """The module of a version; `every` has the module and the classes of each version up to it."""
+    """Return a version's module. `every` has the module and the classes of each version up to this one."""
     source, protocol = Source(view), view.protocol
     previous = protocol.versions[view.version - 2].module if view.version > 1 else ""
     *earlier, (_, blocks) = every
@@ -267,7 +266,7 @@ def _decoder_docstring(protocol: Protocol) -> str:
 
 
 def _blocks(view: View) -> list[Block]:
-    """The classes of a module that those of the version before lack; parts stand before what contains them."""
+    """Return the classes that are new in this version; parts precede their users."""
     source = Source(view)
     layouts: list[Message | Part] = []
     own_parts = {part.name: part for part in view.own_parts}
@@ -289,7 +288,7 @@ def _exported(block: Block) -> list[str]:
 
 
 def _formats(block: Block) -> set[str]:
-    """The formats of all integers that stand together, to read and to write."""
+    """Return the formats of all runs of integers, for reading and writing."""
     formats: set[str] = set()
 
     def collect(items: tuple[Step, ...]) -> None:
@@ -309,7 +308,7 @@ def _formats(block: Block) -> set[str]:
 
 
 def formatted(texts: Mapping[str, str], package: str) -> dict[Path, str]:
-    """The same files with unused imports removed, imports in order and everything laid out by the formatter."""
+    """Return the files without unused imports, with sorted imports, and formatted."""
     from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
 
     ours = f"--config=lint.isort.known-first-party={['logicalrep_runtime', package]}"

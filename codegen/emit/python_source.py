@@ -1,4 +1,4 @@
-"""The model in Python: the names, annotations and expressions that the templates put together."""
+"""Names, annotations and expressions of Python source, for the templates."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Attribute:
     name: str
     annotation: str
     value: str
-    """The expression that makes it from the local variable of a parser."""
+    """The expression of the attribute from a parser's local variable."""
     docstring: str
     may_be_absent: bool = False
     flags: tuple[tuple[int, str], ...] = ()
 
     @property
     def parameter(self) -> str:
-        """The constructor's parameter, and those of its flags."""
+        """The constructor's parameter, and parameters of its flags."""
         if not self.flags:
             return f"{self.name}: {self.annotation}{' = None' if self.may_be_absent else ''}"
         flags = "".join(f", {name}: bool | None = None" for _, name in self.flags)
@@ -53,7 +53,7 @@ class Attribute:
 
     @property
     def given(self) -> str:
-        """The expression that makes it from the constructor's parameters."""
+        """The expression of the attribute from the constructor's parameters."""
         if not self.flags:
             return self.name
         flags = ", ".join(f'"{name}": ({mask}, {name})' for mask, name in self.flags)
@@ -64,7 +64,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Block:
-    """The class of a message, part or alternative, with its Struct and its straight-line codecs."""
+    """The class of a message, part or alternative, with its Struct and its codecs."""
 
     layout: Message | Part | Alternative
     name: str
@@ -74,19 +74,19 @@ class Block:
     operations: Operations
     attributes: tuple[Attribute, ...]
     enumerations: tuple[Take, ...]
-    """The integers whose values have names, since this version."""
+    """The integers with named values that are new in this version."""
     steps: tuple[Step, ...]
-    """The steps of parsing, without a message's tag, which is known then."""
+    """The steps of parsing, after a message's tag."""
     build_steps: tuple[Step, ...]
     cells: Repeat | None
-    """The repeated choice that the class holds as two columns."""
+    """The repeated choice that the class stores as two columns."""
     alternatives: tuple[Block, ...]
     is_own: bool
-    """True if this version was the last to change it, so that its class stands here."""
+    """True if this version changed the class, so that this module defines it."""
 
     @property
     def variable(self) -> str:
-        """The class's name as part of a variable's."""
+        """The class's name for use in variables."""
         return snake_case(self.name)
 
     @property
@@ -98,7 +98,6 @@ class Block:
 
     @property
     def is_message(self) -> bool:
-        """True if it is a message's class."""
         return isinstance(self.layout, Message)
 
     @property
@@ -108,14 +107,14 @@ class Block:
 
 
 class Source:
-    """The Python of one version of a protocol."""
+    """Python source for one version of a protocol."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.protocol = view.protocol
 
     def block(self, layout: Message | Part | Alternative) -> Block:
-        """The class of a layout, and those of its alternatives."""
+        """Return the class of a layout, including its alternatives' classes."""
         operations = lower(self.view, layout.fields)
         variables = renamed(operations, taken.local)
         text = docstring(layout.doc, layout.note)
@@ -146,7 +145,6 @@ class Source:
         )
 
     def _origin(self, message: Message) -> str:
-        """Return the address in the documentation, and the sender."""
         callbacks = f"\nSent by {', '.join(message.callbacks)}." if message.callbacks else ""
         release = "" if message.release is None else f"\nSince {self.protocol.software} {message.release}."
         told = f"{self.protocol.official(message)}{release}{callbacks}".strip()
@@ -178,7 +176,7 @@ class Source:
         return tuple(found)
 
     def construct(self, operation: Operation, operations: Operations) -> str:
-        """The construct of one row of a layout."""
+        """Return the Construct of a row."""
         expression = _construct(operation, operations)
         branch = next(
             (other for other in operations if isinstance(other, Conditional) and operation in other.body), None
@@ -197,7 +195,7 @@ class Source:
 
 
 def _columns(repeat: Repeat, choose: Choose) -> list[Attribute]:
-    """The two attributes that hold repeated alternatives: their tags, and the values of those that have one."""
+    """Return the two attributes of repeated alternatives: kinds and values."""
     legend = ", ".join(f"{other.tag} {other.name}" for other in choose.part.alternatives)
     bare = joined(choose.bare)
     return [
@@ -212,7 +210,7 @@ def _columns(repeat: Repeat, choose: Choose) -> list[Attribute]:
 
 
 def annotation_of(operation: Operation) -> str:
-    """The type of an operation's attribute, without None."""
+    """Return the type of an operation's attribute, without None."""
     match operation:
         case Repeat():
             return f"tuple[{annotation_of(operation.body)}, ...]"
@@ -229,7 +227,7 @@ def annotation_of(operation: Operation) -> str:
 
 
 def value_of(operation: Operation) -> str:
-    """The expression that makes an attribute from what was unpacked."""
+    """Return the expression that converts an unpacked value to an attribute."""
     if isinstance(operation, Repeat) and isinstance(operation.body, Take):
         return f"tuple(map({operation.body.maker}, {operation.name}))" if operation.body.maker else operation.name
     if isinstance(operation, Repeat):
@@ -300,7 +298,7 @@ def _construct_take(operation: Take) -> str:
 
 
 def packed(integer: Integer, operations: Operations) -> str:
-    """The expression to pack one integer of a layout."""
+    """Return the expression that packs an integer."""
     if isinstance(integer, Constant):
         return literal(integer, integer.code)
     if isinstance(integer, Measure):

@@ -1,4 +1,4 @@
-"""Templates, and the small texts that they are filled with."""
+"""Templates and their filters."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from codegen.spec.model import Protocol, SessionFact
 from codegen.spec.names import class_name
 
 MARK = "by `python -m codegen regen`; do not edit."
-"""Every file of the generator has it, but for those without any text; it removes no others."""
+"""A mark in every generated file that is not empty. The generator removes only files with the mark."""
 NOTICE = f"Generated from the spec {MARK}"
 
 
 def render(template: str, **names: Any) -> str:
-    """Return a file of the package."""
+    """Return a rendered template."""
     return _TEMPLATES.get_template(template).render(**names)
 
 
 def docstring(*paragraphs: str) -> str:
-    """The text of a docstring: paragraphs, wrapped, the empty ones left out."""
+    """Return the text of a docstring: non-empty paragraphs, wrapped."""
     return "\n\n".join(textwrap.fill(text.strip(), 110) for text in paragraphs if text.strip())
 
 
 def fact_docstring(protocol: Protocol, fact: SessionFact) -> str:
-    """The docstring of the attribute that holds a session fact, of a decoder or of its state."""
+    """Return the docstring of a session fact's attribute, in a decoder or a columnar session."""
     if fact in protocol.kept_facts:
         return docstring(f"For the message that comes next: {whether(fact)}.")
     return docstring(f"W{whether(fact)[1:]}.")
 
 
 def joined(names: Iterable[str]) -> str:
-    """a, b and c."""
+    """Return names as `a, b and c`."""
     *rest, last = [*names] or [""]
     return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def quoted(text: str) -> str:
-    """A docstring as it stands in the code, in column 0."""
+    """Return a docstring with quotes, for column 0."""
     text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     if text.endswith('"'):
         text = f'{text[:-1]}\\"'
@@ -49,12 +49,12 @@ def quoted(text: str) -> str:
 
 
 def hexadecimal(character: str) -> str:
-    """A character's byte as the code shows it."""
+    """Return a character's byte as a literal."""
     return f"0x{ord(character):02X}"
 
 
 def any_of(name: str, characters: Iterable[str]) -> str:
-    """Return whether a variable is one of some characters."""
+    """Return the condition that a variable is one of the characters."""
     return " or ".join(f"{name} == {hexadecimal(character)}" for character in characters) or "False"
 
 

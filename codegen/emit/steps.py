@@ -1,4 +1,4 @@
-"""Operations as the steps of straight-line code: integers that stand together are read and written at once."""
+"""Operations as steps of generated code: adjacent integers are read and written at once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from codegen.lowering.operations import (
 
 @dataclass(frozen=True)
 class Run:
-    """Integers that are always there and stand together."""
+    """Adjacent integers that are always present."""
 
     integers: tuple[Integer, ...]
     kind: str = "run"
 
     @property
     def format(self) -> str:
-        """Their letters in Python's `struct` module."""
+        """The integers' letters in Python's `struct` module."""
         return "".join(integer.letter for integer in self.integers)
 
     @property
@@ -36,7 +36,7 @@ class Run:
 
     @property
     def placed(self) -> list[tuple[int, Integer]]:
-        """The integers, each after the number of bytes before it."""
+        """The integers with their offsets in bytes."""
         return list(
             zip(accumulate((integer.width for integer in self.integers), initial=0), self.integers, strict=False)
         )
@@ -44,30 +44,29 @@ class Run:
 
 @dataclass(frozen=True)
 class Branch:
-    """Steps that are there when a session fact holds, or when the next byte is one of some values."""
+    """Steps that depend on a session fact or on the next byte."""
 
     fact: str
     tag: Take | None
-    """The integer with these values; None for a fact."""
+    """The integer for the next byte; None for a fact."""
     operations: Operations
-    """The rows that are there then, without the tag."""
+    """The dependent rows, without the tag."""
     attributes: Operations
-    """All attributes of the layout that are there then, but for the tag."""
+    """All dependent attributes of the layout, without the tag."""
     steps: tuple[Step, ...]
     kind: str = "branch"
 
     @property
     def legal(self) -> tuple[str, ...]:
-        """The characters of the tag."""
         return tuple(self.tag.characters) if self.tag is not None else ()
 
 
 Step = Run | Branch | Operation
-"""Text, bytes, a group and what is repeated are steps as they are."""
+"""Text, bytes, groups and repetitions are steps without conversion."""
 
 
 def steps(operations: Operations) -> tuple[Step, ...]:
-    """The steps for the operations of a layout."""
+    """Return the steps of a layout's operations."""
     dependent_by_fact: dict[str, Operations] = {}
     for operation in operations:
         if isinstance(operation, Conditional):
@@ -97,9 +96,9 @@ def _steps(operations: Operations, dependent_by_fact: dict[str, Operations]) -> 
 
 
 def checks_of(run: Run, *, members: bool = False) -> list[str]:
-    """The conditions under which integers that were read are refused.
+    """Return the conditions under which a parser refuses a run of integers.
 
-    Those with named members are checked where `members` asks for it: elsewhere their enumeration refuses what is none.
+    Includes integers with named members only with `members`; otherwise their enumeration refuses illegal values.
     """
     checks = []
     for integer in run.integers:
@@ -125,7 +124,7 @@ def _none_of(integer: Take) -> str:
 
 
 def guards_of(run: Run) -> list[str]:
-    """The conditions under which attributes are refused though they fit their width."""
+    """Return the conditions under which an encoder refuses attributes that fit their width."""
     guards = []
     for integer in run.integers:
         if isinstance(integer, Take):
@@ -141,5 +140,5 @@ def guards_of(run: Run) -> list[str]:
 
 
 def literal(integer: Integer, code: int) -> str:
-    """A value of an integer as the code shows it."""
+    """Return an integer's value as a literal."""
     return f"0x{code:02X}" if integer.is_character else str(code)

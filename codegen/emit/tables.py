@@ -1,4 +1,4 @@
-"""Operations as the expressions of layouts.py."""
+"""Operations as expressions in layouts.py."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from codegen.lowering.operations import (
 
 
 def table(operations: Operations) -> str:
-    """A tuple of operations."""
+    """Return a tuple of operations as source."""
     return f"({', '.join(map(expression, operations))}{',' * (len(operations) == 1)})"
 
 
 def expression(operation: Operation) -> str:
-    """The expression that makes an operation; what has its default is left out."""
+    """Return an operation as source, without arguments that have their default."""
     shown = ", ".join(
         f"{name}={value}" for name, value in _arguments(operation) if value not in ("''", "False", "()", "{}")
     )

@@ -1,4 +1,4 @@
-"""The distinction of messages that share a tag or have none: by what a session waits for, or by a constant."""
+"""Choices between messages that share a tag or have none: by the session's state or by a constant."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from codegen.spec.versions import View
 
 @dataclass(frozen=True)
 class Choice:
-    """A message that a tag of its own does not tell."""
+    """A message without a tag of its own."""
 
     name: str
-    """Its class."""
+    """The message's class."""
     first: bytes
-    """The first bytes that it may have; empty for any."""
+    """The legal first bytes; empty for any."""
     fact: str
-    """The session fact that tells it; empty for none."""
+    """The session fact that identifies the message; empty for none."""
     value: str
     offset: int
-    """The bytes before the constant that tells it."""
+    """The offset of the constant that identifies the message."""
     constant: Constant | None
 
     @property
     def condition(self) -> str:
-        """The condition on the bytes and the session facts."""
+        """The condition on bytes and session facts."""
         conditions = []
         if self.first:
             is_one = len(self.first) == 1
@@ -44,7 +44,7 @@ class Choice:
 
     @property
     def construct(self) -> str:
-        """The expression for its Struct, with what tells it."""
+        """The source of the StructChoice."""
         told = [f"{self.name}.struct"]
         if self.first:
             told.append(f"first={self.first!r}")
@@ -56,7 +56,7 @@ class Choice:
 
 
 def tell_apart(view: View) -> dict[str, list[Choice]]:
-    """The choices of each sender; none where each message has a tag of its own."""
+    """Return each sender's choices; none if each message has its own tag."""
     names = told_apart_names(view)
     return {
         sender: [
@@ -67,7 +67,7 @@ def tell_apart(view: View) -> dict[str, list[Choice]]:
 
 
 def told_apart_names(view: View) -> set[str]:
-    """The messages without a tag of their own."""
+    """Return the messages without a tag of their own."""
     names = {message.name for message in view.messages if not message.is_tagged}
     tags = Counter((message.tag, sender) for message in view.messages for sender in message.senders)
     shared = {tag for (tag, _), number in tags.items() if tag and number > 1}
@@ -85,7 +85,7 @@ def _choice(view: View, message: Message) -> Choice:
 
 
 def _constant(view: View, message: Message) -> tuple[int, Constant | None]:
-    """The constant, and the bytes before it, that tells a message from others that come in the same place."""
+    """Return the offset and the constant that distinguish a message from others in the same place."""
     rivals = [
         operation
         for operation in view.messages

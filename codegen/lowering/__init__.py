@@ -1,1 +1,1 @@
-"""The rows of layouts -> operations on bytes: the last place that knows the modifiers of the notation."""
+"""Rows of layouts -> operations on bytes. No later stage knows the notation's modifiers."""

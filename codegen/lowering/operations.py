@@ -1,6 +1,6 @@
-"""The operations that the rows of a layout come to: all that back ends know of them.
+"""Operations on bytes: the generator's intermediate representation of a layout's rows.
 
-Each names its row, for the paths and the words of errors. spec/README.md says which row comes to which operation.
+Each operation has its row's name, for paths in errors. spec/README.md maps rows to operations.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from codegen.spec.places import Place
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """The row that it comes from, and how it is told to people."""
+    """The attributes common to all operations."""
 
     kind: ClassVar[str]
 
     name: str
     printed: str
-    """The type as the documentation prints it."""
+    """The type in the documentation."""
     doc: str = ""
     remark: str = ""
-    """The addition to the attribute's docstring: what the operation refuses, and what servers do."""
+    """The addition to the attribute's docstring: refused values, and the behaviour of servers."""
     column: str = ""
-    """The name of its column in batches."""
+    """The name of the row's column in batches."""
     since: int = 1
     until: int = 0
-    """The last version that has it; 0 for the newest."""
+    """The last version with the row; 0 for the newest."""
     place: Place = field(compare=False)
 
 
@@ -43,17 +43,17 @@ class Integer(Operation):
     """The order of the bytes."""
     signed: bool
     is_character: bool = False
-    """True if its byte stands for a character."""
+    """True if the byte is a character."""
 
     @property
     def letter(self) -> str:
-        """Its letter in Python's `struct` module."""
+        """The integer's letter in Python's `struct` module."""
         signed = "bhiq"[self.width.bit_length() - 1]
         return signed if self.signed else signed.upper()
 
     @property
     def construct(self) -> str:
-        """Its name in construct."""
+        """The integer's name in construct."""
         return f"Int{8 * self.width}{'s' if self.signed else 'u'}{self.order[0]}"
 
 
@@ -64,19 +64,19 @@ class Take(Integer):
     kind: ClassVar[str] = "take"
 
     allowed: tuple[int, ...] = ()
-    """The only values that are legal; () where any is."""
+    """The legal values; () for any."""
     refused: tuple[int, ...] = ()
-    """The values that are illegal where all others are legal."""
+    """The illegal values, if all other values are legal."""
     members: Mapping[int, str] = field(default_factory=dict)
-    """The values with names, of which there is an enumeration; others may be legal too."""
+    """The enumeration's values by code; other values may be legal too."""
     flags: Mapping[int, str] = field(default_factory=dict)
-    """The masks with names; other bits are kept."""
+    """The masks with names; other bits are legal too."""
     python: str = "int"
-    """The type of the value in Python."""
+    """The value's type in Python."""
     wrapper: str = ""
-    """The class of the value, if it is one of its own."""
+    """The value's class, if any."""
     maker: str = ""
-    """The function that makes the value of an integer that was read; empty where it is the integer."""
+    """The function that converts the integer to the value; empty for none."""
     named: str = ""
     """The named type; empty for a plain integer."""
     scalar: str = ""
@@ -84,24 +84,24 @@ class Take(Integer):
 
     @property
     def is_printed(self) -> bool:
-        """True if the documentation itself prints what is legal; otherwise that is what servers do."""
+        """True if the documentation prints the legal values; otherwise they are the behaviour of servers."""
         return self.is_character and not (self.members and self.allowed)
 
     @property
     def characters(self) -> str:
-        """The characters that are legal."""
+        """The legal characters."""
         return "".join(map(chr, self.allowed))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constant(Integer):
-    """Takes an integer that is always the same."""
+    """Takes an integer that is constant."""
 
     kind: ClassVar[str] = "constant"
 
     code: int
     is_length: bool = False
-    """True if it is the length of the message too."""
+    """True if the constant is also the message's length."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,11 +111,11 @@ class Measure(Integer):
     kind: ClassVar[str] = "measure"
 
     of: str
-    """The operation; empty for the message itself, from the measure on."""
+    """The measured operation; empty for the message, from the measure on."""
     nullable: bool = False
-    """True if -1 says that the operation has no value."""
+    """True if -1 means that the operation has no value."""
     preceding: int = 0
-    """The bytes before the measure of a message, its tag, which it does not count."""
+    """The number of bytes before a message's measure (its tag), which the measure does not count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,23 +127,23 @@ class Text(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class Bytes(Operation):
-    """Takes bytes: as many as a measure says, a fixed number, or all that are left."""
+    """Takes bytes: a measured number, a fixed number, or the rest of the message."""
 
     kind: ClassVar[str] = "bytes"
 
     count: str = ""
-    """The measure; empty for all that are left."""
+    """The measure; empty for the rest of the message."""
     size: int = 0
-    """The fixed number of bytes; 0 where they are as many as the measure says, or all that are left."""
+    """The fixed number of bytes; 0 if measured, or for the rest of the message."""
     nullable: bool = False
-    """True if the measure -1 stands for no value."""
+    """True if the measure -1 means no value."""
     is_text: bool = False
-    """True if they are text in the session's encoding, which stays bytes in Python."""
+    """True if the bytes are text in the session's encoding; Python has them as bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group(Operation):
-    """Goes through the operations of a part."""
+    """Runs the operations of a part."""
 
     kind: ClassVar[str] = "group"
 
@@ -152,33 +152,33 @@ class Group(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class Choose(Operation):
-    """Chooses operations by the value of the first integer, which tells the cases of a part apart."""
+    """Runs the operations of the part's case that begins with the next integer."""
 
     kind: ClassVar[str] = "choose"
 
     part: Part
     tag: Take
     cases: Mapping[int, tuple[Operation, ...]]
-    """The operations after the tag, by its value."""
+    """The operations after the tag, by the tag's value."""
 
     @property
     def header(self) -> int:
-        """The bytes before a value: the tag and the measure."""
+        """The number of bytes before a value: the tag and the measure."""
         return self.tag.width + (self.measure.width if self.measure is not None else 4)
 
     @property
     def valued(self) -> str:
-        """The tags of the cases that hold a value."""
+        """The tags of cases with a value."""
         return "".join(chr(code) for code, body in self.cases.items() if body)
 
     @property
     def bare(self) -> str:
-        """The tags of those that are nothing but a tag."""
+        """The tags of cases without a value."""
         return "".join(chr(code) for code, body in self.cases.items() if not body)
 
     @property
     def texts(self) -> str:
-        """The tags of those that hold text."""
+        """The tags of cases with text."""
         return "".join(
             chr(code)
             for code, body in self.cases.items()
@@ -205,23 +205,23 @@ class Choose(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Operation):
-    """Repeats an operation as often as a measure says, or until a zero byte ends the items."""
+    """Repeats an operation a measured number of times, or until a zero byte."""
 
     kind: ClassVar[str] = "repeat"
 
     count: str
-    """The measure; empty where a zero byte in place of an item ends them."""
+    """The measure; empty if a zero byte in place of an item ends the list."""
     body: Operation
 
     @property
     def repeats(self) -> str:
-        """The kind of what is repeated."""
+        """The kind of the repeated operation."""
         return self.body.kind
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conditional(Operation):
-    """Goes on with some operations if a session fact holds, or if the next byte is one of some values."""
+    """Runs operations if a session fact holds, or if the next byte has one of the given values."""
 
     kind: ClassVar[str] = "conditional"
 
@@ -234,7 +234,7 @@ Operations = tuple[Operation, ...]
 
 
 def flat(operations: Operations) -> Iterator[Operation]:
-    """Every operation that stands for a row of its own, in the order of the rows."""
+    """Yield the operations of rows, in order."""
     for operation in operations:
         if isinstance(operation, Conditional):
             yield from flat(operation.body)
@@ -243,23 +243,23 @@ def flat(operations: Operations) -> Iterator[Operation]:
 
 
 def is_attribute(operation: Operation) -> bool:
-    """Return whether a row is an attribute in Python: constants and measures follow from the others."""
+    """Return whether a row is an attribute in Python. Constants and measures are not."""
     return not isinstance(operation, Constant | Measure)
 
 
 def attributes(operations: Operations) -> Operations:
-    """The operations whose rows are attributes in Python."""
+    """Return the operations whose rows are attributes in Python."""
     return tuple(filter(is_attribute, flat(operations)))
 
 
 def measured(operations: Operations, operation: Operation) -> Operation:
-    """The operation that a measure is of."""
+    """Return the operation that a measure measures."""
     assert isinstance(operation, Measure)
     return next(other for other in flat(operations) if other.name == operation.of)
 
 
 def renamed(operations: Operations, rename: Callable[[str], str]) -> Operations:
-    """The same operations by other names, wherever one names another."""
+    """Return the operations with other names, also in references."""
     names = {operation.name: rename(operation.name) for operation in flat(operations)}
     return tuple(_renamed(operation, names) for operation in operations)
 

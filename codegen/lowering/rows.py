@@ -28,9 +28,9 @@ from codegen.spec.versions import View
 
 
 def lower(view: View, fields: tuple[Field, ...]) -> Operations:
-    """The operations of a layout's rows, in their order.
+    """Return the operations of a layout's rows, in order.
 
-    Rows that stand together and depend on the same are one operation; an optional tag and what depends on it too.
+    Adjacent rows with the same condition are one operation, as are an optional tag and the rows that depend on it.
     """
     if id(fields) not in view.memory:
         # With the rows themselves, so that no others can have their id.
@@ -62,7 +62,6 @@ def _lowered(view: View, fields: tuple[Field, ...]) -> Operations:
 
 
 def _operation(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
-    """The operation of one row."""
     operation = _once(view, row, fields)
     if row.repeat is None:
         return operation
@@ -70,7 +69,7 @@ def _operation(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
 
 
 def _told(view: View, row: Field) -> dict[str, Any]:
-    """Return the attributes that every operation has."""
+    """Return the attributes common to all operations."""
     remark = _meaning(view.protocol, row) + row.note
     return {
         "name": row.name,
@@ -143,7 +142,7 @@ def _take(view: View, row: Field) -> Take:
 
 
 def _meaning(protocol: Protocol, row: Field) -> str:
-    """Return what the modifiers of a row mean for its attribute, in words."""
+    """Return the meaning of a row's modifiers for the attribute, in words."""
     text = "Never zero. " if row.nonzero else ""
     fact = next((fact for fact in protocol.session if fact.name == row.when), None)
     if fact is not None:
@@ -157,12 +156,12 @@ def whether(fact: SessionFact) -> str:
 
 
 def looked_up(fields: tuple[Field, ...]) -> dict[str, str]:
-    """The messages that describe what rows have the numbers of, by the rows' names."""
+    """Return the names of describing messages by the rows that refer to them."""
     return {row.name: row.looks_up for row in fields if row.looks_up is not None}
 
 
 def annotation_of(types: Mapping[str, NamedType], row: Field, *, repeated: bool = True) -> str:
-    """The type of a row's attribute, without None."""
+    """Return the type of a row's attribute, without None."""
     if row.values and not row.any_character:
         return enumeration_name(row.name)
     if row.boolean:
@@ -182,5 +181,5 @@ def annotation_of(types: Mapping[str, NamedType], row: Field, *, repeated: bool 
 
 
 def enumeration_name(name: str) -> str:
-    """The class of a row whose values have names."""
+    """Return the class of a row with named values."""
     return class_name(name.replace("_", " "))

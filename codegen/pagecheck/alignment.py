@@ -1,4 +1,4 @@
-"""The pairing of a page's rows with the spec's, when some are missing, added or altered."""
+"""Alignment of a page's rows with the spec's, when rows are missing, added or altered."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def align(
     head_of_right_is_free: bool = False,
     tail_of_right_is_free: bool = False,
 ) -> tuple[float, list[tuple[int | None, int | None]]]:
-    """The cheapest way to pair two sequences in order, as pairs of indexes; None stands for nothing.
+    """Return the cheapest pairing of two sequences in order, as pairs of indexes; None for an unpaired element.
 
-    A cost of None means that the two can never be a pair.
+    A cost of None means that two elements can never be a pair.
     """
     width = len(right) + 1
     rows = [[0.0] * width for _ in range(len(left_items) + 1)]
@@ -64,5 +64,4 @@ def align(
 
 
 def _same(cost: float, other: float) -> bool:
-    """Return whether two costs are the same but for rounding."""
     return abs(cost - other) < 1e-9

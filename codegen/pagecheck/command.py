@@ -1,4 +1,4 @@
-"""The command `python -m codegen docs`: reads a page and the spec, prints what differs."""
+"""The command `python -m codegen docs`: compares a page with the spec."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ AGREES, DIFFERS, UNREADABLE = 0, 1, 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "page", type=Path, metavar="PAGE", help="a documentation page, HTML or DocBook, or a part of one"
     )
@@ -35,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Exit code: 0 agrees, 1 differs, 2 no such page or version; SpecError for mistakes in the spec."""
+    """Run the command. Exit code: 0 agrees, 1 differs, 2 no such page or version. Raises SpecError."""
     try:
         protocols = load(options.spec)
         page = read_page(options.page, listed(protocols))
@@ -72,7 +71,7 @@ def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -
 
 
 def _told(page: Page, differences: list[Difference], where: str, extent: str) -> int:
-    """Print how a page differs from a part of the spec; return the exit code."""
+    """Print the differences of a page from a part of the spec; return the exit code."""
     for difference in differences:
         print(difference)
     if not differences:

@@ -1,4 +1,4 @@
-"""A page against the spec at one version: every place where the two differ, both sides quoted."""
+"""Comparison of a page with the spec at one version; each difference quotes both sides."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from codegen.spec.versions import view
 
 
 def protocols_on(page: Page, protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:
-    """The protocols that a page is about; () if it has other messages only.
+    """Return the protocols whose messages are on the page; () if none.
 
-    A fragment that begins and ends within one message names nothing; it belongs where its rows fit best.
+    A fragment of one message names no message: it belongs to the protocol whose rows fit best.
     """
     named = tuple(protocol for protocol in protocols if messages_of(page, protocol))
     if named or len(page.messages) != 1 or not page.messages[0].head_missing:
@@ -33,9 +33,9 @@ def protocols_on(page: Page, protocols: tuple[Protocol, ...]) -> tuple[Protocol,
 
 
 def compare(page: Page, protocol: Protocol, version: int) -> list[Difference]:
-    """The differences in the page's order; ValueError if the protocol has no such version.
+    """Return the differences in the page's order. Raises ValueError if the protocol has no such version.
 
-    What the page says to be newer than the version is left out on both sides.
+    Ignores, on both sides, rows and messages that the page dates after the version.
     """
     messages = messages_of(page, protocol) or page.messages
     return sorted(set(_Comparison(page, protocol, version, messages).differences))
@@ -46,8 +46,6 @@ def _newest(protocol: Protocol) -> tuple[Layout, ...]:
 
 
 class _Comparison:
-    """Collects the differences of a page and a protocol."""
-
     def __init__(self, page: Page, protocol: Protocol, version: int, messages: tuple[Message, ...]) -> None:
         self.differences: list[Difference] = []
         self._protocol = protocol
@@ -106,7 +104,7 @@ class _Comparison:
         self.differences += compare_tables(message, layout, self._reading)
 
     def _compare_choices(self, message: Message, layout: Layout) -> None:
-        """The sentences on tags of which a message has one at most."""
+        """Compare the sentences that list tags of which a message has at most one."""
         remarks_by_choice = {frozenset(remark.choice.constants): remark for remark in message.remarks if remark.choice}
         for wanted in layout.choices:
             remark = remarks_by_choice.pop(frozenset(wanted.constants), None)
@@ -124,7 +122,7 @@ class _Comparison:
             self._differ(remark.line, layout.place, layout.name, quoted(remark.text), "no such choice")
 
     def _compare_headings(self, messages: tuple[Message, ...]) -> None:
-        """A heading that lists messages lists those below it."""
+        """Compare each heading's list of messages with the messages below it."""
         below: dict[Group, list[Message]] = {}
         for message in messages:
             below.setdefault(message.group, []).append(message)
@@ -145,6 +143,6 @@ class _Comparison:
 
 
 def _is_old(messages: tuple[Message, ...]) -> bool:
-    """Return whether a page is of a release before PostgreSQL 15, without names in parentheses and anchors."""
+    """Return whether a page is older than PostgreSQL 15: no names in parentheses, no anchors."""
     names = any(row.type and " (" in row.type for message in messages for row in message.rows)
     return not names and not any(message.anchor for message in messages)

@@ -1,7 +1,7 @@
-"""The tables that a page ought to print, drawn up from the spec at one version.
+"""The tables that the spec expects on a page, at one version.
 
-A field is a row, but not always one: a field with several constants is a row for each, and a part without an anchor of
-its own is a table within the message.
+Usually a field is one row. A field with several constants is a row for each constant, and a part without an anchor is a
+table within the message.
 """
 
 from __future__ import annotations
@@ -16,57 +16,57 @@ from codegen.spec.places import Place
 from codegen.spec.versions import View
 
 _CONDITION_OF_FACT: dict[str, ConditionKind] = {"streaming": "streamed", "parallel": "parallel"}
-"""The remark by which pages name a session fact."""
+"""The wording of a session fact on pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRow:
-    """A row that the page ought to have."""
+    """An expected row."""
 
     what: str
     """Message and field, for differences: "Update.xid"."""
     field: Field
     type: str
     since: int | None
-    """The row's own remark; None where that of its message holds."""
+    """The row's own remark; None if the message's remark applies."""
     condition: ConditionKind | None
     constants: tuple[str, ...]
-    """The tags that the condition names."""
+    """The tags in the condition."""
     repeated_for: str | None
-    """The field that counts how often the row is repeated."""
+    """The field that counts the repetitions."""
     printed_under: str | None
-    """The tag of the alternative that prints this row in place of its own."""
+    """The tag of the alternative that prints this row instead."""
 
     @property
     def place(self) -> Place:
-        """The position in the spec that says so."""
+        """The row's position in the spec."""
         return self.field.place
 
     @property
     def plain_type(self) -> str:
-        """The type without the name in parentheses, as pages before PostgreSQL 15 print it."""
+        """The type without the name in parentheses, as before PostgreSQL 15."""
         return self.field.type.base if isinstance(self.field.type, Int) and self.field.type.name else self.type
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedBoundary:
-    """A text that ought to introduce the table that follows."""
+    """An expected text before a table."""
 
     what: str
     kind: BlockKind
     field: Field
-    """The field that the tables are the content of."""
+    """The field whose content the tables are."""
     place: Place
     since: int | None = None
     condition: ConditionKind | None = None
     constants: tuple[str, ...] = ()
     repeated_for: str | None = None
-    """The field that counts how often the table is repeated."""
+    """The field that counts the repetitions of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedChoice:
-    """A sentence that ought to say which of several tags a message has."""
+    """An expected sentence on alternative tags of a message."""
 
     what: str
     constants: tuple[str, ...]
@@ -76,14 +76,14 @@ class ExpectedChoice:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A message or a part with an anchor of its own, as the page ought to print it."""
+    """A message, or a part with its own anchor, as the page should print it."""
 
     name: str
     anchor: str
     since: int
     release: int | None
     direction: str | None
-    """The letter in parentheses; None where all messages come from the server and the page prints none."""
+    """The letter in parentheses; None if the page prints none, as the server sends all messages."""
     is_part: bool
     elements: tuple[ExpectedRow | ExpectedBoundary, ...]
     choices: tuple[ExpectedChoice, ...]
@@ -91,12 +91,11 @@ class Layout:
 
     @property
     def rows(self) -> tuple[ExpectedRow, ...]:
-        """The rows of all tables."""
         return tuple(element for element in self.elements if isinstance(element, ExpectedRow))
 
 
 def layouts(view: View) -> tuple[Layout, ...]:
-    """Return what the page ought to print, in its order: the messages, then the parts that have an anchor."""
+    """Return the expected layouts in the page's order: messages, then parts with an anchor."""
     two_way = any(message.sender == "client" for message in view.messages)
     messages = [_layout(view, message, two_way) for message in view.messages if message.ref is not None]
     return (*messages, *(_layout(view, part, False) for part in view.parts if part.ref is not None))
@@ -156,7 +155,7 @@ def _elements(
 
 
 def _inner_part(view: View, row: Field) -> Part | None:
-    """The part that the page prints in place of a row, because it has no entry of its own."""
+    """Return the part that the page prints instead of a row, if the part has no entry of its own."""
     if not isinstance(row.type, PartName):
         return None
     part = view.part(row.type.name)
@@ -195,7 +194,7 @@ def _rows(protocol: Protocol, owner: str, row: Field, fields: tuple[Field, ...],
 def _condition(
     protocol: Protocol, row: Field, fields: tuple[Field, ...]
 ) -> tuple[ConditionKind | None, tuple[str, ...]]:
-    """The remark that tells when a field is there, and the tags that it names."""
+    """Return the condition of a field, and the tags in the condition."""
     if row.when is not None and any(fact.name == row.when for fact in protocol.session):
         return _CONDITION_OF_FACT.get(row.when, "other"), ()
     if row.when is not None:

@@ -1,4 +1,4 @@
-"""Pages that are lists of terms: the types of the notation, and the named values of a row, against the spec."""
+"""Comparison of lists of terms with the spec: the notation's types, and a row's named values."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ _EXAMPLES = re.compile(r"\bEg\. ([^.]*)\.")
 
 
 def listed(protocols: Iterable[Protocol]) -> dict[str, Field | None]:
-    """The sections that the spec is compared with, by their anchors: a row's values, or None for the types."""
+    """Return the sections to compare, by anchor: a row with named values, or None for the types."""
     layouts = (layout for protocol in protocols for layout in protocol.layouts)
     rows = {row.listed_in: row for layout in layouts for row in layout.fields if row.listed_in is not None}
     return {notation.SECTION: None, **rows}
 
 
 def compare_list(source: Path, page: TermList, row: Field | None) -> list[Difference]:
-    """The differences of a page's list from a row's values, or from the types of the notation."""
+    """Return a list's differences from a row's values, or from the notation's types."""
     return list(_compare_types(source, page) if row is None else _compare_values(source, page, row))
 
 
 def _compare_types(source: Path, page: TermList) -> Iterator[Difference]:
-    """Compare the page's types with those of the notation, their meanings, and the examples."""
     yield from _compare_terms(source, page, list(notation.PRINTED), _NOTATION, "the types")
     for term in page.terms:
         here = Place(source, term.line)
@@ -52,7 +51,6 @@ def _is_type(text: str) -> bool:
 
 
 def _compare_values(source: Path, page: TermList, row: Field) -> Iterator[Difference]:
-    """Compare the page's values and their names with those of a row."""
     yield from _compare_terms(source, page, list(row.values), row.place, f"the values of {row.name}")
     names = Counter(map(_name, page.terms))
     for term in page.terms:

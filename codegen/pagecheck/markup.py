@@ -1,12 +1,12 @@
-"""The definition lists in a text of HTML or DocBook, with line numbers, wherever the text begins and ends.
+"""Definition lists in HTML or DocBook, with line numbers, in whole pages and fragments.
 
-Both are read alike: `<dl><dt><dd>` of HTML is `<variablelist><varlistentry><term><listitem>` of DocBook. A fragment
-shows by its end tags what was open where it begins, and by what is open at its end what goes on after it; such lists
-and entries say that their head or tail is missing.
+The parser treats both alike: HTML's `<dl><dt><dd>` is DocBook's `<variablelist><varlistentry><term><listitem>`. In a
+fragment, unmatched end tags show which elements were open before it, and open elements continue after it; such lists
+and entries have a missing head or tail.
 
-The text is cut into tags by one expression that takes linear time. The standard library's parser is of no use here:
-it takes quadratic time on unfinished tags, raises AssertionError on some declarations, and does not report the `</>`
-of SGML, which PostgreSQL's sources used up to release 10.
+One expression splits the text into tags in linear time. The standard library's parser is unsuitable: it takes quadratic
+time for unfinished tags, raises AssertionError for some declarations, and ignores SGML's `</>`, which PostgreSQL's
+sources used until release 10.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from dataclasses import dataclass, field
 from html import unescape
 
 MAX_DEPTH = 250
-"""The most elements that may be open at once; a page has some twenty."""
+"""The maximum depth of open elements; real pages have about twenty."""
 
 
 class MarkupError(ValueError):
-    """The text cannot be a page; says why."""
+    """A text that cannot be a page, with the reason."""
 
 
 @dataclass(slots=True)
 class Text:
-    """A paragraph, or a text that stands between lists; white space is folded."""
+    """A paragraph, or text between lists, with white space folded."""
 
     line: int
     text: str
@@ -44,7 +44,7 @@ class DefinitionList:
 
 @dataclass(slots=True)
 class Entry:
-    """A term and its definition; the term is None where it is not in the text as a whole."""
+    """A term and its definition. The term is None if the fragment does not contain all of it."""
 
     line: int
     anchor: str | None = None
@@ -56,7 +56,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Section:
-    """A section with its heading, or what precedes the first of them."""
+    """A section with its heading, or the text before the first section."""
 
     line: int
     anchor: str | None = None
@@ -96,7 +96,7 @@ _CLOSED_BY_THE_NEXT = {"p", "li", "tr", "td", "th", "option"}
 
 @dataclass(slots=True)
 class _Tag:
-    """A start tag, an end tag, or, with the name "", the `</>` that ends what was opened last."""
+    """A start or end tag. The end tag with the name "" is SGML's `</>`, which ends the last open element."""
 
     line: int
     name: str
@@ -111,7 +111,7 @@ class _Tag:
 
 
 def _tokens(text: str) -> Iterator[_Tag | Text]:
-    """Tags and the raw texts between them; comments and declarations are left out."""
+    """Yield tags and the text between them, without comments and declarations."""
     position, line = 0, 1
     if cut := _TAG_CUT_AT_THE_START.match(text):
         position = cut.end()
@@ -139,34 +139,33 @@ def _tokens(text: str) -> Iterator[_Tag | Text]:
 
 @dataclass(slots=True)
 class _Open:
-    """An element that is open; `node` is what it builds."""
+    """An open element; `node` is the element's result."""
 
     name: str
     node: Section | DefinitionList | Entry | None = None
     holds: str = ""
-    """The use of its text: "body", "term", "title", "nothing"; "" leaves that to the element around it."""
+    """The use of the element's text: "body", "term", "title", "nothing"; "" for the surrounding element's use."""
     is_frame: bool = False
-    """True if end tags of ordinary elements within it cannot reach beyond it."""
+    """True if end tags of ordinary elements cannot close elements outside of it."""
     is_cut: bool = False
-    """True if it began before the text."""
+    """True if the element began before the fragment."""
 
 
 class _Builder:
-    """Turns tags into sections, lists and entries; knows what is open."""
+    """Converts tags to sections, lists and entries."""
 
     def __init__(self, opened_before: list[str]) -> None:
         self.sections = [Section(1, head_missing=True, tail_missing=True)]
         self.ended_before: list[str] = []
-        """The end tags of what must have been open before the text began, innermost first."""
+        """End tags of elements that were open before the fragment, innermost first."""
         self._open: list[_Open] = [_Open("", self.sections[0], "body", is_frame=True)]
         self._text: list[Text] = []
         self._whole = False
-        """True if something has begun that has nothing before it, so that nothing can be missing from here on."""
+        """True after an element that can have nothing before it: nothing is missing from there on."""
         for name in opened_before:
             self._start(_Tag(1, name, False, ""), seen=False)
 
     def run(self, tokens: Iterator[_Tag | Text]) -> None:
-        """Take in the whole text."""
         for token in tokens:
             if isinstance(token, Text):
                 self._text.append(token)
@@ -182,7 +181,7 @@ class _Builder:
                 element.node.term = None
 
     def _flush(self) -> None:
-        """Hand over the text since the last tag that mattered."""
+        """Add the text since the last significant tag to its element."""
         if not self._text:
             return
         chunks, self._text = self._text, []
@@ -212,12 +211,10 @@ class _Builder:
         self._open.append(element)
 
     def _pop_to(self, index: int) -> None:
-        """Close the element at an index and all within it."""
         self._flush()
         del self._open[index:]
 
     def _frame(self) -> _Open:
-        """The innermost list, entry, term, definition or section."""
         index = len(self._open) - 1
         while not self._open[index].is_frame:
             index -= 1
@@ -264,7 +261,7 @@ class _Builder:
         self._push(_Open(name, is_frame=name in _OTHER_LISTS))
 
     def _start_section(self, tag: _Tag) -> None:
-        """A section ends every list that is open, so that a mistake in one section does not reach the next."""
+        """Start a section. It closes all open lists, so that a mistake does not spread to the next section."""
         innermost = max(index for index, element in enumerate(self._open) if isinstance(element.node, Section))
         self._pop_to(innermost + 1)
         self._whole = True
@@ -307,7 +304,7 @@ class _Builder:
         self._push(_Open(tag.name, self._entry_around(tag, seen=False), "body", is_frame=True))
 
     def _entry_around(self, tag: _Tag, seen: bool) -> Entry:
-        """The entry that a term or definition belongs to, a new one if there is none."""
+        """Return the entry of a term or definition; a new entry if there is none."""
         self._flush()
         frame = self._frame()
         if isinstance(frame.node, Entry) and frame.holds == "nothing":
@@ -315,7 +312,7 @@ class _Builder:
         return self._start_entry(tag, seen)
 
     def _leave(self, *names: str, unless: str) -> None:
-        """Close what a new entry of the same list ends, in HTML or where an end tag is missing."""
+        """Close elements that a new entry of the same list ends, in HTML or if an end tag is missing."""
         while len(self._open) > 1:
             frame = self._frame()
             if frame.name == unless or frame.name not in names or isinstance(frame.node, DefinitionList | Section):
@@ -344,7 +341,7 @@ class _Builder:
             self._close(name, until=lambda element: element.is_frame)
 
     def _close(self, name: str, until: Callable[[_Open], bool]) -> bool:
-        """Close the innermost element of a name, and all within it; False if another comes first."""
+        """Close the innermost element of a name and all elements in it; False if a frame is in the way."""
         for index in range(len(self._open) - 1, 0, -1):
             element = self._open[index]
             if element.name == name:
@@ -358,7 +355,6 @@ class _Builder:
 
 
 def _first_line(chunks: list[Text]) -> int:
-    """The line of the first character that is no white space."""
     for chunk in chunks:
         if stripped := chunk.text.lstrip():
             return chunk.line + chunk.text[: len(chunk.text) - len(stripped)].count("\n")
@@ -366,7 +362,7 @@ def _first_line(chunks: list[Text]) -> int:
 
 
 def read_markup(text: str) -> list[Section]:
-    """The sections of a text and what is in them; MarkupError if the text is too deep to be a page."""
+    """Return a text's sections with their content. Raises MarkupError if elements are nested too deeply."""
     builder = _Builder([])
     builder.run(_tokens(text))
     if builder.ended_before:

@@ -1,4 +1,4 @@
-"""A documentation page as frozen data: messages, the tables of each, and the rows of each table, with their lines."""
+"""A documentation page as frozen data: messages, their tables, and the tables' rows, with line numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Row:
 
     line: int
     type: str | None
-    """The type as printed, "Int32 (TransactionId)"; None where the page begins or ends within it."""
+    """The printed type, "Int32 (TransactionId)"; None if the page begins or ends within the type."""
     description: str
     since: int | None = None
     condition: Condition | None = None
     repeated_for: str | None = None
-    """The thing that the field is repeated for, "relation"."""
+    """The noun after "for each", such as "relation"."""
     fixed_value: str | None = None
     """The value of "(must be 0)" in the description."""
     tail_missing: bool = False
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One table of a message, and the text that introduces it."""
+    """A table of a message, and the text before the table."""
 
     line: int
     kind: BlockKind
@@ -36,12 +36,12 @@ class Block:
     since: int | None = None
     condition: Condition | None = None
     repeated_for: str | None = None
-    """The thing that the table is repeated for, "column included in the publication"."""
+    """The noun after "for each", such as "column included in the publication"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A text that belongs to a message, outside its tables."""
+    """A text of a message outside of its tables."""
 
     line: int
     text: str
@@ -50,37 +50,37 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The messages of one list, and what the text above the list says of them."""
+    """The messages of one list, and the facts in the text above the list."""
 
     line: int
     since: int | None = None
     names: tuple[str, ...] = ()
-    """The messages that the heading lists."""
+    """The messages in the heading."""
     heading_missing: bool = False
-    """True if the heading may stand before the page begins."""
+    """True if the heading may precede the page."""
     tail_missing: bool = False
-    """True if messages of the list may stand after the page ends."""
+    """True if the list may continue after the page."""
     section: str | None = None
-    """The anchor of the section around the list, where it has one."""
+    """The anchor of the list's section, if any."""
     section_title: str = ""
     section_head_missing: bool = False
     """True if the section begins before the page."""
     section_tail_missing: bool = False
     """True if the section ends after the page."""
     entries: tuple[str, ...] = ()
-    """The anchors or terms of the entries around the list, outermost first."""
+    """Anchors or terms of the surrounding entries, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message or a message part: its name, its tables and the texts beside them."""
+    """A message or a part: its name, tables and remarks."""
 
     line: int
     name: str | None
-    """The name as printed, without direction; None where the page begins within the message, or has no name for it."""
+    """The printed name without direction; None if the page begins within the message or prints no name."""
     group: Group
     direction: str | None = None
-    """The B or F that stands in parentheses after the name."""
+    """The B or F in parentheses after the name."""
     anchor: str | None = None
     blocks: tuple[Block, ...] = ()
     remarks: tuple[Remark, ...] = ()
@@ -96,13 +96,13 @@ class Message:
 
     @property
     def last_line(self) -> int:
-        """The line of the last row, or of the last text after it."""
+        """The line of the last row or remark."""
         return max([self.line, *(row.line for row in self.rows), *(remark.line for remark in self.remarks)])
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a list that is no table of a message, and the text on it."""
+    """A term of a list that is not a message's table, with its text."""
 
     line: int
     name: str
@@ -111,7 +111,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class TermList:
-    """The first list of a section that has an anchor."""
+    """The first list of a section with an anchor."""
 
     line: int
     anchor: str
@@ -122,7 +122,7 @@ class TermList:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, or a fragment of one: its messages in order, and lists of other things."""
+    """A page or a fragment: its messages in order, and lists of other terms."""
 
     source: str
     messages: tuple[Message, ...]

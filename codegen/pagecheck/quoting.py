@@ -1,4 +1,4 @@
-"""The quotations of the page and the spec in differences."""
+"""Quotations of the page and the spec in differences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TABLE_OF: dict[BlockKind, str] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """One place where the page and the spec differ."""
+    """A difference between the page and the spec."""
 
     page: Place
     spec: Place
@@ -35,34 +35,33 @@ class Difference:
 
 
 def quoted(text: str) -> str:
-    """A text of the page or the spec."""
     return f'"{text}"'
 
 
 def name_of(message: Message) -> str:
-    """A message's name as printed."""
+    """Return a message's name as printed."""
     if message.name is None:
         return "a message without a name"
     return quoted(f"{message.name} ({message.direction})" if message.direction else message.name)
 
 
 def nothing_beside(side: str, quotation: str) -> str:
-    """Return the row that the page lacks, described by its neighbours there."""
+    """Return a description of a missing row by its neighbour on the page."""
     return f"{NOTHING} {side} {quotation}"
 
 
 def direction(letter: str | None) -> str:
-    """The letter after a message's name."""
+    """Return a description of the letter after a message's name."""
     return f'"({letter})" after the name' if letter else "no letter after the name"
 
 
 def since(version: int | None) -> str:
-    """The remark since which version something is there."""
+    """Return the remark on the first version."""
     return quoted(f"since protocol version {version}") if version and version > 1 else 'no "since protocol version"'
 
 
 def printed_remarks(element: Row | Block) -> tuple[str, str, str]:
-    """Return the page's remarks on a row or table: its version, its condition, and its number."""
+    """Return the page's remarks on a row or table: version, condition and repetition."""
     condition = quoted(element.condition.text) if element.condition else "no condition"
     return (
         since(element.since),
@@ -72,7 +71,7 @@ def printed_remarks(element: Row | Block) -> tuple[str, str, str]:
 
 
 def specified_remarks(wanted: ExpectedRow | ExpectedBoundary) -> tuple[str, str, str]:
-    """Return the spec's remarks on the same."""
+    """Return the spec's version, condition and repetition."""
     field, condition = wanted.field, "no condition"
     if wanted.condition or field.when is not None or field.optional:
         optional = "optional: true" if field.optional else str(field.type)
@@ -85,14 +84,14 @@ def specified_remarks(wanted: ExpectedRow | ExpectedBoundary) -> tuple[str, str,
 
 
 def specified_values(wanted: ExpectedRow) -> str:
-    """The values that a field can have in the spec."""
+    """Return a field's legal values in the spec."""
     if wanted.field.boolean:
         return quoted("boolean: true")
     return quoted("bits: " + ", ".join(f"{bit}: {name}" for bit, name in wanted.field.bits.items()))
 
 
 def whole(element: Row | Block) -> str:
-    """A whole row of the page, or the text that introduces a table."""
+    """Return a whole row of the page, or the text before a table."""
     if isinstance(element, Block):
         return quoted(element.text) if element.text else "a table without a text above it"
     words = quoted(element.type) if element.type else "a row whose type is cut off"
@@ -100,7 +99,7 @@ def whole(element: Row | Block) -> str:
 
 
 def whole_expected(wanted: ExpectedRow | ExpectedBoundary, *, plain: bool) -> str:
-    """A whole row that the page lacks, or a text that it ought to have above a table."""
+    """Return a whole expected row, or the expected text before a table."""
     if isinstance(wanted, ExpectedRow):
         return _joined(quoted(wanted.plain_type if plain else wanted.type), wanted, specified_remarks(wanted))
     words = _TABLE_OF[wanted.kind]

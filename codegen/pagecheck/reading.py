@@ -1,4 +1,4 @@
-"""The text of a page -> the messages on it: tells the tables of messages from the other lists of a page."""
+"""A page's text -> messages: distinguishes messages' tables from other lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codegen.pagecheck.page import Block, Group, Message, Page, Remark, Row, Ter
 
 
 class DocPageError(Exception):
-    """The text is no page with tables of messages; one sentence says why."""
+    """A text that is not a page with messages' tables, with the reason."""
 
     def __init__(self, source: str, reason: str) -> None:
         self.source = source
@@ -28,7 +28,7 @@ _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 
 
 def read_page(path: Path, lists: Collection[str] = ()) -> Page:
-    """The page in a file, with the lists of some sections, by anchors; DocPageError if it cannot be read as one."""
+    """Read a page from a file, with the lists of the given anchors. Raises DocPageError if that is impossible."""
     source = str(path)
     try:
         data = path.read_bytes()
@@ -42,7 +42,7 @@ def read_page(path: Path, lists: Collection[str] = ()) -> Page:
 
 
 def parse_page(text: str, source: str = "page", lists: Collection[str] = ()) -> Page:
-    """The page that a text holds; DocPageError if it holds none."""
+    """Parse a page. Raises DocPageError if the text is not a page."""
     if not text.strip():
         raise DocPageError(source, "is empty")
     if _CONTROL_CHARACTERS.search(text):
@@ -60,7 +60,7 @@ def parse_page(text: str, source: str = "page", lists: Collection[str] = ()) -> 
 
 
 def _terms(section: Section) -> TermList | None:
-    """The first list of a section; None if there is none."""
+    """Return a section's first list of terms; None if there is none."""
     definitions = next((item for item in section.body if isinstance(item, DefinitionList)), None)
     if definitions is None:
         return None
@@ -73,8 +73,6 @@ def _terms(section: Section) -> TermList | None:
 
 
 class _Reader:
-    """Finds the messages of one section."""
-
     def __init__(self, section: Section) -> None:
         self.messages: list[Message] = []
         self._section = section
@@ -96,7 +94,7 @@ class _Reader:
         self._read_loose(loose, entries)
 
     def _read_loose(self, loose: list[Text | DefinitionList], entries: tuple[str, ...]) -> None:
-        """Tables outside any message: the message around them begins before the page and ends after it."""
+        """Read tables outside of any message: their message begins before the page and ends after it."""
         tables = [item for item in loose if isinstance(item, DefinitionList)]
         if tables:
             head_missing, tail_missing = self._section.head_missing, self._section.tail_missing
@@ -133,7 +131,7 @@ def _is_field_type(term: str | None) -> bool:
 
 
 def _is_table(item: Text | DefinitionList) -> bool:
-    """Return whether a list is a table of fields: one known type is enough, so that a wrong one is still a row."""
+    """Return whether a list is a table of fields. One known type is enough, so that a wrong type is still a row."""
     return isinstance(item, DefinitionList) and any(_is_field_type(entry.term) for entry in item.entries)
 
 
@@ -171,7 +169,7 @@ def _message(entry: Entry, group: Group) -> Message:
 
 
 def _block(item: DefinitionList, text: Text | None, *, first: bool, after_a_gap: bool) -> Block:
-    """A table; the first of a message needs no text above it, unless the message begins before the page."""
+    """Return a table. A message's first table needs no text before it, unless the message begins before the page."""
     rows = tuple(_row(entry) for entry in item.entries)
     line = text.line if text else item.line
     words = text.text if text else ""

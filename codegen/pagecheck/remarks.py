@@ -1,7 +1,6 @@
-"""The facts in a page's sentences about a row, a message or a table; the wording stays with the page.
+"""Facts in a page's sentences about a row, a message or a table.
 
-A sentence that these patterns do not know is not passed over: `OTHER` reports it, so that a new or altered wording
-comes to somebody's eyes.
+`OTHER` reports a sentence that no pattern matches, so that new or altered wording is noticed.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ BlockKind = Literal["fields", "each", "until zero", "after", "one of", "or", "ot
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition under which a row is there, and the words that say so."""
+    """The condition of a row, and its wording."""
 
     kind: ConditionKind
     text: str
     constants: tuple[str, ...] = ()
-    """The tags that the words name, 'O' and 'K'."""
+    """The tags in the wording, 'O' and 'K'."""
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The facts that a text between two tables says of the second."""
+    """Facts about a table in the text before it."""
 
     kind: BlockKind
     repeated_for: str | None = None
-    """For what the table is repeated, as printed after "for each"."""
+    """The noun after "for each"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The tags of which a message has one, from the sentence after its table."""
+    """The alternative tags of a message, from the sentence after its table."""
 
     constants: tuple[str, ...]
     may_be_none: bool
@@ -56,7 +55,7 @@ _ENDED = re.compile(r"\bzero byte\b.*\bterminator\b")
 _OF_OTHERS = re.compile(
     r"\bothers are optional\b|\bonly in PostgreSQL \d|\bused only for\b|\bonly appears if an Execute\b"
 )
-"""Sentences about presence that are about something else than the row or table."""
+"""Sentences about the presence of something other than the row or table."""
 _MUST_BE = re.compile(r"\(must be (\d{1,20})\)", re.ASCII)
 _CHOICE = re.compile(
     r"\bmay contain either an? '(.)' message part or an? '(.)' message part( or neither of them)?,? but never both\b"
@@ -73,17 +72,16 @@ _CONDITIONS: tuple[tuple[ConditionKind, re.Pattern[str]], ...] = (
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a folded text."""
     return _SENTENCE_END.split(text)
 
 
 def since(text: str) -> int | None:
-    """The protocol version of "available since protocol version 2"; of several the newest."""
+    """Return N of "available since protocol version N", the newest if several; None without."""
     return max((int(number) for number in _SINCE.findall(text)), default=None)
 
 
 def condition(text: str) -> Condition | None:
-    """The condition under which a row is there; None if its text gives none."""
+    """Return the condition in a row's text; None without."""
     clauses = [clause for sentence in sentences(text) if (clause := _clause(sentence)) is not None]
     if not clauses:
         return None
@@ -96,7 +94,7 @@ def condition(text: str) -> Condition | None:
 
 
 def _clause(sentence: str) -> str | None:
-    """The part of a sentence that is about presence."""
+    """Return the part of a sentence about presence."""
     if not _PRESENCE.search(sentence) or _OF_OTHERS.search(sentence):
         return None
     for words in _IN_PARENTHESES.findall(sentence):
@@ -108,19 +106,19 @@ def _clause(sentence: str) -> str | None:
 
 
 def repeated(text: str) -> str | None:
-    """The "relation" of "repeated for each relation"; None if a row is not repeated."""
+    """Return "relation" for "repeated for each relation"; None if the row is not repeated."""
     match = _REPEATED.search(text)
     return match[1].strip() if match else None
 
 
 def fixed_value(text: str) -> str | None:
-    """The value of "(must be 0)", which stands for what later pages print as Int8(0)."""
+    """Return the value of "(must be 0)", which later pages print as Int8(0)."""
     match = _MUST_BE.search(text)
     return match[1] if match else None
 
 
 def boundary(text: str) -> Boundary:
-    """Return the facts that a text between two tables says of the second."""
+    """Return the facts about a table in the text before it."""
     match = _FOR_EACH.search(text) or _SPECIFIED.search(text)
     subject = next((group.strip() for group in match.groups() if group), None) if match else None
     if re.fullmatch(r"or[:.]?", text, re.IGNORECASE):
@@ -137,13 +135,13 @@ def boundary(text: str) -> Boundary:
 
 
 def choice(text: str) -> Choice | None:
-    """The tags of which at most one is there; None if the text is about something else."""
+    """Return the tags of which at most one is present; None if the text is about something else."""
     match = _CHOICE.search(text)
     return Choice((match[1], match[2]), bool(match[3])) if match else None
 
 
 def listed_names(text: str) -> tuple[str, ...]:
-    """The names of "The following messages (Stream Start, Stream Stop, and Stream Abort) …"."""
+    """Return the names in "The following messages (Stream Start, Stream Stop, and Stream Abort) …"."""
     match = _NAMES.search(text)
     if match is None:
         return ()
@@ -151,5 +149,5 @@ def listed_names(text: str) -> tuple[str, ...]:
 
 
 def is_about_the_following(text: str) -> bool:
-    """Return whether a text between lists of messages says something of the next list."""
+    """Return whether a text between lists of messages describes the next list."""
     return re.search(r"\bthe following messages?\b", text, re.IGNORECASE) is not None

@@ -1,8 +1,8 @@
 """The messages of a page that belong to a protocol, paired with the spec's.
 
-A page may hold more than one protocol (the whole of protocol.sgml does), and messages that the spec leaves out: those
-of BASE_BACKUP stand beside those of START_REPLICATION. Messages belong together that stand in lists under the same
-entry of the same section.
+A page may contain several protocols (protocol.sgml contains all), and messages that the spec omits: messages of
+BASE_BACKUP are next to messages of START_REPLICATION. Messages in lists under the same entry of the same section belong
+together.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from codegen.shared import out_of_order
 from codegen.spec.model import Protocol
 
 _NUMBER = re.compile(r"^(?:Chapter\s)?[\d.\s]*")
-"""The number of a section before its title."""
+"""A section's number before its title."""
 
 
 def messages_of(page: Page, protocol: Protocol) -> tuple[Message, ...]:
-    """The messages of a page that belong to a protocol; () if the page is about something else."""
+    """Return the page's messages of a protocol; () if the page has none."""
     within = [message for message in page.messages if _is_section_of(protocol, message.group)]
     candidates = within or list(page.messages)
     known_surroundings = {_surroundings(message) for message in candidates if _is_known(message, protocol)}
@@ -50,10 +50,10 @@ def _is_known(message: Message, protocol: Protocol) -> bool:
 def pair_messages(
     messages: tuple[Message, ...], layouts: tuple[Layout, ...], distance: Callable[[Message, Layout], float]
 ) -> dict[int, Layout]:
-    """The layouts by the indexes of their messages: found by name, else anchor, else tag.
+    """Return the layouts by the indexes of their messages: paired by name, else by anchor, else by tag.
 
-    A message whose beginning is cut off is the one that the spec has before the next; where there is none, it is the
-    one that is nearest to its rows.
+    A message without its head is the message before the next one in the spec; without a next one, the message whose
+    rows are most similar.
     """
     chosen: dict[int, Layout] = {}
     free = list(layouts)
@@ -74,7 +74,7 @@ def pair_messages(
 
 
 def same_name(message: Message, layout: Layout, *, is_old: bool = False) -> bool:
-    """Return whether a message has the name of a layout; the capitals do not matter on an old page."""
+    """Return whether a message has a layout's name. Ignores capitals on an old page."""
     if is_old:
         return (message.name or "").lower() == layout.name.lower()
     return message.name == layout.name
@@ -96,9 +96,9 @@ def _before(layouts: tuple[Layout, ...], layout: Layout | None) -> Layout | None
 def missing(
     messages: tuple[Message, ...], layouts: tuple[Layout, ...], chosen: dict[int, Layout]
 ) -> Iterator[tuple[Layout, str, Message]]:
-    """The layouts that the page can be expected to have and lacks, each "after" or "before" the message beside it.
+    """Return the expected layouts that the page lacks, each "after" or "before" a neighbouring message.
 
-    What a release brought is expected of a page that has something else of that release.
+    A page should contain all messages of a release if it contains one of them.
     """
     where = {layout.name: messages[index] for index, layout in chosen.items()}
     releases = {layout.release for layout in chosen.values()}
@@ -118,7 +118,7 @@ def missing(
 def misplaced(
     messages: tuple[Message, ...], layouts: tuple[Layout, ...], chosen: dict[int, Layout]
 ) -> Iterator[tuple[Message, Message, Layout, Layout | None]]:
-    """The fewest messages that have to move: each with the one before it, and its layout with the one before."""
+    """Return the fewest messages to move: each with its predecessor, and its layout with the layout's predecessor."""
     present = {layout.name: (index, layout) for index, layout in sorted(chosen.items())}
     for name in out_of_order([layout.name for layout in layouts], list(present)):
         index, layout = present[name]

@@ -1,4 +1,4 @@
-"""The rows of one message against the fields of its layout."""
+"""Comparison of a message's rows with its layout's fields."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _OTHER_TYPE = 2.5
 _OTHER_CONSTANT = 1.0
 _OTHER_REMARK = 0.6
 _OTHER_WORDS = 0.2
-"""The cost of taking two elements for a pair although they differ. A type that differs costs less than a row too
-much and a row too few, so that one altered row is one difference."""
+"""Costs of pairing two elements despite a difference. A different type costs less than an extra row and a missing row,
+so that one altered row is one difference."""
 
 Element = Row | Block
 Expected = ExpectedRow | ExpectedBoundary
@@ -31,33 +31,33 @@ Expected = ExpectedRow | ExpectedBoundary
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The way in which a page is read."""
+    """How to read a page."""
 
     source: Path
     version: int
     is_old: bool
-    """True if the page is of a release before PostgreSQL 15: it has no names in parentheses after types, no anchors for
-    messages, constants in the descriptions, and other capitals in the messages' names."""
+    """True for a page before PostgreSQL 15: no names in parentheses after types, no anchors of messages, constants in
+    descriptions, other capitals in messages' names."""
 
     def is_later(self, since: int | None) -> bool:
-        """Return whether the page says that something is newer than the version that is compared."""
+        """Return whether the page dates an element after the compared version."""
         return since is not None and since > self.version
 
 
 def distance(message: Message, layout: Layout, reading: Reading) -> float:
-    """Return the distance of a message on the page from a layout; 0 and a bit if they agree."""
+    """Return the distance of a message on the page from a layout; nearly 0 if they agree."""
     choices = [set(choice.constants) for choice in layout.choices]
     unknown = [remark for remark in message.remarks if remark.choice and set(remark.choice.constants) not in choices]
     return _pair(message, layout, reading)[0] + _GAP * len(unknown)
 
 
 def compare_tables(message: Message, layout: Layout, reading: Reading) -> list[Difference]:
-    """Every difference between the tables of a message and its layout."""
+    """Return the differences between a message's tables and its layout."""
     return _Tables(message, layout, reading).differences
 
 
 def _elements(message: Message) -> list[Element]:
-    """Rows, and where a table needs a text above it, the table."""
+    """Return rows, and tables that need a text before them."""
     elements: list[Element] = []
     for index, block in enumerate(message.blocks):
         if index or block.kind not in ("fields", "unknown"):
@@ -67,7 +67,7 @@ def _elements(message: Message) -> list[Element]:
 
 
 def _expected(message: Message, layout: Layout) -> list[Expected]:
-    """The layout without the rows that this page prints under another tag."""
+    """Return the expected elements without rows that this page prints under another tag."""
     printed = {row.type for row in message.rows}
     return [
         element
@@ -95,12 +95,12 @@ def _pair(
 
 
 def _is_left_out(element: Element, reading: Reading) -> bool:
-    """Return whether a row of the page needs no counterpart: it is newer, or nothing of it is left but its end."""
+    """Return whether a row needs no counterpart: it is newer, or the page has only its end."""
     return isinstance(element, Row) and (element.type is None or reading.is_later(element.since))
 
 
 def _may_be_cut_off(element: Expected, message: Message) -> bool:
-    """Return whether a row may stand under another tag, beyond the end of the page."""
+    """Return whether a row may follow under another tag, after the end of the page."""
     return message.tail_missing and isinstance(element, ExpectedRow) and element.printed_under is not None
 
 
@@ -118,7 +118,6 @@ def _cost(element: Element, wanted: Expected, *, reading: Reading) -> float | No
 
 
 def _base(printed: str | None) -> str:
-    """The type without name and constant."""
     return (printed or "").partition("(")[0].rstrip()
 
 
@@ -138,7 +137,7 @@ def _type_fits(row: Row, wanted: ExpectedRow, reading: Reading) -> bool:
 
 
 def _remarks_that_differ(element: Element, wanted: Expected) -> list[tuple[str, str]]:
-    """The remarks as printed and as specified, where they differ; what may be cut off does not."""
+    """Return the differing remarks, printed and specified. Ignores remarks that may be cut off."""
     cut = _is_cut(element)
     said = (element.since, element.condition, element.repeated_for)
     fits = (
@@ -154,7 +153,7 @@ def _remarks_that_differ(element: Element, wanted: Expected) -> list[tuple[str, 
 
 
 def _values_fit(row: Row, wanted: ExpectedRow) -> bool:
-    """Return whether a description lists the spec's values: the bits of flags with their names, 0 and 1."""
+    """Return whether a description lists the spec's values: bits with their names, or 0 and 1."""
     field = wanted.field
     if not (field.bits or field.boolean) or _is_cut(row):
         return True
@@ -178,15 +177,13 @@ def _condition_fits(printed: Condition | None, wanted: Expected) -> bool:
 
 
 def _counted_by(subject: str | None, counter: str | None) -> bool:
-    """Return whether "for each published column" is what `column_count` counts."""
+    """Return whether `column_count` counts "for each published column"."""
     if subject is None or counter is None:
         return subject is counter
     return bool(words(counter.replace("_", " ")) & words(subject))
 
 
 class _Tables:
-    """Collects the differences of one message."""
-
     def __init__(self, message: Message, layout: Layout, reading: Reading) -> None:
         self.differences: list[Difference] = []
         self._reading = reading
@@ -227,7 +224,7 @@ class _Tables:
             differ(printed, specified)
 
     def _compare_neighbours(self, pairs: list[tuple[Element | None, Expected | None]]) -> None:
-        """Rows of one type that have changed places."""
+        """Find neighbouring rows of one type in the wrong order."""
         rows = [
             (element, wanted)
             for element, wanted in pairs

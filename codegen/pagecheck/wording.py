@@ -1,7 +1,7 @@
-"""The fit of descriptions and fields: rows of one type can be told apart by their words alone.
+"""Similarity of descriptions and fields, which alone distinguishes rows of one type.
 
-Two rows "Int64 (XLogRecPtr)" that change places leave the types as they were. The names and the `doc` of the spec's
-fields are in other words than the page, but near enough to tell which of two descriptions belongs to which field.
+If two rows "Int64 (XLogRecPtr)" change places, the types stay the same. Names and `doc` of the spec's fields use other
+words than the page, but similar enough to assign two descriptions to two fields.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _STEM = 5
 
 @lru_cache(maxsize=4096)
 def words(text: str) -> frozenset[str]:
-    """The words that matter, cut to their stems; what begins with "sub" counts as that prefix too."""
+    """Return the significant words, cut to stems. A word that begins with "sub" counts as that prefix too."""
     significant = [word for word in re.findall(r"[a-z]+", text.lower()) if not _COMMON.fullmatch(word)]
     return frozenset(word[:_STEM] for word in significant) | {"sub" for word in significant if word.startswith("sub")}
 
 
 def likeness(field: Field, description: str) -> float:
-    """Return the share of a description that speaks of a field, from 0 for no common word to 1 for the same words."""
+    """Return the share of a description's words that describe a field, 0 to 1."""
     return _likeness(field.name, field.doc, description)
 
 
 def change_places(first: Field, second: Field, of_first: str, of_second: str) -> bool:
-    """Return whether the descriptions of two fields fit better in exchange; only words that differ count."""
+    """Return whether two fields' descriptions fit better when exchanged. Only differing words count."""
     first_words, second_words = words(of_first), words(of_second)
     first_words, second_words = first_words - second_words, second_words - first_words
     as_it_is = _fit(first, first_words) + _fit(second, second_words)
@@ -46,7 +46,7 @@ def _fit(field: Field, described: frozenset[str]) -> int:
 
 @lru_cache(maxsize=4096)
 def _weights(name: str, doc: str) -> dict[str, int]:
-    """The words that speak of a field; those of its name count twice."""
+    """Return the words that describe a field; words of its name count twice."""
     weights = dict.fromkeys(words(doc), 1)
     for word in words(name.replace("_", " ")):
         weights[word] = weights.get(word, 0) + 2

@@ -1,1 +1,1 @@
-"""The model -> the reference, a site without scripts, and its pictures."""
+"""The model -> the reference: a site without scripts, and its pictures."""

@@ -1,8 +1,7 @@
-"""Rows of a layout -> a picture: boxes under a ruler of bytes, in as many lines as a width allows.
+"""Rows of a layout -> a picture: boxes under a ruler of bytes, on as many lines as the width needs.
 
-An integer is as wide as its bytes, unless its name needs more. What depends on the message has a torn edge; text ends
-in the cell of its zero byte; what may be absent is dashed, with a bracket that says when it is there; what repeats is
-a stack.
+An integer is as wide as its bytes, or as its name if longer. A box of variable length has a torn edge; text ends in the
+cell of its zero byte; an optional box is dashed, with its condition in a bracket; a repeated box is a stack.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from codegen.spec.notation import Byte1, Byten, Int
 WIDE = 816.0
 """The width of a picture on a screen or a printed page, in pixels."""
 NARROW = 360.0
-"""The width of a picture on a phone."""
+"""The width of a picture on a phone, in pixels."""
 
 _BYTE = 22.0
 _GAP = 4.0
@@ -50,7 +49,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Box:
-    """A field: its outline, what lies behind it and what is written in it."""
+    """A field: its outline, background and texts."""
 
     kind: str
     conditional: bool
@@ -64,7 +63,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Bracket:
-    """The text beneath fields that belong together: when they are there, and since which version."""
+    """The text beneath fields with the same condition or first version."""
 
     outline: str
     texts: tuple[Text, ...]
@@ -72,7 +71,7 @@ class Bracket:
 
 @dataclass(frozen=True)
 class Picture:
-    """A layout, ready to be written as SVG."""
+    """A layout in the form of SVG elements."""
 
     width: float
     height: float
@@ -84,7 +83,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class _Sized:
-    """A row with its lines of text and the width that they need."""
+    """A row with its lines of text and their width."""
 
     row: Row
     lines: tuple[tuple[str, str], ...]
@@ -100,19 +99,18 @@ class _Sized:
 
     @property
     def body(self) -> float:
-        """The width without the cell of the zero byte and the stack."""
+        """The width without the zero byte's cell and the stack."""
         tail = _ZERO_CELL if self.row.kind == TEXT else 0.0
         return self.width - tail - (2 * _STACK if self.repeated else 0.0)
 
     @property
     def label(self) -> tuple[str, ...]:
-        """The text of the bracket beneath."""
         since = "" if self.row.since is None else f"since {self.row.since}"
         return tuple(text for text in (self.row.condition, since) if text)
 
 
 def draw(title: str, rows: Sequence[Row], width: float = WIDE) -> Picture:
-    """A picture that is at most so wide."""
+    """Draw rows with a maximum width."""
     sized = [_size(row) for row in rows]
     height = max([_LEAST_HEIGHT, *(sum(_HEIGHTS[style] for style, _ in item.lines) + 12 for item in sized)])
     boxes: list[Box] = []
@@ -152,7 +150,7 @@ def _size(row: Row) -> _Sized:
 
 
 def _lines(row: Row, room: float) -> tuple[tuple[str, str], ...]:
-    """The lines in a box from top to bottom, each with its style."""
+    """Return the lines of a box from top to bottom, each with its style."""
     field = row.field
     lines: list[tuple[str, str]] = []
     if row.kind == CONSTANT:
@@ -176,7 +174,7 @@ def _lines(row: Row, room: float) -> tuple[tuple[str, str], ...]:
 
 
 def _name_lines(name: str, room: float) -> tuple[str, ...]:
-    """A name in one line or, broken at an underscore, in two."""
+    """Break a long name at an underscore into two lines."""
     words = name.split("_")
     broken = [("_".join(words[:at]) + "_", "_".join(words[at:])) for at in range(1, len(words))]
     ways: list[tuple[str, ...]] = [(name,), *sorted(broken, key=lambda way: max(map(len, way)))]
@@ -228,7 +226,7 @@ def _box(item: _Sized, x: float, y: float, height: float) -> Box:
 def _outline(
     x: float, y: float, width: float, height: float, *, torn_left: bool = False, torn_right: bool = False
 ) -> str:
-    """A rectangle; a torn side is a zigzag within it."""
+    """Return a rectangle; a torn side is a zigzag."""
     points = _side(x, y + height, y, _TOOTH) if torn_left else [(x, y + height), (x, y)]
     right = x + width
     points += _side(right, y, y + height, -_TOOTH) if torn_right else [(right, y), (right, y + height)]
@@ -236,14 +234,14 @@ def _outline(
 
 
 def _side(x: float, start: float, end: float, tooth: float) -> list[tuple[float, float]]:
-    """A zigzag from one height to another, which begins and ends at x; all of it lies on one side of x."""
+    """Return a zigzag between two heights; begins and ends at x, and stays on one side of x."""
     teeth = 5
     step = (end - start) / (2 * teeth)
     return [(x + (tooth if index % 2 else 0.0), start + index * step) for index in range(2 * teeth + 1)]
 
 
 def _ruler(item: _Sized, x: float, y: float) -> str:
-    """A line above the box with a tick for each byte; without ticks where their number is unknown."""
+    """Return a line above the box with a tick for each byte; no ticks for an unknown number."""
     width = item.width - (2 * _STACK if item.repeated else 0.0)
     path = _path([(x, y - _START_TICK), (x, y), (x + width, y)])
     count = item.row.field.width
@@ -253,7 +251,7 @@ def _ruler(item: _Sized, x: float, y: float) -> str:
 
 
 def _labelled(placed: list[tuple[_Sized, float]]) -> list[list[tuple[_Sized, float]]]:
-    """The runs of boxes in a line that one bracket goes under."""
+    """Return the runs of boxes on a line that share a bracket."""
     runs: list[list[tuple[_Sized, float]]] = []
     previous: tuple[str, tuple[str, ...]] = ("", ())
     for item, x in placed:
@@ -288,5 +286,5 @@ def _path(points: Iterable[tuple[float, float]]) -> str:
 
 
 def number(value: float) -> str:
-    """A coordinate as SVG has it: to a tenth, and no zeros at its end."""
+    """Return a coordinate for SVG: one decimal, no trailing zeros."""
     return f"{value:.1f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""The bytes of one message of each name, row by row: as it was sent where it is recorded, else made up."""
+"""An example of each message, row by row: recorded bytes, or else generated ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from codegen.vectors.conversations import CONVERSATIONS, connections
 from codegen.vectors.samples import Samples
 
 CAPTURE = ROOT / "tests/captures/pg18/twophase/v4-live.walsender.jsonl.gz"
-"""It has every message of the newest version."""
+"""A capture with every message of the newest version."""
 _LONGEST = 16
 
 
@@ -30,7 +30,7 @@ class Line:
     """A row's bytes."""
 
     data: str
-    """In hexadecimal, cut if there are many."""
+    """Hexadecimal, truncated if long."""
     path: str
     value: str
 
@@ -40,14 +40,12 @@ class Example:
     """A message's bytes."""
 
     origin: str
-    """The origin of the message, as the beginning of a sentence."""
+    """The message's origin, as the beginning of a sentence."""
     lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """A message that a client or a server sent."""
-
     origin: str
     server: int
     view: View
@@ -57,14 +55,14 @@ class _Sent:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """The least for the newest layout, the newest server, the most rows, and then the fewest bytes."""
+        """The sort key: the newest layout first, then the newest server, the most rows, the fewest bytes."""
         written = write(self.view, self.message, self.fields)[1]
         rows = {re.sub(r"\d+", "", row.path) for row in written if row.end > row.start}
         return (-self.view.defined_in(self.message), -self.server, -len(rows), len(self.data))
 
 
 def examples(protocol: Protocol, capture: Path = CAPTURE, conversations: Path = CONVERSATIONS) -> dict[str, Example]:
-    """Return an example of each message of the newest version, by the message's name."""
+    """Return an example of each message of the newest version, by name."""
     newest = view(protocol, len(protocol.versions))
     found = {message.name: _made(newest, message) for message in newest.messages}
     best: dict[str, _Sent] = {}
@@ -84,7 +82,7 @@ def _made(view: View, message: Message) -> Example:
 
 
 def _captured(protocol: Protocol, capture: Path) -> Iterator[_Sent]:
-    """Yield the messages of a capture; none that the spec does not read."""
+    """Yield a capture's messages that the spec covers."""
     with gzip.open(capture, "rt", encoding="utf-8") as lines:
         header = json.loads(next(lines))
         server = int(header["server_version"].split(".")[0])
@@ -97,7 +95,7 @@ def _captured(protocol: Protocol, capture: Path) -> Iterator[_Sent]:
 
 
 def _sent_messages(protocol: Protocol, folder: Path) -> Iterator[_Sent]:
-    """Yield the messages of recorded conversations, of each connection up to one that the spec does not read."""
+    """Yield the messages of recorded conversations, up to each connection's first message outside of the spec."""
     for connection in connections(protocol, folder):
         origins = {
             "server": f"As PostgreSQL {connection.server} sent it",

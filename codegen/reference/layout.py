@@ -1,4 +1,4 @@
-"""A layout as a reader sees it: each field with its offset, its width, and when it is there."""
+"""A layout for readers: each field with its offset, width and condition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_OFFSETS = 3
 
 @dataclass(frozen=True)
 class Offset:
-    """The first byte of a field, or several possible ones, from the start or from the last variable field's end."""
+    """A field's first byte, or several possible ones, from the start or from the end of the last variable field."""
 
     choices: tuple[int, ...]
     relative: bool
@@ -45,22 +45,22 @@ class Offset:
 
 @dataclass(frozen=True)
 class Row:
-    """One field of a layout, with what follows from the fields before it."""
+    """A field of a layout, with facts derived from the fields before it."""
 
     field: Field
     offset: Offset
     width: int | None
-    """Bytes; None where it depends on the message."""
+    """Bytes; None if variable."""
     group: str
-    """The session fact or the optional field that it depends on; empty for a field that is always there."""
+    """The session fact or optional field that the field depends on; empty if always present."""
     condition: str
-    """The same as a label: `if streaming`, `optional`."""
+    """The condition as a label: `if streaming`, `optional`."""
     since: int | None
-    """The version that brought it, where that is later than the layout's own."""
+    """The first version with the field, if later than the layout's."""
 
     @property
     def kind(self) -> str:
-        """The kind of its content, which decides how it is drawn."""
+        """The kind of content, which decides the drawing."""
         if self.field.constants:
             return CONSTANT
         if isinstance(self.field.type, String):
@@ -71,7 +71,7 @@ class Row:
 
     @property
     def extent(self) -> str:
-        """Its length in words."""
+        """The length in words."""
         if self.field.repeat is not None:
             return f"repeated {self.field.repeat} times"
         if isinstance(self.field.type, Byten):
@@ -82,14 +82,14 @@ class Row:
 
     @property
     def spoken(self) -> str:
-        """The field in a sentence for those who hear the picture."""
+        """The field in a sentence, for screen readers."""
         place = "after the one before" if self.offset.relative else f"at byte {self.offset.long}"
         words = [self.field.name, str(self.field.type), self.extent, place, self.condition]
         return ", ".join(word for word in words if word)
 
 
 def rows(protocol: Protocol, fields: Iterable[Field], since: int = 1) -> tuple[Row, ...]:
-    """The rows of a layout that is there since a version."""
+    """Return the rows of a layout whose first version is `since`."""
     facts = {fact.name for fact in protocol.session}
     result: list[Row] = []
     # What may be there so far, with the number of bytes that this takes.

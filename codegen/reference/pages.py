@@ -1,4 +1,4 @@
-"""The model -> what the pages of the reference show: entries, matrix, blocks, and the steps between versions."""
+"""The model -> content of the reference's pages: entries, matrix, blocks, and steps between versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Layout = Message | Part | Alternative
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture for wide pages and, where it needs more lines there, another one for phones."""
+    """A picture for wide pages, and another one for phones if it needs more lines there."""
 
     id: str
     wide: Picture
@@ -35,7 +35,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Entry:
-    """A message, a part or one of a part's alternatives as a page shows it."""
+    """A message, a part or an alternative on a page."""
 
     protocol: Protocol
     layout: Layout
@@ -46,14 +46,14 @@ class Entry:
     python: str = ""
     """The class without its methods."""
     path: str = ""
-    """The module to import it from."""
+    """The module to import the class from."""
     path_remark: str = ""
     """The versions that share the class."""
 
 
 @dataclass(frozen=True)
 class BlockRule:
-    """A place in a session, and the messages that stand there."""
+    """A place in a session, and the messages that are legal there."""
 
     name: str
     doc: str
@@ -69,12 +69,12 @@ class Change:
     entry: Entry
     added: tuple[Row, ...]
     through: tuple[str, ...]
-    """The parts that it contains and that change."""
+    """The changed parts within the layout."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """From one version to the next."""
+    """The changes from one version to the next."""
 
     older: Version
     newer: Version
@@ -95,7 +95,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Sample:
-    """A field drawn to explain how fields are drawn."""
+    """An example field in the legend of the drawings."""
 
     picture: Picture
     term: str
@@ -103,29 +103,29 @@ class Sample:
 
 
 def anchor_of(layout: Message | Part) -> str:
-    """The documentation's anchor in lower case; for a part that has none there, its name."""
+    """Return the documentation's anchor in lower case; for a part without one, its name."""
     return layout.ref.lower() if layout.ref is not None else _kebab(layout.name)
 
 
 def href_of(protocol: Protocol, layout: Message | Part) -> str:
-    """The entry's address within the site."""
+    """Return an entry's URL within the site."""
     return f"{protocol.name}.html#{anchor_of(layout)}"
 
 
 def message_entries(protocol: Protocol) -> tuple[Entry, ...]:
-    """Every message as the newest version has it."""
+    """Return all messages of the newest version."""
     newest = views(protocol)[-1]
     return tuple(_entry(newest, message) for message in newest.messages)
 
 
 def part_entries(protocol: Protocol) -> tuple[Entry, ...]:
-    """Every part as the newest version has it."""
+    """Return all parts of the newest version."""
     newest = views(protocol)[-1]
     return tuple(_entry(newest, part) for part in newest.parts)
 
 
 def states(protocol: Protocol, message: Message) -> tuple[str, ...]:
-    """The status in each version: new, changed, same, absent; if it comes all the same, `with` or the session fact."""
+    """Return each version's status: new, changed, same, absent; `with`, or the session fact, if also sent."""
     result = []
     for view in views(protocol):
         layout = view.layout(message.name)
@@ -139,7 +139,7 @@ def states(protocol: Protocol, message: Message) -> tuple[str, ...]:
 
 
 def block_rules(protocol: Protocol) -> tuple[BlockRule, ...]:
-    """The place between blocks and then each block; () for a protocol without blocks."""
+    """Return the place between blocks and each block; () for a protocol without blocks."""
     if not protocol.blocks:
         return ()
     places = {OUTSIDE: "Between the blocks below.", **protocol.blocks}
@@ -158,7 +158,7 @@ def block_rules(protocol: Protocol) -> tuple[BlockRule, ...]:
 
 
 def effect(message: Message) -> str:
-    """Return the message's effect on a transaction; empty if nothing."""
+    """Return the message's effect on a transaction; empty if none."""
     if not message.transaction:
         return ""
     verb = message.transaction.removesuffix(" prepared")
@@ -166,7 +166,7 @@ def effect(message: Message) -> str:
 
 
 def effects(protocol: Protocol) -> dict[str, list[Message]]:
-    """The messages by what they do to a transaction."""
+    """Return the messages by their effect on a transaction."""
     effects_by_key: dict[str, list[Message]] = {}
     for message in protocol.messages:
         if message.transaction:
@@ -180,7 +180,7 @@ def steps_between(protocol: Protocol) -> tuple[Step, ...]:
 
 
 def uses(entries: Iterable[Entry], named: NamedType) -> tuple[Use, ...]:
-    """The fields that are of a named type."""
+    """Return the fields of a named type."""
     return tuple(
         Use(f"{entry.protocol.name}.html#{entry.anchor}.{row.field.name}", entry.layout.name, row.field.name)
         for outer in entries
@@ -191,7 +191,7 @@ def uses(entries: Iterable[Entry], named: NamedType) -> tuple[Use, ...]:
 
 
 def samples() -> tuple[Sample, ...]:
-    """One field of each shape."""
+    """Return a field of each shape."""
     place = Place(Path(), 1)
     streaming = SessionFact("streaming", 1, "", place)
     # The samples lean on a protocol only for the names of its session facts.
@@ -241,7 +241,7 @@ def samples() -> tuple[Sample, ...]:
 
 
 def figure(id: str, title: str, layout_rows: tuple[Row, ...]) -> Figure | None:
-    """The picture of a layout for pages of either width; None for a layout without fields."""
+    """Return a layout's picture in both widths; None for a layout without fields."""
     if not layout_rows:
         return None
     wide = draw(title, layout_rows)
@@ -268,7 +268,7 @@ def _drawn(protocol: Protocol, layout: Layout, anchor: str) -> Entry:
 
 
 def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
-    """Return the module of the newest class, and the versions that share it."""
+    """Return the newest class's module, and the versions that share the class."""
     groups: list[list[str]] = []
     for view in views(protocol):
         known = view.layout(layout.name)
@@ -286,7 +286,7 @@ def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
 
 
 def _synopsis(view: View, layout: Message | Part) -> str:
-    """A class as its users see it: its attributes with their types."""
+    """Return a class with its attributes and their types."""
     block = Source(view).block(layout)
     classes = []
     for row in layout.fields:

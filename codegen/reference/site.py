@@ -1,4 +1,4 @@
-"""The spec -> a static site to read it by: `python -m codegen reference`. Plain HTML and CSS, no script, no network."""
+"""The spec -> a static reference site: `python -m codegen reference`. Plain HTML and CSS, no scripts, no network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _IDENTIFIER = re.compile(r"\b[a-z0-9]+(?:[_.][a-z0-9]+)*_[a-z0-9]+(?:[_.][a-z0-9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
     add_spec(parser)
     parser.add_argument("--out", type=Path, default=ROOT / "build/reference", help="the folder of the site")
     parser.add_argument(
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the site; exit code 0 when done, 2 if there is no such layout; SpecError for mistakes in the spec."""
+    """Write the site. Exit code: 0 done, 2 no such layout. Raises SpecError for a faulty spec."""
     protocols = load(options.spec)
     if options.picture:
         return _write_picture(protocols, *options.picture)
@@ -62,9 +61,9 @@ def _write_picture(protocols: Iterable[Protocol], name: str, file: str) -> int:
 
 
 def site(protocols: Iterable[Protocol], home: Sequence[tuple[str, str]] = ()) -> dict[Path, str]:
-    """Every file of the site by its path; the same text for the same spec.
+    """Return every file of the site by path. Deterministic.
 
-    It leads to the sections of a larger site that it is a part of: pairs of an address and a name.
+    `home` links to a surrounding site: pairs of a URL and a name.
     """
     protocols = tuple(protocols)
     environment = _environment(protocols)
@@ -92,9 +91,9 @@ def site(protocols: Iterable[Protocol], home: Sequence[tuple[str, str]] = ()) ->
 
 
 def standalone_picture(protocol: Protocol, name: str, version: int | None = None) -> str:
-    """The layout of a message or part as an SVG file of its own, light or dark as its reader's screen.
+    """Return a layout as a standalone SVG file, light or dark as the reader's screen.
 
-    As the newest version has it, or the one given; KeyError if that version has no layout of this name.
+    It shows the given version, by default the newest. Raises KeyError if that version has no such layout.
     """
     version_view = view(protocol, version or len(protocol.versions))
     layout = version_view.layout(name)
@@ -136,7 +135,7 @@ def _render(environment: Environment, template: str, **values: Any) -> str:
 
 
 def prose(text: str) -> Markup:
-    """A sentence of the spec as HTML: what can only be an identifier is set as code."""
+    """Return a sentence of the spec as HTML, with identifiers as code."""
     pieces = []
     end = 0
     for match in _IDENTIFIER.finditer(text):
@@ -146,7 +145,7 @@ def prose(text: str) -> Markup:
 
 
 def _type_links(protocol: Protocol, row: Row) -> Markup:
-    """A field's type as the documentation prints it, with links to what its names mean."""
+    """Return a field's type as printed, with links to its names."""
     kind = row.field.type
     if isinstance(kind, PartName):
         href = pages.href_of(protocol, protocol.part(kind.name))

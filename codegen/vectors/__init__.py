@@ -1,4 +1,4 @@
-"""Test vectors for implementers in other languages: the spec's messages as bytes and as fields by name."""
+"""Test vectors for implementations in other languages: the spec's messages as bytes and as fields by name."""
 
 from codegen.vectors.command import add_arguments, run
 

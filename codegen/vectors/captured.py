@@ -1,4 +1,4 @@
-"""Vectors from captures: of what servers sent, one message of each shape."""
+"""Vectors from captures of servers' messages, one message of each shape."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from codegen.spec.versions import View, views
 from codegen.vectors.codec import Reader, facts_of
 
 _LONGEST = 1024
-"""Longer messages are left out, in bytes."""
+"""The length in bytes above which messages are skipped."""
 
 
 def captured(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield one vector of each shape that the captures below a folder have, in the order of the files."""
+    """Yield a vector for each shape of message in the captures below a folder, in the order of the files."""
     shown = views(protocol)
     shapes: set[str] = set()
     for path in sorted(folder.rglob("*.jsonl.gz")):
@@ -39,7 +39,7 @@ def captured(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def vector(name: str, view: View, message: Message | None, facts: Mapping[str, bool], data: bytes) -> dict[str, Any]:
-    """Return what each vector has."""
+    """Return the keys common to all vectors."""
     session = {"session": dict(facts)} if facts else {}
     sender = {"from": "client"} if message is not None and message.sender == "client" else {}
     message_entry = {"message": message.name} if message is not None else {}
@@ -49,7 +49,7 @@ def vector(name: str, view: View, message: Message | None, facts: Mapping[str, b
 def messages_of(
     protocol: Protocol, shown: tuple[View, ...], header: Mapping[str, Any], lines: Iterator[str]
 ) -> Iterator[tuple[int, bytes, View, dict[str, bool]]]:
-    """Yield the messages of a capture, each with the version that has its layout and the session's facts."""
+    """Yield a capture's messages, each with the version of its layout and the session's facts."""
     version = header["proto_version"]
     facts = {fact.name: False for fact in protocol.session}
     facts["parallel"] = header["options"].get("streaming") == "parallel"
@@ -62,7 +62,7 @@ def messages_of(
 
 
 def _shape(value: Any) -> Any:
-    """Return what makes messages alike: which fields are there, which tags, whether lists and texts are empty."""
+    """Return a message's shape: present fields, tags, and whether lists and texts are empty."""
     if isinstance(value, dict):
         return {name: _shape(item) for name, item in value.items()}
     if isinstance(value, list):

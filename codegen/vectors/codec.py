@@ -1,8 +1,8 @@
-"""A plain reader and writer of messages that follow the operations one by one, for vectors.
+"""A plain reader and writer of messages for vectors, which interpret operations one by one.
 
-They share nothing with the code that is emitted, so that a vector which both agree on was derived twice. Values have
-the form that the vectors' JSON has: an Int64 is its decimal digits, as JavaScript's numbers hold 53 bits; bytes are
-hexadecimal; a byte that stands for a character is that character; a field that is absent has no key.
+They share no code with the generated codecs, so that a vector on which both agree was derived twice. Values have the
+form of the vectors' JSON: an Int64 is decimal digits, as JavaScript's numbers have 53 bits; bytes are hexadecimal; a
+byte that is a character is that character; an absent field has no key.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Fields = dict[str, Any]
 
 
 class RefusedError(ValueError):
-    """Bytes that are no message; says at which field and at which byte."""
+    """Bytes that are not a message, with the field and offset of the fault."""
 
     def __init__(self, field: str, offset: int, reason: str, *, is_strict: bool = False) -> None:
         super().__init__(f"{field} at byte {offset}: {reason}")
         self.is_strict = is_strict
-        """True if PostgreSQL's page says nothing of it, so that a reader that follows the page takes the bytes."""
+        """True if PostgreSQL's page does not document the rule, so that a reader by the page accepts the bytes."""
         self.field = field
         self.offset = offset
         self.reason = reason
@@ -47,7 +47,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Written:
-    """The place of a row in a message's bytes."""
+    """The position of a row in a message's bytes."""
 
     path: str
     operation: Operation
@@ -57,14 +57,14 @@ class Written:
 
 
 def plain(integer: Integer, number: int) -> Any:
-    """Return an integer or a character as vectors have it."""
+    """Return an integer or a character in the form of vectors."""
     if integer.is_character:
         return chr(number)
     return str(number) if integer.width == 8 else number
 
 
 class Writer:
-    """Writes fields as bytes, and notes where each row lies."""
+    """Writes fields as bytes, and records the position of each row."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -72,7 +72,7 @@ class Writer:
         self.written: list[Written] = []
 
     def operations(self, operations: Operations, values: Mapping[str, Any], prefix: str = "") -> None:
-        """Write the rows that have a value."""
+        """Write the rows with a value."""
         for operation in operations:
             if isinstance(operation, Conditional):
                 self.operations(operation.body, values, prefix)
@@ -113,7 +113,7 @@ def chosen(view: View, choose: Choose, tag: str) -> Operations:
 
 
 class Reader:
-    """Reads the bytes of one whole message; RefusedError where they are none."""
+    """Reads one whole message. Raises RefusedError if the bytes are not a message."""
 
     def __init__(self, view: View, data: bytes, facts: Mapping[str, Any]) -> None:
         self.view = view
@@ -122,7 +122,7 @@ class Reader:
         self.offset = 0
 
     def message(self, sender: str = "server") -> tuple[Message, Fields]:
-        """Return the message that the bytes are, and its fields."""
+        """Return the message and its fields."""
         message = self.candidate(sender)
         if message is None:
             raise RefusedError("tag", 0, "no message begins so")
@@ -132,7 +132,7 @@ class Reader:
         return message, fields
 
     def candidate(self, sender: str) -> Message | None:
-        """Return the message that the bytes begin with; None where none begins so."""
+        """Return the message that begins with the bytes; None if there is none."""
         awaited = [
             message
             for message in self.view.messages
@@ -145,7 +145,7 @@ class Reader:
         return next((message for message in ordered if self._begins(message)), tagged)
 
     def _begins(self, message: Message) -> bool:
-        """Return whether the message's first integers may be those of the bytes, but for a length."""
+        """Return whether the bytes fit the message's leading integers, ignoring a length."""
         offset = 0
         for operation in lower(self.view, message.fields):
             if not isinstance(operation, Integer):
@@ -161,7 +161,6 @@ class Reader:
         return True
 
     def operations(self, operations: Operations, prefix: str = "") -> Fields:
-        """Read rows one after the other."""
         values: Fields = {}
         self._go(operations, prefix, values)
         return values
@@ -203,7 +202,7 @@ class Reader:
         return items
 
     def _next(self) -> str:
-        """The next byte as a character; empty at the end."""
+        """Return the next byte as a character; empty at the end."""
         return self.data[self.offset : self.offset + 1].decode("latin-1")
 
     def _row(self, operation: Operation, values: Fields, path: str) -> Any:
@@ -254,20 +253,20 @@ class Reader:
 
 
 def write(view: View, message: Message, values: Mapping[str, Any]) -> tuple[bytes, list[Written]]:
-    """Return a message's bytes, and where each row lies in them."""
+    """Return a message's bytes, and the position of each row."""
     writer = Writer(view)
     writer.operations(lower(view, message.fields), values)
     return writer.data, writer.written
 
 
 def facts_of(view: View, message: Message, session: Mapping[str, bool]) -> dict[str, bool]:
-    """Return those of the session facts that a message's layout depends on."""
+    """Return the session facts that a message's layout depends on."""
     named = {operation.fact for operation in lower(view, message.fields) if isinstance(operation, Conditional)}
     return {name: value for name, value in session.items() if name in named}
 
 
 def awaited(view: View, message: Message | None) -> dict[str, Any]:
-    """Return the values of session facts with which a message comes: its own, or one that no message needs."""
+    """Return the values of session facts in which a message comes: its own, or a value that no message needs."""
     needed = {message_of_view.when for message_of_view in view.messages}
     values = {
         name: next(value for value in fact_values if f"{name} = {value}" not in needed)

@@ -1,4 +1,4 @@
-"""`python -m codegen vectors DIR`: a file for each protocol version, what servers sent, sequences, and the schema."""
+"""`python -m codegen vectors DIR`: a file for each protocol version, captured messages, sequences, and the schema."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ SCHEMA = Path(__file__).parent / "vectors.schema.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument("directory", type=Path, metavar="DIR", help="the folder that the files are written to")
     add_spec(parser)
     parser.add_argument("--captures", type=Path, default=ROOT / "tests" / "captures", help="the folder of the captures")
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the files and return the exit code; SpecError for mistakes in the spec."""
+    """Write the files and return the exit code. Raises SpecError for a faulty spec."""
     protocols = load(options.spec)
     options.directory.mkdir(parents=True, exist_ok=True)
     for protocol in protocols:
@@ -56,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def vectors(view: View) -> Iterator[dict[str, Any]]:
-    """Yield the vectors of one version: for each message as usual, with each other value, and refused."""
+    """Yield a version's vectors: each message with usual values, with each other value, and damaged."""
     for message in view.messages:
         yield from _of_message(view, message)
     for what, data in (("empty", b""), ("an unknown tag", b"\0")):
@@ -90,7 +89,7 @@ def _accepted(name: str, view: View, message: Message, facts: dict[str, bool], v
 def _refused(
     name: str, view: View, message: Message | None, facts: dict[str, bool], data: bytes
 ) -> Iterator[dict[str, Any]]:
-    """Yield a vector of bytes that are no message; none of bytes that are one."""
+    """Yield a vector of refused bytes; nothing if the bytes are a message."""
     try:
         Reader(view, data, facts).message("server" if message is None else message.senders[0])
     except RefusedError as error:
@@ -100,7 +99,7 @@ def _refused(
 
 
 def _write(path: Path, protocol: Protocol, entries: list[dict[str, Any]], kind: str = "vectors") -> None:
-    """Write a file with a vector or a sequence a line, so that it can be read and compared."""
+    """Write a file with a vector or a sequence on each line, for readers and for diffs."""
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
     head = json.dumps({"protocol": protocol.name, "page": protocol.page})[:-1]
     path.write_text(f'{head}, "{kind}": [\n{lines}\n]}}\n', encoding="utf-8")

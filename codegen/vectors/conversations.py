@@ -1,6 +1,6 @@
-"""Recorded conversations of real clients and servers: whole messages of both sides, and the state after each.
+"""Recorded conversations of real clients and servers: both sides' messages, and the state after each.
 
-This follows the model alone, as the readers of single messages do, and shares nothing with the generated session.
+Like the readers of single messages, this code follows only the model and shares no code with the generated session.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONVERSATIONS = ROOT / "tests" / "protocol" / "conversations"
 
 @dataclass(frozen=True)
 class SentMessage:
-    """A message of a conversation, and the state for the one that comes next."""
+    """A message of a conversation, and the state for the next message."""
 
     sender: str
     data: bytes
@@ -46,10 +46,8 @@ class Connection:
     server: int
     """The release of the server."""
     messages: Iterator[SentMessage]
-    """Its messages in the order in which they were complete, up to one that tells another encoding than UTF-8.
-
-    RefusedError at bytes that the spec does not read.
-    """
+    """The messages in the order of completion, up to a change of the encoding to other than UTF-8. Raises RefusedError
+    for bytes outside of the spec."""
 
 
 def connections(protocol: Protocol, folder: Path) -> Iterator[Connection]:
@@ -68,7 +66,7 @@ def connections(protocol: Protocol, folder: Path) -> Iterator[Connection]:
 
 
 def conversations(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield each connection in the form of a sequence."""
+    """Yield each connection as a sequence."""
     for connection in connections(protocol, folder):
         entries = [
             {"message": sent.message.name}
@@ -104,9 +102,9 @@ def _messages(protocol: Protocol, chunks: list[tuple[str, bytes]], name: str) ->
 def _framed(
     view: View, shown: tuple[View, ...], data: bytes, facts: dict[str, Any], sender: str
 ) -> tuple[View, int] | None:
-    """Return the version and the size of the message that bytes begin with; None where it is not whole.
+    """Return the version and the size of the message that begins with the bytes; None if it is incomplete.
 
-    It is of another version than the session where a constant says so.
+    A constant in the message may decide the version.
     """
     if not data:
         return None

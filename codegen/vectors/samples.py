@@ -1,4 +1,4 @@
-"""The values that vectors have: a message as usual, each other thing that a row may be, and bytes that are refused."""
+"""Values of vectors: usual values, variants of each row, and damaged bytes."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Samples:
         self.facts = facts
 
     def usual(self, operations: Operations) -> Fields:
-        """Return values for all rows that are always there in this session."""
+        """Return values for all rows that are always present in this session."""
         return self._measured(
             operations, {operation.name: self._value(operation) for operation in self._there(operations)}
         )
 
     def others(self, operations: Operations, usual: Fields) -> Iterator[tuple[str, Fields]]:
-        """Yield the same with one row changed, each with what is special about it."""
+        """Yield the values with one row changed, each with a description of the change."""
         for operation in operations:
             if isinstance(operation, Conditional) and operation.ahead:
                 tag, *depending = operation.body
@@ -121,7 +121,7 @@ class Samples:
                 yield from self._numbers(operation)
 
     def _ends(self, operation: Operation, value: Any) -> bool:
-        """Return whether an item would be taken for the zero byte that ends a list."""
+        """Return whether an item begins with the zero byte that ends a list."""
         writer = Writer(self.view)
         writer.operations((operation,), {operation.name: value})
         return writer.data.startswith(b"\0")
@@ -144,7 +144,7 @@ class Samples:
         yield from ((what, plain(operation, number)) for what, number in numbers.items())
 
     def _measured(self, operations: Operations, values: Fields) -> Fields:
-        """Return the values with each measure as the row has it that it is of."""
+        """Return the values with each measure computed."""
         for operation in flat(operations):
             if isinstance(operation, Measure) and not operation.of:
                 writer = Writer(self.view)
@@ -159,7 +159,7 @@ class Samples:
 
 
 def damaged(view: View, message: Message, usual: Fields) -> dict[bytes, str]:
-    """Return bytes that are one change away from a message, each with the change; some of them are messages too."""
+    """Return bytes that differ from a message by one change, each with the change. Some are messages too."""
     data, written = write(view, message, usual)
     damages: dict[bytes, str] = {}
     for place in written:

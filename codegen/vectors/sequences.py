@@ -1,6 +1,6 @@
-"""Sequences of messages in one session, for what no message tells alone: blocks, session facts, what is described.
+"""Sequences of messages in one session, for blocks, session facts and described objects.
 
-As the readers of single messages, they follow the model alone and share nothing with the decoder that is generated.
+Like the readers of single messages, this code follows only the model and shares no code with the generated decoder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Session:
     entries: list[dict[str, Any]] = field(default_factory=list)
 
     def layouts(self) -> Iterator[tuple[Message, View]]:
-        """Yield the messages that servers send in this session, each in the version that has its layout."""
+        """Yield the messages of servers in this session, each in the version of its layout."""
         for message in self.shown[-1].messages:
             may_come = message.comes_in(self.version) and (
                 message.since <= self.version or message.also_when is None or self.facts[message.also_when]
@@ -42,7 +42,7 @@ class _Session:
         return next(layout for layout in self.layouts() if layout[0].name == name)
 
     def send(self, message: Message, view: View) -> None:
-        """Add a message as usual: accepted and followed, or refused with the first reason there is."""
+        """Add a message with usual values: accepted and applied, or refused with the first reason."""
         values = Samples(view, self.facts).usual(lower(view, message.fields))
         data, written = write(view, message, values)
         entry = {"message": message.name, "bytes": data.hex()}
@@ -73,7 +73,7 @@ class _Session:
 
 
 def follow(message: Message, block: str, facts: dict[str, Any]) -> str:
-    """Change the session facts as a message does, and return the block after it."""
+    """Apply a message to the session facts, and return the block after it."""
     for condition, holds in ((message.sets, True), (message.clears, False)):
         if condition is not None:
             facts[str(fact_of(condition))] = value_of(condition) or holds
@@ -81,7 +81,7 @@ def follow(message: Message, block: str, facts: dict[str, Any]) -> str:
 
 
 def sequences(protocol: Protocol, shown: tuple[View, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the sequences of each version, without session facts and with each that changes something there."""
+    """Yield each version's sequences, without session facts and with each fact that has an effect."""
     lets_in = {message.also_when for message in protocol.messages}
     for view in shown:
         fact_names = [fact.name for fact in protocol.given_facts if fact.since <= view.version or fact.name in lets_in]
@@ -98,7 +98,7 @@ def sequences(protocol: Protocol, shown: tuple[View, ...]) -> Iterator[dict[str,
 
 
 def _of_session(protocol: Protocol, new_session: Callable[[], _Session]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield for each block its messages, those out of place, and those that come before what describes them."""
+    """Yield each block's messages, misplaced messages, and messages before the descriptions that they need."""
     for block in (OUTSIDE, *protocol.blocks):
         opener = next((message.name for message in protocol.messages if message.opens == block), None)
         closer = next((message.name for message in protocol.messages if block in message.closes), None)
