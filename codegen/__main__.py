@@ -18,7 +18,7 @@ from codegen.spec.reader import load, load_project
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; exit code 0 all is well, 1 something is stale, foreign or differs, 2 the input has mistakes."""
+    """Run a command. Exit code: 0 success, 1 stale, foreign or different files, 2 faulty input."""
     parser = argparse.ArgumentParser(prog="python -m codegen", description="From the spec to the generated package.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _present(out: Path, package: str) -> dict[Path, str]:
-    """The package's files as they are; one that is no text is shown as well as it can be."""
+    """Return the package's present files; undecodable bytes are replaced."""
     return {
         path.relative_to(out): path.read_text(encoding="utf-8", errors="replace")
         for path in sorted((out / package).rglob("*"))
@@ -65,7 +65,7 @@ def _present(out: Path, package: str) -> dict[Path, str]:
 
 
 def _foreign(wanted: dict[Path, str], present: dict[Path, str], out: Path) -> set[Path]:
-    """The files that the generator has not written; each is printed as a finding."""
+    """Return the files that the generator has not written, after printing them."""
     foreign = {path for path in present.keys() - wanted.keys() if MARK not in present[path]}
     for path in sorted(foreign):
         print(f"{relative(out / path)}: the generator has not written it; move it out of the package", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Helpers that several rooms of the generator share."""
+"""Helpers shared by the generator's stages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def relative(path: Path) -> Path:
-    """The path as a reader would type it, where that is shorter."""
+    """Return the path relative to the current folder, if it is below it."""
     try:
         return path.resolve().relative_to(Path.cwd())
     except ValueError:
@@ -21,17 +21,17 @@ def relative(path: Path) -> Path:
 
 
 def mask(bit: int) -> str:
-    """A bit of a byte as people write it: 0x02."""
+    """Return a bit's mask: 0x02."""
     return f"0x{bit:02X}"
 
 
 def lowered(text: str) -> str:
-    """A sentence to go on with."""
+    """Return a sentence with a small first letter."""
     return text[:1].lower() + text[1:]
 
 
 def out_of_order(old_order: Sequence[str], new_order: Sequence[str]) -> list[str]:
-    """The fewest names that must have moved for one order to become the other: all but a longest rising run."""
+    """Return the fewest names that must have moved for one order to become the other."""
     runs: list[list[int]] = [[]]
     for name in new_order:
         place = old_order.index(name)
@@ -41,12 +41,12 @@ def out_of_order(old_order: Sequence[str], new_order: Sequence[str]) -> list[str
 
 
 def add_spec(parser: argparse.ArgumentParser) -> None:
-    """Declare the option of every command that reads a spec."""
+    """Add the option of every command that reads a spec."""
     folder = relative(ROOT / "spec")
     parser.add_argument("--spec", type=lambda text: relative(Path(text)), default=folder, help="the folder of the YAML")
 
 
 def templates(folder: Path, **options: Any) -> Environment:
-    """The templates of a folder; a name that they use and do not get is an error."""
+    """Return a folder's templates. An undefined name is an error."""
     loader = FileSystemLoader(folder)
     return Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True, **options)

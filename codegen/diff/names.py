@@ -257,7 +257,7 @@ def _rows(old: Protocol, old_owner: Owner, new: Protocol, new_owner: Owner) -> d
     names: dict[str, str] = {}
 
     def alike(old_row: Field, new_row: Field) -> bool:
-        # Names found so far count, so that a count may be renamed together with what it counts.
+        # Uses the names paired so far, so that a count may be renamed together with the counted row.
         new_references = {
             key: names.get(name, name) for key in ("when", "size", "repeat") if (name := getattr(old_row, key))
         }

@@ -28,7 +28,7 @@ def pair_of(original: Protocol, new: Protocol, names: Names) -> Pair:
     """Pair the two sides of a protocol."""
     old = as_new(original, names)
     newest = min(len(original.versions), len(new.versions))
-    # A fact that comes with a new version cannot have held in a session of an older one.
+    # A fact of a new version cannot hold in a session of an older version.
     common_facts = {fact.name for side in (old, new) for fact in side.session if fact.since <= newest}
     used = {message.also_when for side in (old, new) for message in side.messages}
     facts = tuple(sorted(common_facts & used))

@@ -70,7 +70,7 @@ def _load(label: str, spec: Path, base: str = "") -> Side:
     try:
         return Side(label, load(spec), base)
     except SpecError as error:
-        # Texts name files too, in a folder that is gone when they are read.
+        # Texts name files in the temporary folder too, which is removed before the texts are read.
         texts = map(str, error.findings)
         raise SideError(*(text.replace(base, "") if base else text for text in texts)) from error
 

@@ -208,7 +208,7 @@ class _Kernel:
                 yield from self._columns(inner, shown, f"{within}{operation.name}__", f"{name}{operation.column}_")
                 continue
             column = self._column(operation, shown, path=f"{within}{operation.name}".replace("__", "."))
-            # A row's values are the part that they are in.
+            # Cells have the name of their part.
             is_values = within and column.kind == "cells" and operation.column == operation.name
             own = name.removesuffix("_") if is_values else name + operation.column
             yield within + operation.name, operation, replace(column, name=own)
@@ -273,7 +273,7 @@ class _Kernel:
             self.parts.append(PartSource(body, name, steps(renamed(operations, _local)), dict(columns)))
         return self.function_of(body.part)
 
-    # What the templates ask.
+    # For the templates.
 
     def function_of(self, part: Part) -> str:
         return next(source.function for source in self.parts if source.part == part)
@@ -342,7 +342,7 @@ class _Functions:
         text = render("columnar_functions.py.j2", kernel=kernel, checks_of=checks_of)
         for function in map(str.strip, _FUNCTION.split(text)[1:]):
             name, *called = _NAME.findall(function)
-            # All that it comes to: columns by their numbers, and the functions that it calls.
+            # The function with columns by number, and all functions that it calls.
             resolved = _CONSTANT.sub(lambda match: numbers[match[0]], function)
             texts_by_name[name] = "".join(
                 [resolved, *(texts_by_name[other] for other in called if other in texts_by_name)]

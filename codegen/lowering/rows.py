@@ -33,7 +33,7 @@ def lower(view: View, fields: tuple[Field, ...]) -> Operations:
     Adjacent rows with the same condition are one operation, as are an optional tag and the rows that depend on it.
     """
     if id(fields) not in view.memory:
-        # With the rows themselves, so that no others can have their id.
+        # Keeps the rows alive, so that no other rows get their id.
         view.memory[id(fields)] = fields, _lowered(view, fields)
     operations: Operations = view.memory[id(fields)][1]
     return operations

@@ -48,7 +48,7 @@ def align(
     while i or j:
         if not i and head_of_right_is_free:
             break
-        # Of ways that cost the same, the one in which the last are missing: a table that ends early, not a gap.
+        # Of equal costs, prefer missing rows at the end: a table that ends early, not a gap.
         if j and _same(rows[i][j], rows[i][j - 1] + cost_of_right(right[j - 1])):
             j -= 1
             pairs.append((None, j))

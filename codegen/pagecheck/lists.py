@@ -55,7 +55,7 @@ def _compare_values(source: Path, page: TermList, row: Field) -> Iterator[Differ
     names = Counter(map(_name, page.terms))
     for term in page.terms:
         name = row.values.get(term.name, "").replace("_", " ").capitalize()
-        # The spec tells two values apart where the page has one name for them.
+        # The spec has two names for values that share a name on the page.
         is_same = name == _name(term) or (names[_name(term)] > 1 and name.startswith(f"{_name(term)} "))
         if name and not is_same:
             yield Difference(Place(source, term.line), row.place, term.name, quoted(_name(term)), quoted(name))

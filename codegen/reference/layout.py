@@ -92,7 +92,7 @@ def rows(protocol: Protocol, fields: Iterable[Field], since: int = 1) -> tuple[R
     """Return the rows of a layout whose first version is `since`."""
     facts = {fact.name for fact in protocol.session}
     result: list[Row] = []
-    # What may be there so far, with the number of bytes that this takes.
+    # The possible sets of optional rows so far, with their number of bytes.
     states: set[tuple[frozenset[tuple[str, bool]], int]] = {(frozenset(), 0)}
     relative = False
     for row in fields:

@@ -194,7 +194,7 @@ def samples() -> tuple[Sample, ...]:
     """Return a field of each shape."""
     place = Place(Path(), 1)
     streaming = SessionFact("streaming", 1, "", place)
-    # The samples lean on a protocol only for the names of its session facts.
+    # The samples need a protocol only for the names of its session facts.
     protocol = Protocol("", "", "big", "", "", "", "", "", "", (), (), (streaming,), "", {}, (), {}, {}, (), (), place)
     tag, number = Field("tag", Byte1(("X",)), place), Field("number", Int("Int32"), place)
 

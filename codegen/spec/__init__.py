@@ -1,1 +1,1 @@
-"""The YAML in spec/ -> the model: nodes with their places, the notation of types, checks, versions."""
+"""The YAML in spec/ -> the model: nodes with places, notation of types, checks, versions."""

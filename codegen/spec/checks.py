@@ -1,4 +1,4 @@
-"""The consistency of the spec: every rule that takes more than one key to see."""
+"""Consistency checks of the spec that need more than one key."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from codegen.spec.row_checks import check_rows
 from codegen.spec.versions import View, views
 
 _MOST_FACTS = 7
-"""The session facts that fit beside one bit in a byte, as the columnar decoder keeps them of a refused message."""
+"""The session facts that fit into a byte next to one bit: the columnar decoder's status of a message."""
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _FACT = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 _ADDRESS = re.compile(r"https://[A-Za-z0-9./_-]+", re.ASCII)
 
 
 def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: set[str]) -> None:
-    """Add a finding for everything that does not fit together.
+    """Add a finding for every inconsistency.
 
-    What cannot be judged, as it could not be read, is passed over: how messages go together unless `complete`, and how
-    the rows of the `damaged` layouts do.
+    Skips what could not be read: how messages fit together unless `complete`, and the rows of `damaged` layouts.
     """
     _check_protocol(protocol, findings)
     _check_names(protocol, findings)
@@ -54,7 +53,7 @@ def _check_layouts(
 
 
 def _check_view(shown: View, damaged: set[str], findings: Findings) -> None:
-    """Add a finding for what does not fit together in a version, where nothing is found in all of them already."""
+    """Add findings on one version, unless the place already has a finding for all versions."""
     view_findings = Findings()
     _check_layouts(shown.protocol, shown.messages, shown.parts, damaged, view_findings)
     for part in shown.parts:
@@ -75,7 +74,7 @@ def _check_view(shown: View, damaged: set[str], findings: Findings) -> None:
 
 
 def _check_constant_length(message: Message, findings: Findings) -> None:
-    """A length that is printed as a constant is that of a message of a fixed size."""
+    """A message with a constant length must have a fixed size."""
     for index, row in enumerate(message.fields):
         if row.measures is None or not row.is_constant:
             continue
@@ -89,7 +88,7 @@ def _check_constant_length(message: Message, findings: Findings) -> None:
 
 
 def _size(row: Field) -> int | None:
-    """The bytes of a field; None if they are not always as many."""
+    """Return a field's bytes; None if variable."""
     if row.repeat is not None or row.when is not None or row.optional:
         return None
     if isinstance(row.type, Byten):
@@ -98,7 +97,7 @@ def _size(row: Field) -> int | None:
 
 
 def check_together(protocols: tuple[Protocol, ...], findings: Findings) -> None:
-    """Add a finding for everything in which the protocols do not fit each other."""
+    """Add a finding for every conflict between protocols."""
     names: set[str] = set()
     modules: set[str] = set()
     for protocol in protocols:
@@ -188,7 +187,7 @@ def _check_blocks(protocol: Protocol, findings: Findings) -> None:
 
 
 def _check_facts(protocol: Protocol, message: Message, findings: Findings) -> None:
-    """A fact with values has one of them always; messages are told apart by such facts alone."""
+    """Facts with values always have a value; only such facts distinguish messages."""
     for key, named in (("when", message.when), ("sets", message.sets), ("clears", message.clears)):
         values = protocol.fact_values.get(fact_of(named) or "", ())
         problem = ""
@@ -220,7 +219,7 @@ def _is_tag(fields: tuple[Field, ...]) -> bool:
 
 
 def _tells(row: Field) -> bool:
-    """Return whether a byte is always there and always the same, so that it tells a layout from others."""
+    """Return whether a byte is always present and constant, so that it identifies a layout."""
     return isinstance(row.type, Byte1) and row.is_constant and not row.optional and row.when is None
 
 
@@ -263,7 +262,7 @@ def _all_fields(part: Part) -> tuple[Field, ...]:
 
 
 def _circle(start: Part, parts: dict[str, Part]) -> list[str] | None:
-    """The way from a part back to itself."""
+    """Return the path from a part back to itself; None if there is none."""
     trail: list[tuple[Part, list[str]]] = [(start, [start.name])]
     visited: set[str] = set()
     while trail:
@@ -278,7 +277,7 @@ def _circle(start: Part, parts: dict[str, Part]) -> list[str] | None:
 
 
 def _check_alternatives(part: Part, findings: Findings) -> None:
-    """Alternatives are told apart by a tag, and held as two columns: the tags, and the values of those with one."""
+    """Alternatives have distinct tags, and fit into two columns: tags and values."""
     seen: dict[str, str] = {}
     tag_names = {alternative.fields[0].name for alternative in part.alternatives if alternative.fields}
     lengths = set()

@@ -1,4 +1,4 @@
-"""The messages and parts of one protocol, read from the YAML of their files."""
+"""Reads a protocol's messages and parts from YAML."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _VALUE = re.compile(r"[A-Za-z0-9]")
 
 @dataclass
 class LayoutReader:
-    """Collects the layouts of a protocol; the names that they may refer to are known beforehand."""
+    """Collects a protocol's layouts. The names to which layouts may refer are known beforehand."""
 
     findings: Findings
     session: tuple[str, ...]
@@ -49,12 +49,12 @@ class LayoutReader:
     messages: list[Message] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     complete: bool = True
-    """True if all could be read that the layouts say of each other, so that it can be checked."""
+    """True if all references between layouts could be read, so that they can be checked."""
     damaged: set[str] = field(default_factory=set)
-    """The layouts of which rows could not be read, so that what refers to rows cannot be checked."""
+    """The layouts with unreadable rows: references to their rows cannot be checked."""
 
     def read(self, title: str, place: Place, node: Node) -> None:
-        """One top-level entry of a file."""
+        """Read a top-level entry of a file."""
         if not isinstance(node, Entries):
             self.findings.add(place, f"{title!r} must be a mapping")
             self.complete = False
@@ -233,7 +233,6 @@ class LayoutReader:
         return name
 
     def _names(self, keys: Keys, key: str, legal: re.Pattern[str], allowed: str) -> dict[str, str]:
-        """The names of some bits or characters."""
         names: dict[str, str] = {}
         for text, (place, node) in keys.mapping(key).items():
             if not legal.fullmatch(text):

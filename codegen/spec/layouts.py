@@ -1,4 +1,4 @@
-"""The layouts of messages and their parts as plain frozen data: rows, and what is said of each."""
+"""Layouts of messages and parts as plain frozen data."""
 
 from __future__ import annotations
 
@@ -15,55 +15,55 @@ ANYWHERE = "anywhere"
 """All places."""
 
 UNTIL_ZERO = "until zero"
-"""The count of items that a zero byte ends."""
+"""The `repeat` of items that a zero byte ends."""
 
 MESSAGE = "message"
-"""The length of a message, with itself and without the tag."""
+"""The `measures` of a message's length, including itself and without the tag."""
 
 REST = "rest"
-"""The size of a Byten that takes all bytes that are left."""
+"""The `size` of a Byten that takes the rest of the message."""
 
 
 @dataclass(frozen=True)
 class NamedType:
-    """An integer type that the documentation names in parentheses, such as XLogRecPtr."""
+    """An integer type with a name in the documentation's parentheses, such as XLogRecPtr."""
 
     name: str
     base: str
-    """Empty where the spec has a mistake there."""
+    """Empty if invalid in the spec."""
     signed: bool
     path: str
-    """The dotted path of its class in Python; `int` for one without."""
+    """The dotted path of the class in Python; `int` for none."""
     made_by: str
-    """The dotted path of the function that makes the value of an integer; empty where it is the integer."""
+    """The dotted path of the function that converts the integer to the value; empty for none."""
     arrow: str
-    """The name of its type in Arrow, where that is not an integer."""
+    """The Arrow type, if not an integer."""
     epoch: int
     """The number that Arrow counts as zero of the type."""
     values: Mapping[int, str]
-    """The only values that are legal, with their names; empty where any is."""
+    """The legal values and their names; empty for any."""
     doc: str
     place: Place = field(compare=False)
 
     @property
     def python(self) -> str:
-        """The name of the class."""
+        """The class's name."""
         return self.path.rpartition(".")[2]
 
     @property
     def maker(self) -> str:
-        """The name of the function."""
+        """The function's name."""
         return self.made_by.rpartition(".")[2]
 
     @property
     def constructor(self) -> str:
-        """The function or enumeration that makes a value; empty where it is the integer."""
+        """The function or enumeration that converts an integer to a value; empty for none."""
         return self.maker or (self.python if self.values else "")
 
 
 @dataclass(frozen=True)
 class Field:
-    """One row of a layout, and the modifiers beneath it (spec/README.md explains each)."""
+    """A row of a layout with its modifiers (see spec/README.md)."""
 
     name: str
     type: Type
@@ -80,7 +80,7 @@ class Field:
     any_character: bool = False
     printed_apart: bool = False
     replaces: bool = False
-    """True if older versions have another row of the name, so that no page says since when there is one."""
+    """True if older versions have another row of that name: pages do not print the first version of such a row."""
     size: str | None = None
     repeat: str | None = None
     is_named: str | None = None
@@ -96,21 +96,20 @@ class Field:
 
     @property
     def column(self) -> str:
-        """The name of its column in batches; within a part that is there once, the end of the name."""
+        """The name of the column in batches; for a part that is not repeated, the end of the name."""
         return self.batch_column or self.name
 
     @property
     def key(self) -> str:
-        """The name, and the last version of a row that another of the same name replaces."""
+        """The name, with the last version if another row of that name replaces this one."""
         return self.name if self.until is None else f"{self.name} until {self.until}"
 
     def is_in(self, version: int) -> bool:
-        """Return whether a version has the row."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     @property
     def constants(self) -> tuple[str | int, ...]:
-        """The constants that the documentation prints; () where any value is legal."""
+        """The constants in the documentation; () if any value is legal."""
         if isinstance(self.type, Byte1):
             return self.type.constants
         if isinstance(self.type, Int) and self.type.constant is not None:
@@ -119,34 +118,34 @@ class Field:
 
     @property
     def is_constant(self) -> bool:
-        """True if only one value is legal, so that nobody needs to be told it."""
+        """True if only one value is legal, so that it is not an attribute."""
         return len(self.constants) == 1
 
     @property
     def legal(self) -> tuple[str | int, ...]:
-        """The only values that are legal: constants, or the characters with names; () where any value is."""
+        """The legal values: constants, or characters with names; () for any."""
         if self.any_character:
             return ()
         return tuple(self.values) or self.constants
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """The same as numbers."""
+        """The legal values as numbers."""
         return tuple(ord(value) if isinstance(value, str) else value for value in self.legal)
 
     @property
     def is_character(self) -> bool:
-        """True if its byte stands for a character: a tag, or one of several with names."""
+        """True if the byte is a character: a tag, or a character with a name."""
         return bool(self.values) or (isinstance(self.type, Byte1) and (bool(self.constants) or self.any_character))
 
     @property
     def width(self) -> int:
-        """The bytes of an integer or character; 0 for what has no such width."""
+        """The bytes of an integer or character; 0 for other types."""
         return self.type.width if isinstance(self.type, Int) else int(isinstance(self.type, Byte1))
 
     @property
     def named_type(self) -> str | None:
-        """The named type of an integer, printed by the documentation or added by `is`."""
+        """An integer's named type, from the documentation or from `is`."""
         if isinstance(self.type, Int) and self.type.name is not None:
             return self.type.name
         return self.is_named
@@ -154,7 +153,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Alternative:
-    """One of the layouts that a part may have; its first field, a tag, tells which."""
+    """A layout that a part may have, identified by its first field, a tag."""
 
     name: str
     doc: str
@@ -166,13 +165,13 @@ class Alternative:
 
     @property
     def tag(self) -> str:
-        """The character that it begins with."""
+        """The tag's character."""
         return str(self.fields[0].constants[0])
 
 
 @dataclass(frozen=True)
 class Part:
-    """A layout without a tag that messages or other parts contain: fields, or one of several alternatives."""
+    """A layout within messages or other parts: fields, or one of several alternatives."""
 
     name: str
     part_of: tuple[str, ...]
@@ -184,12 +183,12 @@ class Part:
     alternatives: tuple[Alternative, ...]
     place: Place = field(compare=False)
     since: int = 1
-    """The version, in a view, that brought the first message with the part in it."""
+    """In a view, the first version with a message that contains the part."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """A message: its layout, where it may stand, and what it changes."""
+    """A message: its layout, legal places, and effects on the session."""
 
     name: str
     ref: str | None
@@ -198,7 +197,7 @@ class Message:
     page_note: str
     since: int
     also_since: int | None
-    """The lowest version before `since` that servers send it to all the same; None for none."""
+    """The version before `since` from which on servers send the message nevertheless; None for none."""
     also_when: str | None
     release: int | None
     sender: str
@@ -206,53 +205,53 @@ class Message:
     places: tuple[str, ...]
     opens: str | None
     closes: tuple[str, ...]
-    """The blocks of which it ends the one that is open."""
+    """The blocks that the message closes, whichever is open."""
     when: str | None
-    """The session fact, or the fact and its value, without which it is another message with the same tag."""
+    """The session fact, or the fact and its value, that distinguishes messages with the same tag."""
     sets: str | None
     clears: str | None
     tells_encoding: str | None
-    """The setting and its field, and the field with its value: `client_encoding in name: setting`."""
+    """The setting and its field, and the field of the value: `client_encoding in name: setting`."""
     carries: str | None
-    """The protocol whose message its last field is, in a session that replicates."""
+    """The protocol of the message in the last field, in a replication session."""
     describes: str | None
     described_as: str
-    """The thing that it describes in a sentence: a table."""
+    """The described object in a sentence: a table."""
     transaction: str | None
     fields: tuple[Field, ...]
     place: Place = field(compare=False)
 
     @property
     def is_tagged(self) -> bool:
-        """True if the message begins with a tag; others are told by what a session waits for."""
+        """True if the message begins with a tag; session facts identify other messages."""
         return bool(self.fields) and self.fields[0].name == "tag"
 
     @property
     def tag(self) -> str:
-        """The character that the message begins with; empty for one without a tag."""
+        """The tag's character; empty for a message without a tag."""
         return str(self.fields[0].constants[0]) if self.is_tagged else ""
 
     @property
     def senders(self) -> tuple[str, ...]:
-        """The sides that send it."""
+        """The sides that send the message."""
         return ("server", "client") if self.sender == "both" else (self.sender,)
 
     @property
     def encoding_fields(self) -> tuple[str, str, str]:
-        """The field that names a setting, the setting that is the encoding, and the field with its value."""
+        """The field of a setting's name, the encoding's setting, and the field of its value."""
         setting, _, rest = str(self.tells_encoding).partition(" in ")
         name, _, value = rest.partition(": ")
         return name, setting, value
 
     def comes_in(self, version: int) -> bool:
-        """Return whether servers send it to clients of the version, be it only while `also_when` holds."""
+        """Return whether servers send the message to clients of the version, perhaps only while `also_when` holds."""
         return version >= (self.also_since or self.since)
 
 
 def told_apart(first: Message, second: Message) -> int | None:
-    """Return the number of bytes before what tells two messages of one tag apart; None if nothing does.
+    """Return the offset of the constant that distinguishes two messages of one tag; None if they are ambiguous.
 
-    The number is -1 for two that come when a session waits for something else, else the offset of a constant.
+    Return -1 if session facts distinguish them.
     """
     if first.when != second.when:
         return -1
@@ -268,15 +267,15 @@ def told_apart(first: Message, second: Message) -> int | None:
 
 
 def parts_used(fields: tuple[Field, ...]) -> list[str]:
-    """The names of the parts that a layout contains, in order."""
+    """Return the names of the parts in a layout, in order."""
     return [row.type.name for row in fields if isinstance(row.type, PartName)]
 
 
 def counted(fields: tuple[Field, ...], row: Field) -> Field | None:
-    """The field whose length or number a row says; None if it says none."""
+    """Return the field whose length or number a row measures; None if the row measures none."""
     return next((other for other in fields if row.name in (other.size, other.repeat)), None)
 
 
 def attributes(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    """The fields that are attributes in Python: no constants, lengths and numbers, which follow from the others."""
+    """Return the fields that are attributes in Python: not constants and measures, which follow from other fields."""
     return tuple(row for row in fields if not row.is_constant and row.measures is None and counted(fields, row) is None)

@@ -1,15 +1,15 @@
-"""The Python names of the documentation's names."""
+"""Python names for the documentation's names."""
 
 from __future__ import annotations
 
 
 def class_name(name: str) -> str:
-    """The class of a message or part: Stream Start -> StreamStart."""
+    """Return the class of a message or part: Stream Start -> StreamStart."""
     return "".join(word[0].upper() + word[1:] for word in name.split())
 
 
 def snake_case(name: str) -> str:
-    """The module or variable of a class: StreamStart -> stream_start."""
+    """Return the module or variable of a class: StreamStart -> stream_start."""
     words: list[str] = []
     for index, character in enumerate(name):
         starts = character.isupper() and (

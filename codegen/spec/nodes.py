@@ -1,7 +1,7 @@
-"""YAML with its places: mappings, lists and texts as they stand in the file, each with its line and column.
+"""YAML with places: mappings, lists and texts, each with its line and column.
 
-`yaml.safe_load` is no help here: it has no lines, lets the last of two equal keys win, and turns `On` and `Null`
-into values. Everything here is a text until somebody who knows better asks for a number or a truth value.
+`yaml.safe_load` is unsuitable: it reports no lines, accepts duplicate keys, and converts `On` and `Null`. Here every
+scalar is a text until a caller requests a number or a truth value.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ class Findings(list[Finding]):
     """The mistakes found so far."""
 
     def add(self, place: Place, text: str) -> None:
-        """Note one more mistake."""
         self.append(Finding(place, text))
 
     def has(self, place: Place) -> bool:
-        """Return whether a mistake was found there, of which other findings would only be consequences."""
+        """Return whether a place has a mistake, of which other findings would only be consequences."""
         return any(finding.place == place for finding in self)
 
 
@@ -37,7 +36,7 @@ class Text:
     place: Place
     quoted: bool = False
     comment: tuple[str, Place] | None = None
-    """The comment on its last line, which may have been meant as part of it."""
+    """The comment on the last line, which may be meant as part of the text."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Entries:
-    """A mapping; its keys are texts, each there once."""
+    """A mapping with unique keys."""
 
     entries: dict[str, tuple[Place, Node]]
     place: Place
@@ -64,19 +63,19 @@ _QUOTE = "a text with ': ' or ' #' in it must be in quotes"
 
 
 def allowed(names: Iterable[str], actual: str) -> str:
-    """The end of a finding: what may stand there and, if one of them is nearly what does, that one."""
+    """Return the end of a finding: the allowed names, and the most similar one."""
     names = tuple(names)
     return f"allowed: {', '.join(names) or 'none'}{nearest(names, actual)}"
 
 
 def nearest(names: Iterable[str], actual: str) -> str:
-    """A question for one that is written nearly like what was found; empty if there is none."""
+    """Return a question for the most similar name; empty if none is similar."""
     near = difflib.get_close_matches(actual, list(names), 1, cutoff=0.75)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def read(path: Path, findings: Findings) -> Entries | None:
-    """The mapping that a file holds; None, with findings, where it holds none."""
+    """Return a file's mapping; None, with findings, if the file has none."""
     top = Place(path, 1, 1)
     try:
         text = path.read_text(encoding="utf-8")
@@ -149,7 +148,7 @@ def _convert(node: yaml.Node, path: Path, findings: Findings, seen: set[int], de
 
 
 class Keys:
-    """The keys of one mapping, taken one by one; what is missing, unknown or of the wrong kind becomes a finding."""
+    """The keys of a mapping. Missing, unknown and malformed keys become findings."""
 
     def __init__(self, mapping: Entries, what: str, known_keys: Iterable[str], findings: Findings) -> None:
         self.place = mapping.place
@@ -165,11 +164,11 @@ class Keys:
         return key in self._entries
 
     def place_of(self, key: str) -> Place:
-        """Return the position of the key, or that of the mapping if it is absent."""
+        """Return the place of the key, or of the mapping if the key is absent."""
         return self._entries[key][0] if key in self._entries else self.place
 
     def node(self, key: str, *, required: bool = False) -> Node | None:
-        """The value of a key, whatever it is."""
+        """Return a key's value; None if absent."""
         if key in self._entries:
             return self._entries[key][1]
         if required:
@@ -177,7 +176,7 @@ class Keys:
         return None
 
     def text(self, key: str, *, required: bool = False) -> str:
-        """A text, folded to one line; empty if absent."""
+        """Return a text, folded to one line; empty if absent."""
         node = self.node(key, required=required)
         if node is None:
             return ""
@@ -191,7 +190,7 @@ class Keys:
         return text
 
     def prose(self, key: str, *, required: bool = False) -> str:
-        """A text for people, of which YAML has swallowed nothing."""
+        """Return a text for people. A comment or a mapping that YAML made of it is a finding."""
         node = self.node(key)
         if isinstance(node, Text) and node.comment is not None:
             comment, place = node.comment
@@ -203,7 +202,7 @@ class Keys:
         return self.text(key, required=required)
 
     def name(self, key: str, known_names: Iterable[str]) -> str | None:
-        """One of the names known; None if absent or another."""
+        """Return one of the known names; None if absent or unknown."""
         value = self.text(key)
         known_names = tuple(known_names)
         if value and value not in known_names:
@@ -212,7 +211,7 @@ class Keys:
         return value or None
 
     def names(self, key: str, known_names: Iterable[str] | None = None, *, required: bool = False) -> tuple[str, ...]:
-        """A list of names, or one name alone."""
+        """Return a list of names; a single name is a list too."""
         node = self.node(key, required=required)
         if node is None:
             return ()
@@ -233,7 +232,7 @@ class Keys:
         return tuple(names)
 
     def number(self, key: str, *, required: bool = False) -> int | None:
-        """A whole number from 1 to 99."""
+        """Return a whole number from 1 to 99; None if absent."""
         node = self.node(key, required=required)
         if node is None:
             return None
@@ -245,7 +244,7 @@ class Keys:
         return None
 
     def truth(self, key: str) -> bool | None:
-        """true or false; None if absent."""
+        """Return true or false; None if absent."""
         node = self.node(key)
         if node is None:
             return None
@@ -255,14 +254,14 @@ class Keys:
         return None
 
     def flag(self, key: str) -> bool:
-        """True where the key is there; it says `true` or stays out."""
+        """Return whether the key is present; `true` is its only legal value."""
         value = self.truth(key)
         if value is False:
             self._findings.add(self.place_of(key), f"{key!r} can only be true; leave it out otherwise")
         return bool(value)
 
     def mapping(self, key: str, *, required: bool = False) -> dict[str, tuple[Place, Node]]:
-        """A mapping of texts to anything; empty if absent."""
+        """Return a mapping of texts to nodes; empty if absent."""
         node = self.node(key, required=required)
         if node is None:
             return {}
@@ -272,7 +271,7 @@ class Keys:
         return {}
 
     def texts(self, key: str, expected: str, legal: str = r".*") -> dict[str, str]:
-        """A mapping of names to texts; empty if absent. `expected` says what an entry with another name must be."""
+        """Return a mapping of names to texts; empty if absent. `expected` describes a legal entry in findings."""
         texts: dict[str, str] = {}
         for name, (place, node) in self.mapping(key).items():
             if isinstance(node, Text) and re.fullmatch(legal, name, re.ASCII):
@@ -285,7 +284,7 @@ class Keys:
 def named_entries(
     keys: Keys, key: str, what: str, known_keys: list[str], findings: Findings, *, required: bool = False
 ) -> list[tuple[str, Keys]]:
-    """The entries of a key that is a mapping of mappings, each with these keys."""
+    """Return the entries of a key that is a mapping of mappings."""
     entries = []
     for name, (place, node) in keys.mapping(key, required=required).items():
         if isinstance(node, Entries):

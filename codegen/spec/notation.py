@@ -1,7 +1,7 @@
-"""The types as the documentation prints them: "Int32 (Oid)", "Byte1('K') | Byte1('O')", "Byten".
+"""The documentation's types: "Int32 (Oid)", "Byte1('K') | Byte1('O')", "Byten".
 
-The documentation explains its notation under "Message Data Types". Two things are added: alternatives joined by "|",
-for what the page prints as two optional rows, and the name of a part in place of a type.
+The documentation explains its notation under "Message Data Types". The spec adds alternatives joined by "|", for two
+optional rows on the page, and the name of a part as a type.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 INT_WIDTHS = {"Int8": 1, "Int16": 2, "Int32": 4, "Int64": 8}
-"""The integers and their widths in bytes, in network byte order."""
+"""The integer types and their widths in bytes."""
 
 NAMES = [*INT_WIDTHS, "Byte1", "Byten", "String"]
-"""The types that are no parts."""
+"""The types that are not parts."""
 
 SECTION = "PROTOCOL-MESSAGE-TYPES"
 """The anchor of the documentation's section on types."""
@@ -25,10 +25,10 @@ PRINTED = {
     "String(s)": ("null-terminated string", "is the exact value"),
     "Byten(c)": ("exactly n bytes", "determinable from an earlier field", "is the exact value"),
 }
-"""The types as that section has them, and words that say of each what this notation takes it for."""
+"""The types in that section, and words of their descriptions."""
 
 UNUSED = ('String("user")', r"Byte1('\n')")
-"""Examples of that section that no message has, so that there is no notation for them."""
+"""Examples in that section that no message uses, and that have no notation here."""
 
 ALLOWED = (
     "Int8, Int16, Int32, Int64, each also as IntN (Name) or IntN(constant); Byte1, Byte1('X'), "
@@ -38,12 +38,12 @@ ALLOWED = (
 
 
 class NotationError(ValueError):
-    """A text that is no type in this notation; says what is wrong and what is allowed."""
+    """A text that is not a type, with the allowed forms."""
 
 
 @dataclass(frozen=True)
 class Int:
-    """IntN, with the name in parentheses or the constant that the documentation prints after it."""
+    """IntN, with the name or the constant in parentheses."""
 
     kind: ClassVar = "int"
 
@@ -51,7 +51,7 @@ class Int:
     name: str | None = None
     constant: int | None = None
     letter: str | None = None
-    """The letter that the documentation has for the number of integers, `Int16[C]`."""
+    """The documentation's letter for the number of integers, `Int16[C]`."""
 
     @property
     def width(self) -> int:
@@ -68,7 +68,7 @@ class Int:
 
 @dataclass(frozen=True)
 class Byte1:
-    """One byte: any, or one of the characters given."""
+    """One byte: any, or one of the given characters."""
 
     kind: ClassVar = "int"
 
@@ -80,12 +80,12 @@ class Byte1:
 
 @dataclass(frozen=True)
 class Byten:
-    """A number of bytes: as an earlier field says, all that are left, or a fixed one."""
+    """Bytes: of a measured or a fixed number, or the rest of the message."""
 
     kind: ClassVar = "bytes"
 
     count: int | None = None
-    """The fixed number, `Byte4`."""
+    """The fixed number, as in `Byte4`."""
 
     def __str__(self) -> str:
         return "Byten" if self.count is None else f"Byte{self.count}"
@@ -103,7 +103,7 @@ class String:
 
 @dataclass(frozen=True)
 class PartName:
-    """A part, which has a layout of its own."""
+    """A part."""
 
     kind: ClassVar = "part"
 
@@ -115,7 +115,7 @@ class PartName:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Stands in for a text that is no type, so that what else is wrong can be found too."""
+    """A placeholder for an invalid type, so that other mistakes are found too."""
 
     text: str
 
@@ -133,7 +133,7 @@ _NAME = re.compile(r"[A-Z][A-Za-z]*", re.ASCII)
 
 
 def parse_type(text: str) -> Type:
-    """The type that a text in the notation stands for; NotationError if it is none."""
+    """Return the type of a text. Raises NotationError if the text is not a type."""
     if text == "Byten":
         return Byten()
     if text == "String":

@@ -1,4 +1,4 @@
-"""The places of files, and the mistakes that are found there."""
+"""Places in files, and mistakes at places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """A place in a file; lines and columns count from 1, a column of 0 is not known."""
+    """A place in a file. Lines and columns count from 1; column 0 is unknown."""
 
     path: Path
     line: int
@@ -20,7 +20,7 @@ class Place:
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One mistake in the YAML."""
+    """A mistake in the YAML."""
 
     place: Place
     text: str
@@ -30,7 +30,7 @@ class Finding:
 
 
 class SpecError(Exception):
-    """The YAML has mistakes; `findings` holds all of them in the order of their places."""
+    """A faulty spec; `findings` has all mistakes in the order of their places."""
 
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = sorted(set(findings))

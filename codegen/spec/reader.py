@@ -1,7 +1,7 @@
-"""spec/ as YAML -> model.Protocol, or SpecError with every mistake there is.
+"""spec/ as YAML -> model.Protocol, or SpecError with all mistakes.
 
-Reading and checking are apart: this file and `layoutreader.py` turn files into the model's data and check each key by
-itself; `checks.py` then looks at what must fit together.
+Reading and checking are separate: this file and `layout_reader.py` convert files to the model and check each key by
+itself; `checks.py` checks consistency.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _TYPE_KEYS = ["base", "signed", "python", "made by", "arrow", "epoch", "values",
 _ARROW_TYPES = ["timestamp[us, UTC]"]
 _BYTE_ORDERS = ["big", "little"]
 _USED = ["construct", "logicalrep_runtime"]
-"""The packages that generated ones import, beside Python's own."""
+"""The packages, other than Python's, that generated packages import."""
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 
 _MODULE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
 def load(spec: Path) -> tuple[Protocol, ...]:
-    """Every protocol under a spec folder, in the order of their names; SpecError if anything is wrong."""
+    """Load the protocols of a spec folder, sorted by name. Raises SpecError for any mistake."""
     findings = Findings()
     root = read(spec / TYPES_FILE, findings)
     types = _types(root.entries if root else {}, findings)
@@ -56,7 +56,7 @@ def load(spec: Path) -> tuple[Protocol, ...]:
 
 
 def load_project(folder: Path) -> Protocol:
-    """The one protocol of another project, whose types are in its protocol.yaml; SpecError if anything is wrong."""
+    """Load the protocol of another project, whose types are in its protocol.yaml. Raises SpecError for any mistake."""
     findings = Findings()
     protocol = _load_protocol(folder, None, findings)
     if protocol is None or findings:
@@ -99,7 +99,7 @@ def _types(entries: Mapping[str, tuple[Place, Node]], findings: Findings) -> Map
 
 
 def _path(keys: Keys, key: str, findings: Findings) -> str | None:
-    """The dotted path of a class or function, or `int`; None if absent or neither."""
+    """Return the dotted path of a class or function, or `int`; None if absent or invalid."""
     path = keys.text(key)
     is_enumeration = key == "python" and "values" in keys and path.isidentifier()
     if path and path != "int" and not is_enumeration and not _PATH.fullmatch(path):
@@ -117,7 +117,7 @@ def _epoch(keys: Keys, findings: Findings) -> int:
 
 
 def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings: Findings) -> Protocol | None:
-    """A protocol with the types that protocols share, or with its own, in a project of its own."""
+    """Load a protocol with the shared types, or with its own types (`types` is None) in another project."""
     root = read(folder / PROTOCOL_FILE, findings)
     if root is None:
         return None

@@ -1,4 +1,4 @@
-"""Checks of the rows of one layout."""
+"""Checks of a layout's rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codegen.spec.notation import Byte1, Byten, Int, PartName, String, Unknown
 
 
 def check_rows(protocol: Protocol, layout: Message | Part | Alternative, findings: Findings) -> None:
-    """Add a finding for everything that does not."""
+    """Add a finding for every inconsistency of a layout's rows."""
     _Rows(protocol, layout, findings).check()
 
 
@@ -23,7 +23,7 @@ class _Rows:
         self.names = [row.name for row in layout.fields]
         self.is_messages = isinstance(layout, Message)
         self.findings = findings
-        # The rows so far, and those of them that say how long or how many another is.
+        # The rows so far, and the rows that measure another row.
         self.seen: dict[str, Field] = {}
         self.used: set[str] = set()
 
@@ -46,7 +46,7 @@ class _Rows:
                 self.add(row, ": 'batch column' belongs to a field that batches have a column for only")
             if row.looks_up is not None and not self.is_messages:
                 self.add(row, ": 'looks up' belongs to the fields of a message only")
-            # Of what is no type, nothing more can be said.
+            # An invalid type allows no further checks.
             if not isinstance(row.type, Unknown):
                 self.extent(row)
                 self.named_type(row)
@@ -92,7 +92,7 @@ class _Rows:
         return "comes later" if name in self.names else "is nothing"
 
     def extent(self, row: Field) -> None:
-        """A size for every Byten and nothing else; a count for what repeats; each an earlier integer used once."""
+        """A Byten needs a size, a repeated row a count: each an earlier integer that is used once."""
         if isinstance(row.type, Int) and row.type.letter is not None and row.repeat is None:
             self.add(row, f" is {row.type}, so it needs 'repeat'")
         if row.may_be_null and not (isinstance(row.type, Byten) and row.size not in (None, REST)):
@@ -137,7 +137,7 @@ class _Rows:
             self.add(row, f": {key!r} names {target}, which is since version {since} only")
 
     def is_plain_integer(self, row: Field) -> bool:
-        """Return whether an integer can say how long or how many another row is."""
+        """Return whether an integer can measure another row."""
         named = self.protocol.types.get(row.named_type or "")
         return isinstance(row.type, Unknown) or (
             isinstance(row.type, Int)
@@ -182,7 +182,7 @@ class _Rows:
             self.add(row, ": a Byte1 needs a constant, 'boolean', 'bits', 'values' or 'any character'")
 
     def optional(self, row: Field, rest: tuple[Field, ...]) -> None:
-        """Check that the row after an optional tag tells, by its own constant, that the tag is absent."""
+        """The row after an optional tag must have a constant that shows the tag's absence."""
         if any(isinstance(other.type, Unknown) for other in (row, *rest)):
             return
         if not isinstance(row.type, Byte1) or len(row.constants) < 2 or row.when is not None:

@@ -1,4 +1,4 @@
-"""Checks of the facts about servers and about the page, in a spec that could be read whole."""
+"""Checks of facts about servers and pages, in a spec that could be read completely."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codegen.spec.notation import Int
 
 
 def check(protocol: Protocol, findings: Findings) -> None:
-    """Add a finding for everything that does not."""
+    """Add a finding for every inconsistency."""
     for message in protocol.messages:
         _check_versions(protocol, message, findings)
         _check_keys(protocol, message, findings)
@@ -31,7 +31,7 @@ def _check_versions(protocol: Protocol, message: Message, findings: Findings) ->
 
 
 def _check_keys(protocol: Protocol, message: Message, findings: Findings) -> None:
-    """A message describes what an integer of a named type stands for; what looks it up is such an integer too."""
+    """A message describes the object of an integer with a named type; a row that looks it up must have that type."""
     keys = [row.name for row in message.fields if _is_key(row) and row.repeat is None]
     if message.describes is not None and message.describes not in keys:
         text = f"{message.name}: 'describes' names {message.describes!r}, which is no number that is always there"

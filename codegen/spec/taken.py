@@ -1,4 +1,4 @@
-"""The names that the generated code has for itself: by what a name of the spec is taken, None if by nothing."""
+"""Names that generated code reserves: the functions return the owner of a reserved name, None for a free name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MODULES = {"columnar", "decoder", "layouts", "versions"}
 
 
 def attribute(name: str) -> str | None:
-    """Return the owner of a name that a field or a bit cannot have: it is an attribute and a parameter of a class."""
+    """Return the owner of a name that a field or a bit cannot have, as attribute and parameter of a class."""
     if name in _IN_CLASSES:
         return "a builtin of Python that generated classes use"
     if name in _IN_CONSTRUCTORS:
@@ -46,7 +46,7 @@ def attribute(name: str) -> str | None:
 
 
 def fact(name: str, protocol: Protocol) -> str | None:
-    """Return the owner of a name that a session fact cannot have: it is an argument and an attribute of decoders."""
+    """Return the owner of a name that a session fact cannot have, as argument and attribute of decoders."""
     remembered = {described(message.name) for message in protocol.messages if message.describes is not None}
     if name in _OF_SESSIONS | remembered:
         return "an attribute or argument of decoders and their sessions"
@@ -54,7 +54,7 @@ def fact(name: str, protocol: Protocol) -> str | None:
 
 
 def local(name: str) -> str:
-    """The variable of generated code for a field: another name where Python or the code has that one for itself."""
+    """Return the variable of a field in generated code, with a suffix if Python or the code reserves the name."""
     return f"{name}_" if name in _VARIABLES or hasattr(builtins, name) else name
 
 
@@ -71,7 +71,7 @@ def module(name: str) -> str | None:
 
 
 def described(name: str) -> str:
-    """The attribute in which a decoder keeps the last messages of that name: Relation -> relations."""
+    """Return the decoder's attribute with the last messages of that name: Relation -> relations."""
     return f"{snake_case(class_name(name))}s"
 
 

@@ -1,4 +1,4 @@
-"""The content of a version: the one place that looks at `since`, and the input of all code after the loader."""
+"""The content of a version: the only code that filters by `since`, and the input of all later stages."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ _Layout = TypeVar("_Layout", Message, Part, Alternative)
 
 @dataclass(frozen=True)
 class View:
-    """The layouts of one version of a protocol: those that it has, with the rows that it has."""
+    """The layouts of one version of a protocol, with the version's rows."""
 
     protocol: Protocol
     version: int
     messages: tuple[Message, ...]
     parts: tuple[Part, ...]
     memory: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
-    """A cache of what later stages derive from layouts."""
+    """Cached results of later stages."""
 
     @property
     def module(self) -> str:
-        """The module of the version."""
+        """The version's module."""
         return self.protocol.versions[self.version - 1].module
 
     def part(self, name: str) -> Part:
-        """The part of that name; KeyError if the version has none."""
+        """Return the part with the name. Raises KeyError if the version has none."""
         for part in self.parts:
             if part.name == name:
                 return part
         raise KeyError(name)
 
     def part_of(self, row: Field) -> Part | None:
-        """The part that a field is; None for one of another type."""
+        """Return a field's part; None for another type."""
         return self.part(row.type.name) if isinstance(row.type, PartName) else None
 
     def layout(self, name: str) -> Message | Part | None:
-        """The message or part of that name; None if the version has none."""
+        """Return the message or part with the name; None if the version has none."""
         layouts: list[Message | Part] = [*self.messages, *self.parts]
         return next((layout for layout in layouts if layout.name == name), None)
 
     def defined_in(self, layout: Message | Part | Alternative) -> int:
-        """The version that brought the layout as it is in this one, the parts within it included."""
+        """Return the version that introduced the layout in its present form, including its parts."""
         inner: list[Part | Alternative] = [self.part(name) for name in parts_used(layout.fields)]
         inner += layout.alternatives if isinstance(layout, Part) else ()
         rows = (row.since for row in layout.fields)
@@ -53,27 +53,27 @@ class View:
 
     @property
     def own_messages(self) -> tuple[Message, ...]:
-        """The messages that are new or different in this version."""
+        """The messages that are new or changed in this version."""
         return tuple(message for message in self.messages if self.defined_in(message) == self.version)
 
     @property
     def own_parts(self) -> tuple[Part, ...]:
-        """The parts that are new or different in this version."""
+        """The parts that are new or changed in this version."""
         return tuple(part for part in self.parts if self.defined_in(part) == self.version)
 
 
 def views(protocol: Protocol) -> tuple[View, ...]:
-    """The layouts of every version, the oldest first."""
+    """Return the views of all versions, the oldest first."""
     return tuple(view(protocol, version.number) for version in protocol.versions)
 
 
 def unfiltered(protocol: Protocol) -> View:
-    """The layouts with the rows of all versions."""
+    """Return the layouts with the rows of all versions."""
     return View(protocol, len(protocol.versions), protocol.messages, protocol.parts)
 
 
 def view(protocol: Protocol, version: int) -> View:
-    """The layouts of a version; ValueError if the protocol has no such version."""
+    """Return the view of a version. Raises ValueError if the protocol has no such version."""
     if not 1 <= version <= len(protocol.versions):
         raise ValueError(f"{protocol.name} has no version {version}; the newest is {len(protocol.versions)}")
     if version not in protocol.memory:
@@ -101,13 +101,13 @@ def _view(protocol: Protocol, version: int) -> View:
 
 
 def _shown(layout: _Layout, since: int, version: int) -> _Layout:
-    """A layout with the rows of a version, none of them older than the layout."""
+    """Return a layout with the rows of a version; no row is older than the layout."""
     rows = (replace(row, since=max(row.since, since)) for row in layout.fields if row.is_in(version))
     return replace(layout, since=since, fields=tuple(rows))
 
 
 def _since_of_parts(protocol: Protocol) -> dict[str, int]:
-    """The version that brought the first message with each part in it."""
+    """Return the first version with a message that contains the part, by part."""
     parts = {part.name: part for part in protocol.parts}
     since_by_part: dict[str, int] = {}
 

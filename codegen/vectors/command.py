@@ -74,7 +74,7 @@ def _of_message(view: View, message: Message) -> Iterator[dict[str, Any]]:
     fullest = usual
     for what, fields in Samples(view, facts).others(lower(view, message.fields), usual):
         yield _accepted(f"{message.name}, {what}", view, message, facts, fields)
-        # The optional rows too, so that each row is refused once.
+        # Includes optional rows, so that each row is refused once.
         fullest = max(fullest, fields, key=len)
     for data, what in damaged(view, message, fullest).items():
         yield from _refused(f"{message.name}, {what}", view, message, facts, data)

@@ -91,7 +91,7 @@ def _messages(protocol: Protocol, chunks: list[tuple[str, bytes]], name: str) ->
             setting, encoding, value = message.encoding_fields
             if message.tells_encoding and fields[setting] == encoding and fields[value] != "UTF8":
                 return
-            # A client may be ahead of what the server has read, so that blocks are the server's where both send.
+            # A client may be ahead of the server, so only the server's messages open and close blocks.
             if message.sender != "both" or sender == "server":
                 block = follow(message, block, facts)
             yield SentMessage(sender, data, view, message, fields, {"block": block, "version": view.version} | facts)
