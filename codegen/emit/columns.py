@@ -162,7 +162,7 @@ class _Kernel:
     def _layouts(self, versions: tuple[View, ...]) -> Iterator[tuple[Message, View]]:
         """Yield the version's messages, and later versions' messages that a session fact allows."""
         for message in versions[-1].messages:
-            if message.sender == "server" and message.comes_in(self.version):
+            if message.sender == "server" and message.is_sent_in(self.version):
                 shown = next(view for view in versions[self.version - 1 :] if view.layout(message.name))
                 layout = shown.layout(message.name)
                 assert isinstance(layout, Message)

@@ -9,12 +9,12 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from codegen.emit.choices import choices_by_sender, untagged_names
 from codegen.emit.columns import emit_columnar
 from codegen.emit.python_source import Block, Source, annotation_of, enumeration_name, packed, value_of
 from codegen.emit.rendering import NOTICE, docstring, joined, render
 from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
 from codegen.emit.tables import table
-from codegen.emit.telling import tell_apart, told_apart_names
 from codegen.lowering.operations import Choose, Constant, Integer, Measure, Repeat
 from codegen.lowering.rows import looked_up, lower, whether
 from codegen.spec import taken
@@ -151,7 +151,7 @@ def _sessions(versions: tuple[View, ...]) -> Iterator[tuple[int, _Session]]:
     for view in versions:
         later_messages: dict[str, list[str]] = {}
         for message in view.protocol.messages:
-            if message.since > view.version and message.comes_in(view.version):
+            if message.since > view.version and message.is_sent_in(view.version):
                 module = view.protocol.versions[message.since - 1].module
                 later_messages.setdefault(message.also_when or "", []).append(f"{module}.{class_name(message.name)}")
         facts = frozenset(later_messages) - {""}
@@ -179,7 +179,7 @@ def _version_module(view: View, every: list[tuple[str, list[Block]]]) -> str:
     inherited = sorted({name for _, older in earlier for block in older for name in _exported(block)} - set(defined))
     choices = {f"_{block.variable.upper()}": module for module, older in every for block in older if block.alternatives}
     senders = sorted({sender for message in protocol.messages for sender in message.senders}, reverse=True)
-    told = tell_apart(view)
+    choices_of = choices_by_sender(view)
     structs = {sender: f"{sender}_message" if len(senders) > 1 else "message" for sender in senders}
     messages = [block for block in blocks if block.is_message]
     return render(
@@ -195,9 +195,9 @@ def _version_module(view: View, every: list[tuple[str, list[Block]]]) -> str:
         facts=[fact.name for fact in protocol.layout_facts],
         row_facts=[fact.name for fact in protocol.row_facts],
         values={name: (f"Literal{list(values)}", values[0]) for name, values in protocol.fact_values.items()},
-        told_apart=told_apart_names(view),
-        is_told_apart=any(told.values()),
-        choices_of=told,
+        untagged=untagged_names(view),
+        has_choices=any(choices_of.values()),
+        choices_of=choices_of,
         package=package_of(protocol),
         prefix="<" if protocol.byte_order == "little" else ">",
         enumerations=[named.python for named in protocol.enumerations],
@@ -221,7 +221,7 @@ def _version_module(view: View, every: list[tuple[str, list[Block]]]) -> str:
 
 def _title(protocol: Protocol, view: View) -> str:
     return (
-        f"protocol version {protocol.versions[view.version - 1].called}"
+        f"protocol version {protocol.versions[view.version - 1].display_name}"
         if len(protocol.versions) > 1
         else f"the {protocol.name} protocol"
     )
@@ -232,9 +232,9 @@ def _module_docstring(protocol: Protocol, view: View, messages: list[Block], pre
     if len(protocol.versions) == 1:
         return docstring(protocol.doc, protocol.page, NOTICE)
     brought = f", of {protocol.software} {version.server} and later" if version.server else ""
-    title = f"Protocol version {version.called}{brought}."
+    title = f"Protocol version {version.display_name}{brought}."
     names = ", ".join(block.name for block in messages)
-    own = f"New or different are {names}; all else is as in {previous}." if previous else ""
+    own = f"New or changed: {names}. The rest equals {previous}." if previous else ""
     return docstring(title, version.doc, own, NOTICE)
 
 
@@ -244,24 +244,24 @@ _ENCODING = "`encoding` is the session's client_encoding as a Python codec."
 def _parse_docstring(protocol: Protocol, view: View) -> str:
     sentences = []
     for fact in protocol.layout_facts:
-        effect = "" if fact.since <= view.version else f"; it changes nothing before version {fact.since}"
-        sentences.append(f"`{fact.name}` says {whether(fact)}{effect}.")
+        effect = "" if fact.since <= view.version else f" (no effect before version {fact.since})"
+        sentences.append(f"`{fact.name}`: {whether(fact)}{effect}.")
     if protocol.has_texts:
         sentences.append(_ENCODING)
     if len({message.sender for message in protocol.messages}) > 1:
-        sentences.append("`sender` is who sent them.")
-    first = "Parse one whole message. Raises DecodeError if the bytes are not exactly one."
+        sentences.append("`sender` is the side that sent the message.")
+    first = "Parse one whole message. Raises DecodeError unless the bytes are exactly one message."
     return docstring(first, " ".join(sentences))
 
 
 def _decoder_docstring(protocol: Protocol) -> str:
     newest = len(protocol.versions)
-    first = f"Take a protocol version, 1 to {newest}; ValueError for another, EncodingError for an unknown `encoding`."
+    first = f"`version` is 1 to {newest}; raises ValueError for another, EncodingError for an unknown `encoding`."
     sentences = []
-    for fact in protocol.given_facts:
+    for fact in protocol.argument_facts:
         names = [message.name for message in protocol.messages if message.also_when == fact.name]
-        more = f": {joined(names)} may come in older protocol versions too then" if names else ""
-        sentences.append(f"`{fact.name}` says {whether(fact)}{more}.")
+        more = f"; servers then send {joined(names)} in older protocol versions too" if names else ""
+        sentences.append(f"`{fact.name}`: {whether(fact)}{more}.")
     return docstring(first, " ".join([*sentences, _ENCODING]))
 
 

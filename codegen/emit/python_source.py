@@ -52,7 +52,7 @@ class Attribute:
         return f"{self.name}: int | None = None{flags}"
 
     @property
-    def given(self) -> str:
+    def argument(self) -> str:
         """The expression of the attribute from the constructor's parameters."""
         if not self.flags:
             return self.name
@@ -147,8 +147,8 @@ class Source:
     def _origin(self, message: Message) -> str:
         callbacks = f"\nSent by {', '.join(message.callbacks)}." if message.callbacks else ""
         release = "" if message.release is None else f"\nSince {self.protocol.software} {message.release}."
-        told = f"{self.protocol.official(message)}{release}{callbacks}".strip()
-        return f"\n\n{told}" if told else ""
+        origin = f"{self.protocol.official(message)}{release}{callbacks}".strip()
+        return f"\n\n{origin}" if origin else ""
 
     def _attributes(self, operations: Operations, variables: Operations) -> tuple[Attribute, ...]:
         depending = {

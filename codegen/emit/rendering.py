@@ -29,8 +29,8 @@ def docstring(*paragraphs: str) -> str:
 
 def fact_docstring(protocol: Protocol, fact: SessionFact) -> str:
     """Return the docstring of a session fact's attribute, in a decoder or a columnar session."""
-    if fact in protocol.kept_facts:
-        return docstring(f"For the message that comes next: {whether(fact)}.")
+    if fact in protocol.tracked_facts:
+        return docstring(f"For the next message: {whether(fact)}.")
     return docstring(f"W{whether(fact)[1:]}.")
 
 

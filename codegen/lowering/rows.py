@@ -65,10 +65,10 @@ def _operation(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
     operation = _once(view, row, fields)
     if row.repeat is None:
         return operation
-    return Repeat(**_told(view, row), count="" if row.repeat == UNTIL_ZERO else row.repeat, body=operation)
+    return Repeat(**_common(view, row), count="" if row.repeat == UNTIL_ZERO else row.repeat, body=operation)
 
 
-def _told(view: View, row: Field) -> dict[str, Any]:
+def _common(view: View, row: Field) -> dict[str, Any]:
     """Return the attributes common to all operations."""
     remark = _meaning(view.protocol, row) + row.note
     return {
@@ -84,20 +84,20 @@ def _told(view: View, row: Field) -> dict[str, Any]:
 
 
 def _once(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
-    told = _told(view, row)
+    common = _common(view, row)
     if isinstance(row.type, String):
-        return Text(**told)
+        return Text(**common)
     if isinstance(row.type, Byten):
         count = "" if row.size in (REST, None) else str(row.size)
         size = row.type.count or 0
-        return Bytes(**told, count=count, size=size, nullable=row.may_be_null, is_text=row.holds_text)
+        return Bytes(**common, count=count, size=size, nullable=row.may_be_null, is_text=row.holds_text)
     if isinstance(row.type, PartName):
         part = view.part(row.type.name)
         if not part.alternatives:
-            return Group(**told, part=part)
+            return Group(**common, part=part)
         cases = {other.fields[0].codes[0]: lower(view, other.fields[1:]) for other in part.alternatives}
         tag = part.alternatives[0].fields[0]
-        return Choose(**told, part=part, tag=replace(_take(view, tag), allowed=tuple(cases)), cases=cases)
+        return Choose(**common, part=part, tag=replace(_take(view, tag), allowed=tuple(cases)), cases=cases)
     integer: dict[str, Any] = {
         "width": row.width,
         "order": view.protocol.byte_order,
@@ -105,11 +105,11 @@ def _once(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
         "is_character": row.is_character,
     }
     if row.is_constant and not row.optional:
-        return Constant(**told, **integer, code=row.codes[0], is_length=row.measures is not None)
+        return Constant(**common, **integer, code=row.codes[0], is_length=row.measures is not None)
     if (other := counted(fields, row)) is not None:
-        return Measure(**told, **integer, of=other.name, nullable=other.may_be_null)
+        return Measure(**common, **integer, of=other.name, nullable=other.may_be_null)
     if row.measures is not None:
-        return Measure(**told, **integer, of="", preceding=1 if fields[0].name == "tag" else 0)
+        return Measure(**common, **integer, of="", preceding=1 if fields[0].name == "tag" else 0)
     return _take(view, row)
 
 
@@ -118,7 +118,7 @@ def _take(view: View, row: Field) -> Take:
     named = types[row.named_type] if row.named_type is not None else None
     python = annotation_of(types, row, repeated=False)
     return Take(
-        **_told(view, row),
+        **_common(view, row),
         width=row.width,
         order=view.protocol.byte_order,
         signed=view.protocol.signed(row),
@@ -146,8 +146,8 @@ def _meaning(protocol: Protocol, row: Field) -> str:
     text = "Never zero. " if row.nonzero else ""
     fact = next((fact for fact in protocol.session if fact.name == row.when), None)
     if fact is not None:
-        return f"{text}There {whether(fact).replace('whether', 'when', 1)}. "
-    return text if row.when is None else f"{text}There when `{row.when}` is. "
+        return f"{text}Present if {lowered(fact.doc).rstrip('.')}. "
+    return text if row.when is None else f"{text}Present with `{row.when}`. "
 
 
 def whether(fact: SessionFact) -> str:

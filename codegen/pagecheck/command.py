@@ -57,7 +57,7 @@ def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -
     for definition_list in page.lists:
         differences = compare_list(Path(page.source), definition_list, listed(protocols)[definition_list.anchor])
         codes.add(
-            _told(page, differences, f"the list of {definition_list.anchor}", f"{len(definition_list.terms)} terms")
+            _report(page, differences, f"the list of {definition_list.anchor}", f"{len(definition_list.terms)} terms")
         )
     for protocol in compared:
         newest = len(protocol.versions)
@@ -65,12 +65,12 @@ def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -
         number = newest if version is None else min(version, newest)
         messages = messages_of(page, protocol) or page.messages
         rows = sum(len(message.rows) for message in messages)
-        where = f"{protocol.name} at version {protocol.versions[number - 1].called}"
-        codes.add(_told(page, compare(page, protocol, number), where, f"{len(messages)} messages, {rows} rows"))
+        where = f"{protocol.name} at version {protocol.versions[number - 1].display_name}"
+        codes.add(_report(page, compare(page, protocol, number), where, f"{len(messages)} messages, {rows} rows"))
     return max(codes)
 
 
-def _told(page: Page, differences: list[Difference], where: str, extent: str) -> int:
+def _report(page: Page, differences: list[Difference], where: str, extent: str) -> int:
     """Print the differences of a page from a part of the spec; return the exit code."""
     for difference in differences:
         print(difference)

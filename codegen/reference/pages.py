@@ -130,7 +130,7 @@ def states(protocol: Protocol, message: Message) -> tuple[str, ...]:
     for view in views(protocol):
         layout = view.layout(message.name)
         if layout is None:
-            result.append((message.also_when or "with") if message.comes_in(view.version) else "absent")
+            result.append((message.also_when or "with") if message.is_sent_in(view.version) else "absent")
         elif layout.since == view.version:
             result.append("new")
         else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from codegen.spec import server_checks, taken
-from codegen.spec.layouts import OUTSIDE, Alternative, Field, Message, Part, parts_used, told_apart
+from codegen.spec.layouts import OUTSIDE, Alternative, Field, Message, Part, distinguishing_offset, parts_used
 from codegen.spec.model import Protocol, SessionFact, fact_of, value_of
 from codegen.spec.names import class_name
 from codegen.spec.nodes import Findings, allowed
@@ -147,7 +147,7 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
             continue
         for sender in message.senders:
             other = tags.setdefault((sender, message.tag), message)
-            if other is not message and told_apart(other, message) is None:
+            if other is not message and distinguishing_offset(other, message) is None:
                 findings.add(
                     message.fields[0].place,
                     f"tag '{message.tag}' of {message.name} is also that of {other.name} ({other.place}), "

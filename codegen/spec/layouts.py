@@ -243,12 +243,12 @@ class Message:
         name, _, value = rest.partition(": ")
         return name, setting, value
 
-    def comes_in(self, version: int) -> bool:
+    def is_sent_in(self, version: int) -> bool:
         """Return whether servers send the message to clients of the version, perhaps only while `also_when` holds."""
         return version >= (self.also_since or self.since)
 
 
-def told_apart(first: Message, second: Message) -> int | None:
+def distinguishing_offset(first: Message, second: Message) -> int | None:
     """Return the offset of the constant that distinguishes two messages of one tag; None if they are ambiguous.
 
     Return -1 if session facts distinguish them.

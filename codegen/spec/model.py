@@ -25,7 +25,7 @@ class Version:
     """The name, such as `3.2`; empty if it is the number."""
 
     @property
-    def called(self) -> str:
+    def display_name(self) -> str:
         """The name, or else the number."""
         return self.name or str(self.number)
 
@@ -82,15 +82,15 @@ class Protocol:
         return bool(self.blocks) and not self.package
 
     @property
-    def kept_facts(self) -> tuple[SessionFact, ...]:
+    def tracked_facts(self) -> tuple[SessionFact, ...]:
         """The session facts that messages set and clear, so that a decoder tracks them."""
         kept = {fact_of(name) for message in self.messages for name in (message.sets, message.clears)}
         return tuple(fact for fact in self.session if fact.name in kept)
 
     @property
-    def given_facts(self) -> tuple[SessionFact, ...]:
+    def argument_facts(self) -> tuple[SessionFact, ...]:
         """The session facts that are arguments of a decoder."""
-        return tuple(fact for fact in self.session if fact not in self.kept_facts)
+        return tuple(fact for fact in self.session if fact not in self.tracked_facts)
 
     @property
     def layout_facts(self) -> tuple[SessionFact, ...]:

@@ -123,7 +123,9 @@ def _size(view: View, message: Message, data: bytes) -> int:
         if (isinstance(operation, Measure) and not operation.of) or (
             isinstance(operation, Constant) and operation.is_length
         ):
-            told = data[offset : offset + operation.width]
-            return offset + (int.from_bytes(told, operation.order) if len(told) == operation.width else len(data) + 1)
+            length_bytes = data[offset : offset + operation.width]
+            return offset + (
+                int.from_bytes(length_bytes, operation.order) if len(length_bytes) == operation.width else len(data) + 1
+            )
         offset += operation.width
     return offset

@@ -31,7 +31,7 @@ class _Session:
     def layouts(self) -> Iterator[tuple[Message, View]]:
         """Yield the messages of servers in this session, each in the version of its layout."""
         for message in self.shown[-1].messages:
-            may_come = message.comes_in(self.version) and (
+            may_come = message.is_sent_in(self.version) and (
                 message.since <= self.version or message.also_when is None or self.facts[message.also_when]
             )
             if message.sender == "server" and may_come:
@@ -84,17 +84,19 @@ def sequences(protocol: Protocol, shown: tuple[View, ...]) -> Iterator[dict[str,
     """Yield each version's sequences, without session facts and with each fact that has an effect."""
     lets_in = {message.also_when for message in protocol.messages}
     for view in shown:
-        fact_names = [fact.name for fact in protocol.given_facts if fact.since <= view.version or fact.name in lets_in]
-        for given in (None, *fact_names):
-            facts = {fact.name: fact.name == given for fact in protocol.session}
+        fact_names = [
+            fact.name for fact in protocol.argument_facts if fact.since <= view.version or fact.name in lets_in
+        ]
+        for fact_name in (None, *fact_names):
+            facts = {fact.name: fact.name == fact_name for fact in protocol.session}
 
             def new_session(view: View = view, facts: dict[str, bool] = facts) -> _Session:
                 return _Session(shown, view.version, dict(facts))
 
-            told = {given: True} if given is not None else {}
+            session = {fact_name: True} if fact_name is not None else {}
             for name, entries in _of_session(protocol, new_session):
-                title = f"{name}, {given}" if given is not None else name
-                yield {"name": title, "version": view.version, "session": told, "messages": entries}
+                title = f"{name}, {fact_name}" if fact_name is not None else name
+                yield {"name": title, "version": view.version, "session": session, "messages": entries}
 
 
 def _of_session(protocol: Protocol, new_session: Callable[[], _Session]) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -15,7 +15,7 @@ from logicalrep_runtime.decoder import SessionDecoder
 from logicalrep_runtime.scalars import Oid
 
 if TYPE_CHECKING:
-    # Type checkers have it without an installation; an annotation without brackets is of any version.
+    # Type checkers bundle typing_extensions; without brackets `Decoder` means any version.
     from typing_extensions import TypeVar
 
     _Message = TypeVar("_Message", covariant=True, default=AnyMessage)
@@ -28,10 +28,10 @@ else:
 class Decoder(SessionDecoder[_Message]):
     """Decodes the messages of one session in the order in which they arrive.
 
-    For type checkers `Decoder(4).decode()` is a message of version 4, and `message.tag == "B"` tells which. A decoder
-    of a version that is known at run time alone has messages of any version.
+    For type checkers, `Decoder(4).decode()` returns a message of version 4, and `message.tag == "B"` narrows its
+    type. If the version is known only at run time, `decode` returns a message of any version.
 
-    Take a new decoder for each session. A message that raises DecodeError leaves the decoder as it was.
+    Use a new decoder for each session. A message that raises DecodeError does not change the decoder's state.
 
     The messages of PostgreSQL 19 are those of 18. A new connection is a new session, and so is a new call of
     pg_logical_slot_get_binary_changes.
@@ -45,7 +45,7 @@ class Decoder(SessionDecoder[_Message]):
     parsers = PARSE
 
     streaming: bool
-    """For the message that comes next: whether the message lies between Stream Start and Stream Stop."""
+    """For the next message: whether the message lies between Stream Start and Stream Stop."""
     two_phase: bool
     """Whether the slot was created with two_phase."""
     parallel: bool
@@ -134,12 +134,12 @@ class Decoder(SessionDecoder[_Message]):
         encoding: str = "utf-8",
         **unknown: Never,
     ) -> None:
-        """Take a protocol version, 1 to 4; ValueError for another, EncodingError for an unknown `encoding`.
+        """`version` is 1 to 4; raises ValueError for another, EncodingError for an unknown `encoding`.
 
-        `two_phase` says whether the slot was created with two_phase: Begin Prepare, Prepare, Commit Prepared,
-        Rollback Prepared and Stream Prepare may come in older protocol versions too then. `parallel` says whether the
-        session was started with the option streaming = parallel. `encoding` is the session's client_encoding as a
-        Python codec.
+        `two_phase`: whether the slot was created with two_phase; servers then send Begin Prepare, Prepare, Commit
+        Prepared, Rollback Prepared and Stream Prepare in older protocol versions too. `parallel`: whether the session
+        was started with the option streaming = parallel. `encoding` is the session's client_encoding as a Python
+        codec.
         """
         super().__init__(version, encoding=encoding, two_phase=two_phase, parallel=parallel, **unknown)
 

@@ -1,4 +1,4 @@
-"""Every layout as data: the rows of the documentation's tables as operations, each with the version that brought it.
+"""Every layout as data: the rows of the documentation's tables as operations, each with its first version.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -23,7 +23,7 @@ LOGICALREP = ProtocolLayout(
         "two_phase": "The slot was created with two_phase.",
         "parallel": "The session was started with the option streaming = parallel.",
     },
-    kept=("streaming",),
+    tracked=("streaming",),
     parse_arguments=(
         "streaming",
         "parallel",
@@ -1009,7 +1009,7 @@ WALSENDER = ProtocolLayout(
     name="walsender",
     versions=(1,),
     session={},
-    kept=(),
+    tracked=(),
     parse_arguments=(),
     messages=(
         MessageLayout(

@@ -741,12 +741,12 @@ class TupleData:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The same as objects, one for each value."""
+        """The values as objects."""
         return tuple(_tuple_data_cell(kind, value) for kind, value in zip(self.kinds, self.values, strict=True))
 
     @classmethod
     def of(cls, *cells: Cell) -> TupleData:
-        """From such objects."""
+        """Make the row from values as objects."""
         kinds = "".join(cell.kind for cell in cells).encode("ascii")
         values = tuple(getattr(cell, "value", None) for cell in cells)
         return cls(kinds=kinds, values=values)
@@ -764,7 +764,7 @@ class TupleData:
             kind = data[offset]
             kinds.append(kind)
             if kind == 0x74 or kind == 0x62:
-                # Read as unsigned, a negative length lies beyond the message like any that is too large.
+                # Unsigned, a negative length exceeds the message.
                 start = offset + 5
                 offset = start + read_length(data, offset + 1)[0]
                 values.append(data[start:offset])
@@ -806,7 +806,7 @@ def _tuple_data_cell(kind: int, value: bytes | None) -> Cell:
         return Text(value)
     if kind == 0x62 and value is not None:
         return Binary(value)
-    raise ValueError(f"a cell of kind {kind} cannot hold {value!r}")
+    raise ValueError(f"a cell of kind {kind} cannot have the value {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -887,9 +887,9 @@ class Update:
     old: TupleData | None
     """The old row; of a K row only the key columns count.
 
-    There when `old_kind` is. A K row has every column of the Relation, and those outside the key are sent as
-    NULL, which they need not be. With publish_via_partition_root the key is that of the partition, while the
-    Relation flags the root's: a flagged column may be NULL here, and one without a flag have a value.
+    Present with `old_kind`. A K row has every column of the Relation, and those outside the key are sent as NULL,
+    which they need not be. With publish_via_partition_root the key is that of the partition, while the Relation
+    flags the root's: a flagged column may be NULL here, and one without a flag have a value.
     """
     new: TupleData
     """The new row."""
@@ -1135,7 +1135,7 @@ message: Whole[AnyMessage] = Whole(
         }
     )
 )
-"""The Struct of any message, all its bytes; within another Struct take its `subcon`."""
+"""The Struct of any message, which must take all bytes. Within another Struct use its `subcon`."""
 
 
 _Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
@@ -1158,16 +1158,16 @@ native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP,
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
-    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
+    """Parse one whole message. Raises DecodeError unless the bytes are exactly one message.
 
-    `streaming` says whether the message lies between Stream Start and Stream Stop; it changes nothing before
-    version 2. `parallel` says whether the session was started with the option streaming = parallel; it changes
-    nothing before version 4. `encoding` is the session's client_encoding as a Python codec.
+    `streaming`: whether the message lies between Stream Start and Stream Stop (no effect before version 2).
+    `parallel`: whether the session was started with the option streaming = parallel (no effect before version 4).
+    `encoding` is the session's client_encoding as a Python codec.
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
-    if native_read is not None and (found := native_read(data, encoding, streaming, parallel)) is not None:
-        return found
+    if native_read is not None and (message_read := native_read(data, encoding, streaming, parallel)) is not None:
+        return message_read
     try:
         message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
         if end == len(data):

@@ -2,8 +2,8 @@
 
 Large transactions may be streamed in segments before they end.
 
-New or different are Message, Relation, Type, Insert, Update, Delete, Truncate, StreamStart, StreamStop,
-StreamCommit, StreamAbort; all else is as in v1.
+New or changed: Message, Relation, Type, Insert, Update, Delete, Truncate, StreamStart, StreamStop,
+StreamCommit, StreamAbort. The rest equals v1.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -126,7 +126,7 @@ class Message:
     xid: TransactionId | None
     """The id of the streamed transaction.
 
-    There when the message lies between Stream Start and Stream Stop. Of the top-level transaction also where a
+    Present if the message lies between Stream Start and Stream Stop. Of the top-level transaction also where a
     subtransaction wrote it, unlike the xid of Relation, Type and row changes; so the abort of a subtransaction
     does not tell which messages to drop.
     """
@@ -242,7 +242,7 @@ class Relation:
     xid: TransactionId | None
     """The id of the streamed transaction or subtransaction.
 
-    There when the message lies between Stream Start and Stream Stop.
+    Present if the message lies between Stream Start and Stream Stop.
     """
     relation_id: Oid
     """The table's OID, by which changes refer to it."""
@@ -374,7 +374,7 @@ class Type:
     xid: TransactionId | None
     """The id of the streamed transaction or subtransaction.
 
-    There when the message lies between Stream Start and Stream Stop.
+    Present if the message lies between Stream Start and Stream Stop.
     """
     type_id: Oid
     """The data type's OID, by which columns refer to it."""
@@ -466,7 +466,7 @@ class Insert:
     xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
-    There when the message lies between Stream Start and Stream Stop.
+    Present if the message lies between Stream Start and Stream Stop.
     """
     relation_id: Oid
     """The table, as in its Relation."""
@@ -538,7 +538,7 @@ class Update:
     xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
-    There when the message lies between Stream Start and Stream Stop.
+    Present if the message lies between Stream Start and Stream Stop.
     """
     relation_id: Oid
     """The table, as in its Relation."""
@@ -551,9 +551,9 @@ class Update:
     old: TupleData | None
     """The old row; of a K row only the key columns count.
 
-    There when `old_kind` is. A K row has every column of the Relation, and those outside the key are sent as
-    NULL, which they need not be. With publish_via_partition_root the key is that of the partition, while the
-    Relation flags the root's: a flagged column may be NULL here, and one without a flag have a value.
+    Present with `old_kind`. A K row has every column of the Relation, and those outside the key are sent as NULL,
+    which they need not be. With publish_via_partition_root the key is that of the partition, while the Relation
+    flags the root's: a flagged column may be NULL here, and one without a flag have a value.
     """
     new: TupleData
     """The new row."""
@@ -662,7 +662,7 @@ class Delete:
     xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
-    There when the message lies between Stream Start and Stream Stop.
+    Present if the message lies between Stream Start and Stream Stop.
     """
     relation_id: Oid
     """The table, as in its Relation."""
@@ -752,7 +752,7 @@ class Truncate:
     xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
-    There when the message lies between Stream Start and Stream Stop.
+    Present if the message lies between Stream Start and Stream Stop.
     """
     options: int
     """The options that the command was given."""
@@ -1070,7 +1070,7 @@ message: Whole[AnyMessage] = Whole(
         }
     )
 )
-"""The Struct of any message, all its bytes; within another Struct take its `subcon`."""
+"""The Struct of any message, which must take all bytes. Within another Struct use its `subcon`."""
 
 
 _Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
@@ -1097,16 +1097,16 @@ native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP,
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
-    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
+    """Parse one whole message. Raises DecodeError unless the bytes are exactly one message.
 
-    `streaming` says whether the message lies between Stream Start and Stream Stop. `parallel` says whether the
-    session was started with the option streaming = parallel; it changes nothing before version 4. `encoding` is
-    the session's client_encoding as a Python codec.
+    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
+    was started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
+    client_encoding as a Python codec.
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
-    if native_read is not None and (found := native_read(data, encoding, streaming, parallel)) is not None:
-        return found
+    if native_read is not None and (message_read := native_read(data, encoding, streaming, parallel)) is not None:
+        return message_read
     try:
         message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
         if end == len(data):

@@ -2,8 +2,7 @@
 
 Transactions prepared for two-phase commit are sent when they are prepared.
 
-New or different are BeginPrepare, Prepare, CommitPrepared, RollbackPrepared, StreamPrepare; all else is as in
-v2.
+New or changed: BeginPrepare, Prepare, CommitPrepared, RollbackPrepared, StreamPrepare. The rest equals v2.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -650,7 +649,7 @@ message: Whole[AnyMessage] = Whole(
         }
     )
 )
-"""The Struct of any message, all its bytes; within another Struct take its `subcon`."""
+"""The Struct of any message, which must take all bytes. Within another Struct use its `subcon`."""
 
 
 _Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
@@ -682,16 +681,16 @@ native_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP,
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
-    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
+    """Parse one whole message. Raises DecodeError unless the bytes are exactly one message.
 
-    `streaming` says whether the message lies between Stream Start and Stream Stop. `parallel` says whether the
-    session was started with the option streaming = parallel; it changes nothing before version 4. `encoding` is
-    the session's client_encoding as a Python codec.
+    `streaming`: whether the message lies between Stream Start and Stream Stop. `parallel`: whether the session
+    was started with the option streaming = parallel (no effect before version 4). `encoding` is the session's
+    client_encoding as a Python codec.
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
-    if native_read is not None and (found := native_read(data, encoding, streaming, parallel)) is not None:
-        return found
+    if native_read is not None and (message_read := native_read(data, encoding, streaming, parallel)) is not None:
+        return message_read
     try:
         message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
         if end == len(data):

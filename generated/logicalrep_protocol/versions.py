@@ -1,4 +1,4 @@
-"""All versions side by side, for code that learns at run time which one a session speaks.
+"""All versions, for code that learns a session's version at run time.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -38,4 +38,4 @@ PARSE: Mapping[int, Callable[..., AnyMessage]] = {
     3: v3.parse,
     4: v4.parse,
 }
-"""The `parse` of each version by its number."""
+"""Each version's `parse` by the version's number."""

@@ -479,7 +479,7 @@ server_message: Whole[AnyMessage] = Whole(
         }
     )
 )
-"""The Struct of any message of the server, all its bytes; within another Struct take its `subcon`."""
+"""The Struct of any message of the server, which must take all bytes. Within another Struct use its `subcon`."""
 
 client_message: Whole[AnyMessage] = Whole(
     Tagged(
@@ -490,7 +490,7 @@ client_message: Whole[AnyMessage] = Whole(
         }
     )
 )
-"""The Struct of any message of the client, all its bytes; within another Struct take its `subcon`."""
+"""The Struct of any message of the client, which must take all bytes. Within another Struct use its `subcon`."""
 
 
 _Parser = Callable[[bytes], tuple[AnyMessage, int]]
@@ -513,17 +513,17 @@ native_read_of_client: Callable[..., AnyMessage | None] | None = native_reader(W
 
 
 def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> AnyMessage:
-    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
+    """Parse one whole message. Raises DecodeError unless the bytes are exactly one message.
 
-    `sender` is who sent them.
+    `sender` is the side that sent the message.
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
     messages, read = (
         (_SERVER_MESSAGES, native_read_of_server) if sender == "server" else (_CLIENT_MESSAGES, native_read_of_client)
     )
-    if read is not None and (found := read(data, "")) is not None:
-        return found
+    if read is not None and (message_read := read(data, "")) is not None:
+        return message_read
     try:
         message, end = messages[data[0]](data)
         if end == len(data):

@@ -47,7 +47,7 @@ class Conversation(SessionState, Generic[_AnyMessage]):
                 f"{number} ({names[number]})" if number in names else str(number) for number in self.parsers
             )
             raise ValueError(f"protocol version {version} is unknown; known are {versions}")
-        untracked = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
+        untracked = [fact for fact in self.layouts.session if fact not in self.layouts.tracked]
         for name in facts.keys() - set(untracked):
             raise unknown_argument(type(self), name, ["version", *untracked, "encoding"])
         super().__init__(max(self.parsers) if version is None else version, codec_name(encoding))
@@ -72,7 +72,7 @@ class Conversation(SessionState, Generic[_AnyMessage]):
         if layout.sender != "both" or sender == "server":
             if layout.places and self.block not in layout.places:
                 raise self._place_error(layout)
-            for name in layout.looking_up(version):
+            for name in layout.reference_fields(version):
                 error = self._undescribed_error(data, layout, name, getattr(message, name), sender)
                 if error is not None:
                     raise error

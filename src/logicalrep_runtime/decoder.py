@@ -25,7 +25,7 @@ class SessionDecoder(SessionState, Generic[_AnyMessage]):
 
     def __init__(self, version: int, *, encoding: str = "utf-8", **facts: bool) -> None:
         """`facts` are the session facts that no message sets; false by default."""
-        untracked = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
+        untracked = [fact for fact in self.layouts.session if fact not in self.layouts.tracked]
         for name in facts.keys() - set(untracked):
             raise unknown_argument(type(self), name, ["version", *untracked, "encoding"])
         check_version(version, self.parsers)
@@ -38,12 +38,12 @@ class SessionDecoder(SessionState, Generic[_AnyMessage]):
         self._entries: dict[int, _Entry] = {
             ord(layout.tag): self._entry(layout)
             for layout in self.layouts.messages
-            if layout.sender == "server" and layout.comes_in(version, facts)
+            if layout.sender == "server" and layout.is_sent_in(version, facts)
         }
 
     def _entry(self, layout: MessageLayout) -> _Entry:
         version = max(layout.since, self.version)
-        names = layout.looking_up(version)
+        names = layout.reference_fields(version)
         looks_up = tuple((name, self.described[layout.looks_up[name]]) for name in names)
         has_effects = bool(layout.opens or layout.closes or layout.sets or layout.clears or layout.describes)
         return self.parsers[version], layout, layout.places, looks_up, has_effects

@@ -77,11 +77,11 @@ class MessageLayout:
     def fields(self) -> Operations:
         return tuple(flat(self.operations))
 
-    def looking_up(self, version: int) -> list[str]:
+    def reference_fields(self, version: int) -> list[str]:
         """Return a version's fields that refer to described objects by number."""
         return [row.name for row in self.fields if row.name in self.looks_up and row.since <= version]
 
-    def comes_in(self, version: int, facts: Mapping[str, bool]) -> bool:
+    def is_sent_in(self, version: int, facts: Mapping[str, bool]) -> bool:
         """Return whether servers send the message to clients of the version in a session with these facts."""
         is_also = 0 < self.also_since <= version and (not self.also_when or facts.get(self.also_when, False))
         return self.since <= version or is_also
@@ -103,14 +103,14 @@ class ProtocolLayout:
     """The values of session facts that are not true or false, the initial value first."""
     encodings: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Python's codecs by the names of encodings in messages."""
-    kept: tuple[str, ...]
+    tracked: tuple[str, ...]
     """The session facts that messages set and clear. The other facts are arguments of a decoder."""
     parse_arguments: tuple[str, ...]
     """The arguments of `parse`: session facts that layouts depend on, and the encoding of texts."""
     messages: tuple[MessageLayout, ...]
     parts: Mapping[str, PartLayout]
 
-    def called(self, version: int) -> str:
+    def version_name(self, version: int) -> str:
         return self.version_names.get(version, str(version))
 
     def message(self, tag: int, sender: str = "server") -> MessageLayout | None:

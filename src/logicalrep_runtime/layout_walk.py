@@ -65,7 +65,7 @@ def walk(
     that servers send nevertheless.
     """
     message = _message(protocol, version, data, sender, facts)
-    if message.since > version and (strict or not message.comes_in(version, facts)):
+    if message.since > version and (strict or not message.is_sent_in(version, facts)):
         raise _later_version_error(protocol, version, message)
     walker = _Walker(protocol, max(version, message.since), data, facts, encoding, message.name)
     yield from walker.layout(message.operations, "")
@@ -116,13 +116,15 @@ def _message(
 
 
 def _later_version_error(protocol: ProtocolLayout, version: int, message: MessageLayout) -> DecodeError:
-    actual = f"'{message.tag}', {message.name} of version {protocol.called(message.since)}"
+    actual = f"'{message.tag}', {message.name} of version {protocol.version_name(message.since)}"
     if message.also_since:
         older = "older versions" if message.also_since == 1 else f"versions from {message.also_since} on"
         actual += f", which is sent to {older} too"
     if message.also_when:
         actual += f" where {message.also_when}: {_lowered(protocol.session[message.also_when])}"
-    return DecodeError(message.name, "tag", 0, f"a message of protocol version {protocol.called(version)}", actual)
+    return DecodeError(
+        message.name, "tag", 0, f"a message of protocol version {protocol.version_name(version)}", actual
+    )
 
 
 class _Walker:

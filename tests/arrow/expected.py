@@ -40,7 +40,7 @@ def parsed(messages: Iterable[bytes], session: Session) -> Iterator[Any]:
     for data in messages:
         layout = _SINCE.get(data[:1].decode("latin-1"))
         version = session.version
-        if layout is not None and layout.comes_in(
+        if layout is not None and layout.is_sent_in(
             version, {fact: getattr(session, fact) for fact in session.layouts.session}
         ):
             version = max(version, layout.since)

@@ -1,13 +1,13 @@
-"""Batches of messages straight to Arrow, without a Python object for each.
+"""Batches of messages to Arrow, without a Python object for each message.
 
     from logicalrep_protocol.columnar import Session, decode_batch
 
     batch, session = decode_batch(messages, Session(version=1))     # messages: a pyarrow array of bytes
-    batch, session = decode_batch(more_messages, session)           # the next batch goes on from there
+    batch, session = decode_batch(more_messages, session)           # the next batch
 
-`plans` has each version's columns, the field names of its messages; `kernel_v1` and so on read and check messages in
-one compiled pass and note where every value is. `logicalrep_runtime.columnar` runs them and makes arrays of what they
-found. So a field that is added to the spec is read, checked and a column without a change there.
+`plans` has each version's columns, named as the fields of its messages. `kernel_v1` and the other kernels read
+and check messages in one compiled pass, and locate every value. `logicalrep_runtime.columnar` runs the kernels and
+makes arrays of the located values.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -45,7 +45,7 @@ class Session(ColumnarSession):
     parsers = PARSE
 
     streaming: bool = False
-    """For the message that comes next: whether the message lies between Stream Start and Stream Stop."""
+    """For the next message: whether the message lies between Stream Start and Stream Stop."""
     two_phase: bool = False
     """Whether the slot was created with two_phase."""
     parallel: bool = False

@@ -1,8 +1,8 @@
 """The compiled kernel of protocol version 1: one checked pass over a batch of messages.
 
-Each function reads one message and returns TAKEN, REFUSED, or FULL where there is no room for a row's values. Nothing
-of a message is written before its last byte is accounted for, and no count or length is used before it is held
-against the bytes that are left.
+Each function reads one message and returns TAKEN, REFUSED, or FULL if memory for cells is too small. A function adds a
+message's values only after it has checked the whole message, and checks each count or length against the remaining
+bytes before use.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -58,7 +58,7 @@ STREAMING_FACT = 1
 TWO_PHASE_FACT = 2
 PARALLEL_FACT = 4
 
-# The number of each column, the same in all kernels.
+# Column numbers, the same in all kernels.
 FINAL_LSN_COLUMN = 0
 COMMIT_TIMESTAMP_COLUMN = 1
 XID_COLUMN = 2
@@ -109,7 +109,7 @@ def _cell_(data: Bytes, offset: int, end: int, count: int, cells: CellArrays, co
         if kind == 0x74 or kind == 0x62:
             if end - offset < 5:
                 return REFUSED, cell, size
-            # Read as unsigned, a negative length lies beyond the message like any that is too large.
+            # Unsigned, a negative length exceeds the message.
             length = uint32(data, offset + 1)
             offset += 5
             if length > end - offset:
@@ -153,7 +153,7 @@ def _skip_column_(data: Bytes, offset: int, end: int, count: int, facts: int) ->
 
 @compiled
 def column__items(data: Bytes, spans: Ints, fields: tuple[Ints, ...], sizes: Ints) -> None:
-    """Read the items of lists that were walked: each field's integers, or the spans of its texts and their bytes."""
+    """Read the items of walked lists: each field's integers, or the spans of its texts."""
     item = 0
     for place in range(0, len(spans), 3):
         offset = read(spans, place + 1)
@@ -625,11 +625,11 @@ def _rollback_prepared(
 
 @compiled
 def walk(data: Bytes, offsets: Ints, row: int, facts: int, stops: bool, out: Out) -> tuple[int, int, int]:
-    """Walk messages from a row on, in the session's facts as bits; a row whose status is not 0 is refused already.
+    """Walk messages from a row on. `facts` are the session's facts as bits. Skips rows whose status is not 0.
 
-    Returns the first row that was not read, the facts there, and why: TAKEN at the end; REFUSED if `stops` and that
-    row is no message; FULL if there is no room for its values, and the walk may go on from there with more; UNKNOWN if
-    the columns of its tag have no room; OUTSIDE if its offsets are wrong.
+    Returns the first unread row, the facts at that row, and the reason: TAKEN at the end; REFUSED if `stops` and the
+    row is invalid; FULL if memory for its values is too small (continue at the row with more memory); UNKNOWN if the
+    columns of its tag have no memory; OUTSIDE if its offsets are wrong.
     """
     end = read(offsets, row)
     if end < 0:

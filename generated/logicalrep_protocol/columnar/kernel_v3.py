@@ -1,10 +1,10 @@
 """The compiled kernel of protocol version 3: one checked pass over a batch of messages.
 
-Each function reads one message and returns TAKEN, REFUSED, or FULL where there is no room for a row's values. Nothing
-of a message is written before its last byte is accounted for, and no count or length is used before it is held
-against the bytes that are left.
+Each function reads one message and returns TAKEN, REFUSED, or FULL if memory for cells is too small. A function adds a
+message's values only after it has checked the whole message, and checks each count or length against the remaining
+bytes before use.
 
-Functions that an earlier version has too are imported from its kernel.
+Unchanged functions come from the kernels of earlier versions.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -66,18 +66,18 @@ STREAMING_FACT = 1
 TWO_PHASE_FACT = 2
 PARALLEL_FACT = 4
 
-# The number of each column, the same in all kernels.
+# Column numbers, the same in all kernels.
 NEW_COLUMN = 16
 OLD_COLUMN = 18
 
 
 @compiled
 def walk(data: Bytes, offsets: Ints, row: int, facts: int, stops: bool, out: Out) -> tuple[int, int, int]:
-    """Walk messages from a row on, in the session's facts as bits; a row whose status is not 0 is refused already.
+    """Walk messages from a row on. `facts` are the session's facts as bits. Skips rows whose status is not 0.
 
-    Returns the first row that was not read, the facts there, and why: TAKEN at the end; REFUSED if `stops` and that
-    row is no message; FULL if there is no room for its values, and the walk may go on from there with more; UNKNOWN if
-    the columns of its tag have no room; OUTSIDE if its offsets are wrong.
+    Returns the first unread row, the facts at that row, and the reason: TAKEN at the end; REFUSED if `stops` and the
+    row is invalid; FULL if memory for its values is too small (continue at the row with more memory); UNKNOWN if the
+    columns of its tag have no memory; OUTSIDE if its offsets are wrong.
     """
     end = read(offsets, row)
     if end < 0:

@@ -24,11 +24,11 @@ PARSE: Mapping[int, Callable[..., AnyMessage]] = {
     1: v3_0.parse,
     2: v3_2.parse,
 }
-"""The `parse` of each version by its number."""
+"""Each version's `parse` by the version's number."""
 
 
 class Session(FramedConversation[AnyMessage]):
-    """The messages of both sides of a connection, in the order in which they come.
+    """Decodes the messages of both sides of a connection, in order.
 
     Example:
         >>> session = Session()

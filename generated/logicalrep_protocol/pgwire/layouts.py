@@ -1,4 +1,4 @@
-"""Every layout as data: the rows of the documentation's tables as operations, each with the version that brought it.
+"""Every layout as data: the rows of the documentation's tables as operations, each with its first version.
 
 Generated from the spec by `python -m codegen regen`; do not edit.
 """
@@ -80,7 +80,7 @@ PGWIRE = ProtocolLayout(
         "UHC": "cp949",
         "JOHAB": "johab",
     },
-    kept=("expected",),
+    tracked=("expected",),
     parse_arguments=(
         "expected",
         "encoding",

@@ -3397,7 +3397,7 @@ server_message: Whole[AnyMessage] = Whole(
         expected="startup",
     )
 )
-"""The Struct of any message of the server, all its bytes; within another Struct take its `subcon`."""
+"""The Struct of any message of the server, which must take all bytes. Within another Struct use its `subcon`."""
 
 client_message: Whole[AnyMessage] = Whole(
     Discriminated(
@@ -3431,7 +3431,7 @@ client_message: Whole[AnyMessage] = Whole(
         expected="startup",
     )
 )
-"""The Struct of any message of the client, all its bytes; within another Struct take its `subcon`."""
+"""The Struct of any message of the client, which must take all bytes. Within another Struct use its `subcon`."""
 
 
 _Parser = Callable[[bytes, str], tuple[AnyMessage, int]]
@@ -3536,10 +3536,10 @@ def parse(
     encoding: str = "utf-8",
     sender: Literal["server", "client"] = "server",
 ) -> AnyMessage:
-    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
+    """Parse one whole message. Raises DecodeError unless the bytes are exactly one message.
 
-    `expected` says whether the session waits for this. `encoding` is the session's client_encoding as a Python
-    codec. `sender` is who sent them.
+    `expected`: whether the session waits for this. `encoding` is the session's client_encoding as a Python codec.
+    `sender` is the side that sent the message.
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))

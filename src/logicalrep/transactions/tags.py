@@ -16,7 +16,7 @@ NULL, UNCHANGED, TEXT, BINARY = (ord(value.kind) for value in (v1.NullValue, v1.
 """The kinds of a row's values."""
 WHOLE = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.since == 1)
 """The tags of messages in sessions without streamed or prepared transactions."""
-IN_EVERY_SESSION = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.comes_in(1, {}))
+IN_EVERY_SESSION = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.is_sent_in(1, {}))
 """The tags in `WHOLE`, and of other messages that servers send in every session."""
 KEY, WHOLE_ROW = ord("K"), ord("O")
 """The kinds of an old row: the replica identity's columns, or the whole row."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from codegen.lowering.operations import Constant, Integer, Take
 from codegen.lowering.rows import lower
-from codegen.spec.layouts import Message, told_apart
+from codegen.spec.layouts import Message, distinguishing_offset
 from codegen.spec.model import fact_of, value_of
 from codegen.spec.names import class_name
 from codegen.spec.versions import View
@@ -45,19 +45,19 @@ class Choice:
     @property
     def construct(self) -> str:
         """The source of the StructChoice."""
-        told = [f"{self.name}.struct"]
+        arguments = [f"{self.name}.struct"]
         if self.first:
-            told.append(f"first={self.first!r}")
+            arguments.append(f"first={self.first!r}")
         if self.fact:
-            told.append(f'fact=("{self.fact}", "{self.value}")')
+            arguments.append(f'fact=("{self.fact}", "{self.value}")')
         if self.constant is not None:
-            told.append(f"constant=({self.offset}, {self.constant.construct}, {self.constant.code})")
-        return f"StructChoice({', '.join(told)})"
+            arguments.append(f"constant=({self.offset}, {self.constant.construct}, {self.constant.code})")
+        return f"StructChoice({', '.join(arguments)})"
 
 
-def tell_apart(view: View) -> dict[str, list[Choice]]:
+def choices_by_sender(view: View) -> dict[str, list[Choice]]:
     """Return each sender's choices; none if each message has its own tag."""
-    names = told_apart_names(view)
+    names = untagged_names(view)
     return {
         sender: [
             _choice(view, message) for message in view.messages if sender in message.senders and message.name in names
@@ -66,7 +66,7 @@ def tell_apart(view: View) -> dict[str, list[Choice]]:
     }
 
 
-def told_apart_names(view: View) -> set[str]:
+def untagged_names(view: View) -> set[str]:
     """Return the messages without a tag of their own."""
     names = {message.name for message in view.messages if not message.is_tagged}
     tags = Counter((message.tag, sender) for message in view.messages for sender in message.senders)
@@ -93,7 +93,7 @@ def _constant(view: View, message: Message) -> tuple[int, Constant | None]:
         and (operation.tag, operation.when) == (message.tag, message.when)
         and set(operation.senders) & set(message.senders)
     ]
-    offsets = {told_apart(message, other) for other in rivals}
+    offsets = {distinguishing_offset(message, other) for other in rivals}
     distinguishing: tuple[int, Constant | None] = 0, None
     offset = 0
     for operation in lower(view, message.fields):
