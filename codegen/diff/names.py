@@ -219,7 +219,10 @@ def _parts(old: Protocol, new: Protocol) -> dict[str, str]:
         return _likeness(old, old_thing, new, new_thing) if same_kind else 0
 
     return _pair(
-        old.parts, new.parts, lambda was, now: likeness(was, now) >= 0.5, lambda was, now: likeness(was, now) == 1
+        old.parts,
+        new.parts,
+        lambda part, other: likeness(part, other) >= 0.5,
+        lambda part, other: likeness(part, other) == 1,
     )
 
 

@@ -63,7 +63,7 @@ def _spec_in(folder: Path, name: str) -> Path:
         return relative(folder)
     if (folder / FOLDER).is_dir():
         return relative(folder / FOLDER)
-    raise SideError(f"folder {name!r} is no spec and holds none: it has neither {TYPES_FILE} nor {FOLDER}/")
+    raise SideError(f"folder {name!r} is not a spec and contains none: it has neither {TYPES_FILE} nor {FOLDER}/")
 
 
 def _load(label: str, spec: Path, base: str = "") -> Side:

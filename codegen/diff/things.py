@@ -84,7 +84,7 @@ class Things:
         for name, removed in old_things.items():
             if name not in new_things:
                 spot, lived = spot_of(name, of.place, removed.place), self._exists(kind, name, owner)[0]
-                self.add(f"{kind}-gone", spot, f"is gone{described(removed)}", lived)
+                self.add(f"{kind}-gone", spot, f"is removed{described(removed)}", lived)
         return common
 
     def add_types(self, pair: Pair) -> None:

@@ -19,9 +19,9 @@ def key_of(attribute: str) -> str:
 def says(what: str, old_text: str, new_text: str) -> str:
     """Return the differing words of two texts, with a few words around them."""
     if not old_text:
-        return f'has a {what} now: "{new_text}"'
+        return f'now has a {what}: "{new_text}"'
     if not new_text:
-        return f'has no {what} any more, which said "{old_text}"'
+        return f'no longer has a {what}, which was "{old_text}"'
     old_words, new_words = old_text.split(), new_text.split()
     head = _equal_words(old_words, new_words)
     tail = _equal_words(old_words[head:][::-1], new_words[head:][::-1])

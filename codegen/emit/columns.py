@@ -257,7 +257,9 @@ class _Kernel:
         columns: dict[str, ColumnSource] = {}
         for inner in attributes(operations):
             if inner.column in {column.name for column in columns.values()}:
-                text = f"{part.name}.{inner.name} is called {inner.column!r} in the items of a column, as another is"
+                text = (
+                    f"{part.name}.{inner.name} is named {inner.column!r} in the items of a column, like another field"
+                )
                 self._clashes.setdefault(text, Finding(inner.place, f"{text}; {_OTHERWISE}"))
             columns[_local(inner.name)] = self._column(inner, view, path)
         function = self._function(operation.body, operations, columns)

@@ -123,7 +123,7 @@ def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
     if len(with_blocks) == 1:
         return with_blocks[0]
     names = ", ".join(protocol.name for protocol in with_blocks) or "none"
-    text = f"one protocol has 'blocks', that of the messages, but here it is {names}"
+    text = f"exactly one protocol must have 'blocks', not {names}"
     raise SpecError([Finding((with_blocks or protocols)[0].place, text)])
 
 

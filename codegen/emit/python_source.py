@@ -157,13 +157,13 @@ class Source:
             if isinstance(operation, Conditional)
             for inner in flat(operation.body)
         }
-        found: list[Attribute] = []
+        collected: list[Attribute] = []
         for operation, variable in zip(attributes(operations), attributes(variables), strict=True):
             if isinstance(operation, Repeat) and isinstance(operation.body, Choose):
-                found += _columns(operation, operation.body)
+                collected += _columns(operation, operation.body)
                 continue
             may_be_absent = operation.name in depending
-            found.append(
+            collected.append(
                 Attribute(
                     name=operation.name,
                     annotation=annotation_of(operation) + (" | None" if may_be_absent else ""),
@@ -173,7 +173,7 @@ class Source:
                     flags=tuple(operation.flags.items()) if isinstance(operation, Take) else (),
                 )
             )
-        return tuple(found)
+        return tuple(collected)
 
     def construct(self, operation: Operation, operations: Operations) -> str:
         """Return the Construct of a row."""

@@ -114,7 +114,7 @@ class _Comparison:
                 # A page that begins below the table may begin within the sentence.
                 if message.rows and not message.tail_missing:
                     texts = " ".join(other.text for other in message.remarks)
-                    printed = quoted(texts) if texts else "no sentence on that after the table"
+                    printed = quoted(texts) if texts else "no such sentence after the table"
                     self._differ(message.last_line, wanted.place, wanted.what, printed, specified)
             elif remark.choice is not None and remark.choice.may_be_none != wanted.may_be_none:
                 self._differ(remark.line, wanted.place, wanted.what, quoted(remark.text), specified)

@@ -46,7 +46,7 @@ def parse_page(text: str, source: str = "page", lists: Collection[str] = ()) -> 
     if not text.strip():
         raise DocPageError(source, "is empty")
     if _CONTROL_CHARACTERS.search(text):
-        raise DocPageError(source, "is no text")
+        raise DocPageError(source, "is not text")
     try:
         sections = read_markup(text.replace("\r\n", "\n"))
     except MarkupError as error:

@@ -139,14 +139,14 @@ def _type_fits(row: Row, wanted: ExpectedRow, reading: Reading) -> bool:
 def _remarks_that_differ(element: Element, wanted: Expected) -> list[tuple[str, str]]:
     """Return the differing remarks, printed and specified. Ignores remarks that may be cut off."""
     cut = _is_cut(element)
-    said = (element.since, element.condition, element.repeated_for)
+    remarks_of_page = (element.since, element.condition, element.repeated_for)
     fits = (
         element.since == wanted.since,
         _condition_fits(element.condition, wanted),
         _counted_by(element.repeated_for, wanted.repeated_for),
     )
     printed, specified = quoting.printed_remarks(element), quoting.specified_remarks(wanted)
-    every = zip(printed, specified, said, fits, strict=True)
+    every = zip(printed, specified, remarks_of_page, fits, strict=True)
     return [
         (printed_text, other) for printed_text, other, remark, fit in every if not fit and not (cut and remark is None)
     ]

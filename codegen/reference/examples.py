@@ -64,12 +64,12 @@ class _Sent:
 def examples(protocol: Protocol, capture: Path = CAPTURE, conversations: Path = CONVERSATIONS) -> dict[str, Example]:
     """Return an example of each message of the newest version, by name."""
     newest = view(protocol, len(protocol.versions))
-    found = {message.name: _made(newest, message) for message in newest.messages}
+    generated = {message.name: _made(newest, message) for message in newest.messages}
     best: dict[str, _Sent] = {}
     captured = _captured(protocol, capture) if protocol.has_decoder and capture.is_file() else ()
     for sent in (*captured, *_sent_messages(protocol, conversations)):
         best[sent.message.name] = min(best.get(sent.message.name, sent), sent, key=lambda candidate: candidate.rank)
-    return found | {
+    return generated | {
         name: Example(sent.origin, tuple(_lines(sent.data, write(sent.view, sent.message, sent.fields)[1])))
         for name, sent in best.items()
     }

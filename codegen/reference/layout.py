@@ -75,15 +75,15 @@ class Row:
         if self.field.repeat is not None:
             return f"repeated {self.field.repeat} times"
         if isinstance(self.field.type, Byten):
-            return "all bytes that are left" if self.field.size == REST else f"as long as {self.field.size} says"
+            return "the rest of the message" if self.field.size == REST else f"{self.field.size} bytes"
         if self.width is not None:
             return "1 byte" if self.width == 1 else f"{self.width} bytes"
-        return "up to a zero byte" if isinstance(self.field.type, String) else "of its own length"
+        return "up to a zero byte" if isinstance(self.field.type, String) else "of variable length"
 
     @property
     def spoken(self) -> str:
         """The field in a sentence, for screen readers."""
-        place = "after the one before" if self.offset.relative else f"at byte {self.offset.long}"
+        place = "after the previous field" if self.offset.relative else f"at byte {self.offset.long}"
         words = [self.field.name, str(self.field.type), self.extent, place, self.condition]
         return ", ".join(word for word in words if word)
 

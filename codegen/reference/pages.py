@@ -271,10 +271,10 @@ def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
     """Return the newest class's module, and the versions that share the class."""
     groups: list[list[str]] = []
     for view in views(protocol):
-        known = view.layout(layout.name)
-        if known is None:
+        layout_of_version = view.layout(layout.name)
+        if layout_of_version is None:
             continue
-        if view.defined_in(known) == view.version:
+        if view.defined_in(layout_of_version) == view.version:
             groups.append([])
         groups[-1].append(view.module)
     *earlier, current = groups

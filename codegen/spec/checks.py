@@ -102,26 +102,30 @@ def check_together(protocols: tuple[Protocol, ...], findings: Findings) -> None:
     modules: set[str] = set()
     for protocol in protocols:
         if protocol.name in names:
-            findings.add(protocol.place, f"protocol {protocol.name!r} is there twice")
+            findings.add(protocol.place, f"protocol {protocol.name!r} is defined twice")
         names.add(protocol.name)
         for version in protocol.versions:
             if f"{protocol.package}.{version.module}" in modules:
-                findings.add(version.place, f"module {version.module!r} is there twice")
+                findings.add(version.place, f"module {version.module!r} is defined twice")
             modules.add(f"{protocol.package}.{version.module}")
 
 
 def _check_protocol(protocol: Protocol, findings: Findings) -> None:
     if protocol.name and not _IDENTIFIER.fullmatch(protocol.name):
-        findings.add(protocol.place, f"{protocol.name!r} is no name of a protocol; lower-case letters, digits and _")
+        findings.add(
+            protocol.place, f"{protocol.name!r} is not a valid name of a protocol; lower-case letters, digits and _"
+        )
     if protocol.page and not _ADDRESS.fullmatch(protocol.page):
-        findings.add(protocol.place, f"{protocol.page!r} is no address of a page; https://… is expected")
+        findings.add(protocol.place, f"{protocol.page!r} is not a page's URL; https://… is expected")
     for fact in protocol.session:
         if not _FACT.fullmatch(fact.name):
-            findings.add(fact.place, f"{fact.name!r} is no name of a session fact; lower-case words joined by _")
+            findings.add(
+                fact.place, f"{fact.name!r} is not a valid name of a session fact; lower-case words joined by _"
+            )
         elif (owner := taken.fact(fact.name, protocol)) is not None:
             findings.add(fact.place, f"the session fact's name {fact.name!r} is taken by {owner}")
     for fact in protocol.session[_MOST_FACTS:]:
-        findings.add(fact.place, f"{fact.name} is one session fact too many; there may be {_MOST_FACTS}")
+        findings.add(fact.place, f"{fact.name} is one session fact too many; the limit is {_MOST_FACTS}")
     for version in protocol.versions:
         if (owner := taken.module(version.module)) is not None:
             findings.add(version.place, f"the module's name {version.module!r} is taken by {owner}")
@@ -138,7 +142,7 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
         if (owner := taken.python_class(python, protocol)) is not None:
             findings.add(place, f"{name!r} would become the class {python}, a name that is taken by {owner}")
         elif python in first:
-            findings.add(place, f"{name!r} is there twice, first in {first[python]}")
+            findings.add(place, f"{name!r} is defined twice, first in {first[python]}")
         else:
             first[python] = place
     tags: dict[tuple[str, str], Message] = {}
@@ -150,13 +154,15 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
             if other is not message and distinguishing_offset(other, message) is None:
                 findings.add(
                     message.fields[0].place,
-                    f"tag '{message.tag}' of {message.name} is also that of {other.name} ({other.place}), "
+                    f"tag '{message.tag}' of {message.name} is also the tag of {other.name} ({other.place}), "
                     f"which the {sender} sends too",
                 )
     refs: dict[str, Message | Part] = {}
     for layout in protocol.layouts:
         if layout.ref is not None and refs.setdefault(layout.ref, layout) is not layout:
-            findings.add(layout.place, f"ref {layout.ref!r} of {layout.name} is also that of {refs[layout.ref].name}")
+            findings.add(
+                layout.place, f"ref {layout.ref!r} of {layout.name} is also the ref of {refs[layout.ref].name}"
+            )
 
 
 def _check_versions(protocol: Protocol, findings: Findings) -> None:
@@ -172,7 +178,7 @@ def _check_blocks(protocol: Protocol, findings: Findings) -> None:
         opening = [message.name for message in protocol.messages if message.opens == block]
         if len(opening) != 1:
             named = ", ".join(opening) or "none"
-            findings.add(protocol.place, f"one message opens the block {block!r}, but here it is {named}")
+            findings.add(protocol.place, f"exactly one message must open the block {block!r}, not {named}")
         if not any(block in message.closes for message in protocol.messages):
             findings.add(protocol.place, f"no message closes the block {block!r}")
     for fact in protocol.session:
@@ -192,7 +198,7 @@ def _check_facts(protocol: Protocol, message: Message, findings: Findings) -> No
         values = protocol.fact_values.get(fact_of(named) or "", ())
         problem = ""
         if key == "clears" and values:
-            problem = "which has a value always"
+            problem = "which always has a value"
         elif values and named is not None and not value_of(named):
             problem = f"but not which of its values: {', '.join(values)}"
         elif key == "when" and named is not None and not values:
@@ -291,7 +297,7 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
             continue
         if alternative.tag in seen:
             other = seen[alternative.tag]
-            findings.add(tag.place, f"'{alternative.tag}' of {alternative.name} is also that of {other}")
+            findings.add(tag.place, f"'{alternative.tag}' of {alternative.name} is also the tag of {other}")
         seen[alternative.tag] = alternative.name
         if any(findings.has(row.place) for row in rest):
             continue
@@ -303,6 +309,8 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
                 alternative.place, f"{alternative.name} may hold one value beside its tag, a Byten with its size"
             )
     if len(tag_names) > 1 or len(value_names) > 1:
-        findings.add(part.place, f"the alternatives of {part.name} must name their tags alike, and their values")
+        findings.add(
+            part.place, f"the alternatives of {part.name} must use one name for their tags and one for their values"
+        )
     if len(lengths) > 1:
         findings.add(part.place, f"the alternatives of {part.name} must have sizes of one type, not {sorted(lengths)}")

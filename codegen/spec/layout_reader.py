@@ -60,12 +60,13 @@ class LayoutReader:
             self.complete = False
         elif "part of" in node.entries:
             if not _CLASS.fullmatch(title):
-                self.findings.add(place, f"{title!r} is no name of a part; one capitalised word is expected")
+                self.findings.add(place, f"{title!r} is not a valid name of a part; one capitalised word is expected")
             self.parts.append(self._part(title, place, node))
         else:
             if not _TITLE.fullmatch(title):
                 self.findings.add(
-                    place, f"{title!r} is no name of a message; words of letters are expected, the first capitalised"
+                    place,
+                    f"{title!r} is not a valid name of a message; words of letters are expected, the first capitalised",
                 )
             self.messages.append(self._message(title, place, node))
 
@@ -124,7 +125,7 @@ class LayoutReader:
             if not _CLASS.fullmatch(alternative.name):
                 self.findings.add(
                     alternative.place,
-                    f"{alternative.name!r} is no name of an alternative; one capitalised word is expected",
+                    f"{alternative.name!r} is not a valid name of an alternative; one capitalised word is expected",
                 )
         if ("fields" in keys) == ("one of" in keys):
             self.findings.add(place, f"{title} must have either 'fields' or 'one of'")
@@ -179,7 +180,8 @@ class LayoutReader:
         name, (place, type_node) = next(iter(item.entries.items()))
         if not _ATTRIBUTE.fullmatch(name) or name in MODIFIERS:
             self.findings.add(
-                place, f"{owner}.{name}: {name!r} is no name of a field; lower-case words joined by _ are expected"
+                place,
+                f"{owner}.{name}: {name!r} is not a valid name of a field; lower-case words joined by _ are expected",
             )
             return None
         if not isinstance(type_node, Text):

@@ -87,10 +87,10 @@ def read(path: Path, findings: Findings) -> Entries | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         hint = f"; {_QUOTE}" if error.problem == _COLON_IN_TEXT else ""
-        findings.add(_place(path, mark) if mark else top, f"is no YAML: {error.problem or error.context}{hint}")
+        findings.add(_place(path, mark) if mark else top, f"is not valid YAML: {error.problem or error.context}{hint}")
         return None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        findings.add(top, f"is no YAML: {' '.join(str(error).split())}")
+        findings.add(top, f"is not valid YAML: {' '.join(str(error).split())}")
         return None
     except RecursionError:
         findings.add(top, "is nested too deeply")
@@ -139,7 +139,7 @@ def _convert(node: yaml.Node, path: Path, findings: Findings, seen: set[int], de
             findings.add(key_place, "a key must be a text")
             continue
         if key.value in entries:
-            findings.add(key_place, f"key {key.value!r} is there twice, first in line {entries[key.value][0].line}")
+            findings.add(key_place, f"key {key.value!r} is defined twice, first in line {entries[key.value][0].line}")
             continue
         child = _convert(value, path, findings, seen, depth + 1)
         if child is not None:

@@ -153,7 +153,7 @@ def parse_type(text: str) -> Type:
         return Int(base, name, None if constant is None else int(constant))
     if _NAME.fullmatch(text) and not text.startswith(("Int", "Byte")):
         return PartName(text)
-    raise NotationError(f"{text!r} is no type; allowed: {ALLOWED}")
+    raise NotationError(f"{text!r} is not a type; allowed: {ALLOWED}")
 
 
 def _byte1(text: str) -> Byte1:
@@ -162,7 +162,7 @@ def _byte1(text: str) -> Byte1:
         match = _BYTE1.fullmatch(alternative)
         if match is None:
             raise NotationError(
-                f"{alternative!r} is no constant of one byte; allowed: Byte1('X') with a letter or a digit, "
+                f"{alternative!r} is not a constant of one byte; allowed: Byte1('X') with a letter or a digit, "
                 "alternatives joined by ' | '"
             )
         if match[1] in constants:

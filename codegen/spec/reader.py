@@ -131,7 +131,9 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
         findings.add(keys.place_of("types"), f"types are in {TYPES_FILE}, for all protocols")
     package = keys.text("package", required=is_alone)
     if package and not _MODULE.fullmatch(package):
-        findings.add(keys.place_of("package"), f"{package!r} is no name of a package; lower-case letters, digits and _")
+        findings.add(
+            keys.place_of("package"), f"{package!r} is not a valid name of a package; lower-case letters, digits and _"
+        )
     elif is_alone and package in {*sys.stdlib_module_names, *_USED}:
         findings.add(keys.place_of("package"), f"{package!r} is the name of a package that the generated one needs")
     versions = _versions(keys, findings)
@@ -160,7 +162,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType] | None, findings
     files = keys.names("files", required=True)
     for file in files:
         if not _MODULE.fullmatch(file):
-            findings.add(keys.place_of("files"), f"{file!r} is no file name; lower-case letters, digits and _")
+            findings.add(keys.place_of("files"), f"{file!r} is not a valid file name; lower-case letters, digits and _")
             continue
         document = read(folder / f"{file}.yaml", findings)
         reader.complete = reader.complete and document is not None
@@ -204,7 +206,9 @@ def _versions(keys: Keys, findings: Findings) -> tuple[Version, ...]:
             findings.add(entry.place, f"version {name!r} is out of order; {expected} is expected here")
         module = entry.text("module", required=True)
         if module and not _MODULE.fullmatch(module):
-            findings.add(entry.place_of("module"), f"{module!r} is no module name; lower-case letters, digits and _")
+            findings.add(
+                entry.place_of("module"), f"{module!r} is not a valid module name; lower-case letters, digits and _"
+            )
         versions.append(
             Version(
                 expected,

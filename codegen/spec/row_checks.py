@@ -30,7 +30,7 @@ class _Rows:
     def check(self) -> None:
         for index, row in enumerate(self.fields):
             if row.name in self.seen and (self.seen[row.name].until or row.since) >= row.since:
-                self.add(row, f" is there twice, first in line {self.seen[row.name].place.line}")
+                self.add(row, f" is defined twice, first in line {self.seen[row.name].place.line}")
             if row.name != "tag" or index:
                 self.name(row)
             for bit in row.bits.values():
@@ -80,16 +80,16 @@ class _Rows:
             self.add(row, f": no field can depend on {name}, which has values")
         elif name in self.facts:
             if all(other.is_constant for other in self.fields if other.when == name):
-                self.add(row, f": only constants depend on {name}, so no attribute tells whether it is")
+                self.add(row, f": only constants depend on {name}, so no attribute shows whether it holds")
             if row.since < (fact_since := self.facts[name].since) <= len(self.protocol.versions):
                 self.add(row, f" is since version {row.since}, but {name} is known since {fact_since} only")
         elif name not in self.seen or not self.seen[name].optional:
             earlier = [name for name, other in self.seen.items() if other.optional]
-            problem = "is always there" if name in self.seen else self.absence(name)
+            problem = "is always present" if name in self.seen else self.absence(name)
             self.add(row, f": 'when' names {name!r}, which {problem}; {allowed([*self.facts, *earlier], name)}")
 
     def absence(self, name: str) -> str:
-        return "comes later" if name in self.names else "is nothing"
+        return "comes later" if name in self.names else "does not exist"
 
     def extent(self, row: Field) -> None:
         """A Byten needs a size, a repeated row a count: each an earlier integer that is used once."""
@@ -127,7 +127,7 @@ class _Rows:
         if target in self.seen and self.findings.has(self.seen[target].place):
             return
         if target not in integers:
-            problem = "is no plain integer" if target in self.seen else self.absence(target)
+            problem = "is not a plain integer" if target in self.seen else self.absence(target)
             self.add(row, f": {key!r} names {target!r}, which {problem}; {allowed(integers, target)}")
         elif target in self.used:
             self.add(row, f": {key!r} names {target}, which is used already")
@@ -157,7 +157,7 @@ class _Rows:
         elif not isinstance(row.type, Int) or named is None:
             return
         elif named not in types:
-            self.add(row, f": {named!r} is no named type; {allowed(types, named)}")
+            self.add(row, f": {named!r} is not a named type; {allowed(types, named)}")
         elif types[named].base not in ("", row.type.base):
             self.add(row, f": {named} is {types[named].base}, not {row.type.base}")
 
@@ -169,7 +169,7 @@ class _Rows:
             if not (is_byte and is_free):
                 self.add(row, f": {key!r} belongs to an Int8 or Byte1 without constant only")
         if len(present) > 1:
-            self.add(row, ": only one of 'boolean', 'bits' and 'values' can be there")
+            self.add(row, ": only one of 'boolean', 'bits' and 'values' is allowed")
         if row.listed_in is not None and not row.values:
             self.add(row, ": 'listed in' belongs to a row with 'values' only")
         if row.nonzero and not (isinstance(row.type, Int) and not row.constants and row.repeat is None):
@@ -196,6 +196,6 @@ class _Rows:
         if not depending or rest[: len(depending)] != depending:
             self.add(row, f": the fields that follow it at once must be those with 'when: {row.name}'")
         elif not after or not isinstance(after[0].type, Byte1) or after[0].optional or after[0].when is not None:
-            self.add(row, ": a constant of one byte must follow, to tell whether it is there")
+            self.add(row, ": a constant of one byte must follow, to show whether it is present")
         elif set(after[0].constants) & set(row.constants):
-            self.add(row, f" and {after[0].name} share a constant, so neither tells which is there")
+            self.add(row, f" and {after[0].name} share a constant, so it is ambiguous which is present")

@@ -23,10 +23,10 @@ def check(protocol: Protocol, findings: Findings) -> None:
 def _check_versions(protocol: Protocol, message: Message, findings: Findings) -> None:
     if message.also_since is not None and message.also_since >= message.since:
         text = f"{message.name} is also sent since version {message.also_since}"
-        findings.add(message.place, f"{text}, but it is there since version {message.since} anyway")
+        findings.add(message.place, f"{text}, but it exists since version {message.since} anyway")
     brought = max((version.server for version in protocol.versions[: message.since]), default=0)
     if message.release is not None and message.release <= brought:
-        text = f"{message.name} is said to come with release {message.release}"
+        text = f"{message.name} claims to come with release {message.release}"
         findings.add(message.place, f"{text}, but its version came with release {brought}")
 
 
@@ -34,7 +34,7 @@ def _check_keys(protocol: Protocol, message: Message, findings: Findings) -> Non
     """A message describes the object of an integer with a named type; a row that looks it up must have that type."""
     keys = [row.name for row in message.fields if _is_key(row) and row.repeat is None]
     if message.describes is not None and message.describes not in keys:
-        text = f"{message.name}: 'describes' names {message.describes!r}, which is no number that is always there"
+        text = f"{message.name}: 'describes' names {message.describes!r}, which is not a number that is always present"
         findings.add(message.place, f"{text}; {allowed(keys, message.describes)}")
     described = {
         other.name: row.named_type for other in protocol.messages for row in other.fields if row.name == other.describes
@@ -49,7 +49,7 @@ def _check_keys(protocol: Protocol, message: Message, findings: Findings) -> Non
         elif described[row.looks_up] is None:
             continue  # The message that describes has the finding.
         elif not _is_key(row) or row.named_type != described[row.looks_up]:
-            key = f"an integer of type {described[row.looks_up]} that is always there"
+            key = f"an integer of type {described[row.looks_up]} that is always present"
             findings.add(row.place, f"{where}: what looks up {row.looks_up} must be {key}")
 
 

@@ -46,7 +46,7 @@ class MessageLayout:
     callbacks: tuple[str, ...] = ()
     """The output plugin's callbacks that send the message."""
     places: tuple[str, ...] = ()
-    """The blocks in which the message is legal, `outside` between blocks; () for anywhere. For a message of both sides
+    """The message's legal blocks, `outside` between blocks; () for anywhere. For a message of both sides
     these apply to the server, whose messages alone open and close blocks."""
     opens: str = ""
     """The block that the message opens."""
@@ -63,7 +63,7 @@ class MessageLayout:
     clears: str = ""
     """The session fact that becomes false."""
     describes: str = ""
-    """The field with the number of the described object, by which later messages refer to the object."""
+    """The field with the number of the described object; later messages refer to the object by the number."""
     transaction: str = ""
     """The effect on the transaction: begins, streams, commits, prepares, aborts; empty for none."""
     described_as: str = "something"

@@ -208,7 +208,7 @@ def test_a_session_keeps_blocks_facts_and_what_is_described(folder: Path) -> Non
         ("protocol", "byte order: little", "byte order: middle", "'byte order' is 'middle'"),
         ("protocol", "package: weather_protocol\n", "", "the protocol has no 'package'"),
         ("protocol", "versions:", "callbacks: a\nversions:", "a protocol of another project has no 'callbacks'"),
-        ("protocol", "weather_protocol", "../weather", "'../weather' is no name of a package"),
+        ("protocol", "weather_protocol", "../weather", "'../weather' is not a valid name of a package"),
         ("protocol", "weather_protocol", "struct", "'struct' is the name of a package that the generated one needs"),
         ("protocol", "base: Int16", "base: Int17", "'base' is 'Int17'"),
         ("question", "Int32\n", "Int32(8)\n", ".*Question.length is always 8, but the length of the message is 6"),

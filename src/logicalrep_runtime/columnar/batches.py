@@ -70,7 +70,7 @@ def decode_batch(
     for_spark: bool = False,
     large: bool | None = None,
 ) -> tuple[pa.RecordBatch, _Session]:
-    """Decode whole messages, in the order in which they came, to one row each.
+    """Decode whole messages, in order, to one row each.
 
     A row has the message's `tag` and every field that `parse` makes an attribute of, under the field's name; the
     columns of other messages are null. One character (`tag`, `old_kind`, `replica_identity`) is a string; an OID or

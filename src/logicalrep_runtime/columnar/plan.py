@@ -59,7 +59,7 @@ class MessagePlan:
     since: int
     """The first version with the message."""
     versions: tuple[int, ...]
-    """The session versions in which the message has these columns."""
+    """The session versions where the message has these columns."""
     columns: tuple[int, ...]
     """The numbers of the message's columns."""
     when: str = ""

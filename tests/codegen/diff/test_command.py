@@ -18,7 +18,7 @@ WITHOUT_PARALLEL = {
     STREAM_ABORT: [("      since: 4\n      when: parallel\n      doc: Where", "      since: 4\n      doc: Where")]
 }
 LINE = (SPEC / STREAM_ABORT).read_text(encoding="utf-8").splitlines().index("    - abort_lsn: Int64 (XLogRecPtr)") + 1
-FINDING = "wire field-condition: Stream Abort.abort_lsn is there always, was there when parallel [v4]"
+FINDING = "wire field-condition: Stream Abort.abort_lsn is present always, was present when parallel [v4]"
 SUMMARY = """\
 1 wire, 0 api, 0 added, 0 doc
 logicalrep: v1 v2 v3 unchanged, v4 changed
@@ -29,7 +29,7 @@ walsender: v1 unchanged
 CASES = {case["name"]: case.get("edit", "") for case in DATA["cases"]}
 UNTRACED = CASES["when a field is there"]
 PRINTED = """\
-spec/demo/ping.yaml:30:7: wire field-condition: Ping.trace_id is there always, was there when traced [v1 v2]
+spec/demo/ping.yaml:30:7: wire field-condition: Ping.trace_id is present always, was present when traced [v1 v2]
 1 wire, 0 api, 0 added, 0 doc
 demo: v1 v2 changed
 other: v1 unchanged
@@ -78,7 +78,7 @@ def test_removals_are_reported_for_their_parent(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     old = write_small(tmp_path / "old", CASES["a field of a version that existed"])
-    finding = "wire field-gone: Ping.sent_at is gone: Int64, since 2 [v2]"
+    finding = "wire field-gone: Ping.sent_at is removed: Int64, since 2 [v2]"
     assert diff(old, before).out.splitlines()[0] == (
         f"before/demo/ping.yaml:1:1: {finding} (was old/demo/ping.yaml:14:7)"
     )
@@ -164,7 +164,7 @@ def test_a_revision_without_a_repository(tmp_path: Path, diff: Diff) -> None:
 
 def test_a_folder_without_a_spec(tmp_path: Path, diff: Diff) -> None:
     outcome = diff(tmp_path, SPEC)
-    text = f"old folder '{tmp_path}' is no spec and holds none: it has neither types.yaml nor spec/\n"
+    text = f"old folder '{tmp_path}' is not a spec and contains none: it has neither types.yaml nor spec/\n"
     assert (outcome.code, outcome.out, outcome.err) == (2, "", text)
 
 
@@ -216,7 +216,7 @@ def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Pa
     file = "file=a%2C b%3A 100%25/demo"
     assert lines[0] == (
         f"::warning {file}/ping.yaml,line=1,col=1,title=wire field-gone::"
-        "Ping.trace_id is gone: Int32, when traced [v1 v2] (was before/demo/ping.yaml:30:7)"
+        "Ping.trace_id is removed: Int32, when traced [v1 v2] (was before/demo/ping.yaml:30:7)"
     )
     assert lines[11] == (
         f"::notice {file}/talk.yaml,line=47,col=1,title=added message-added::"

@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Edits, list[str]]] = {
     "another name and another type is another field": (
         {COMMIT: [("- commit_timestamp: Int64 (TimestampTz)", "- committed: Int32")]},
         [
-            "wire field-gone: Commit.commit_timestamp is gone: Int64 (TimestampTz) [v1 v2 v3 v4]",
+            "wire field-gone: Commit.commit_timestamp is removed: Int64 (TimestampTz) [v1 v2 v3 v4]",
             "wire field-added: Commit.committed is added: Int32 [v1 v2 v3 v4]",
         ],
     ),
@@ -79,7 +79,7 @@ CASES: dict[str, tuple[Edits, list[str]]] = {
         {"logicalrep/stream_start.yaml": [("Stream Start:", "Schedule:"), ("xid: Int32 (TransactionId)", "at: Int64"),
          ("- first_segment: Int8\n      boolean: true", "- name: String")]},
         [
-            "wire message-gone: Stream Start is gone, with the tag 'S': ",
+            "wire message-gone: Stream Start is removed, with the tag 'S': ",
             "wire message-added: Schedule is added, with the tag 'S': ",
         ],
     ),

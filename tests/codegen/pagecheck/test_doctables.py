@@ -286,8 +286,8 @@ def test_a_fragment_has_the_rows_of_the_page_in_it(style: Style) -> None:
     [
         (b"", "is empty"),
         (b" \n\t", "is empty"),
-        (b"\x7fELF\x02\x01\x01\x00\x00", "is no text"),
-        ("Begin\nByte1('B')".encode("utf-16"), "is no text"),
+        (b"\x7fELF\x02\x01\x01\x00\x00", "is not text"),
+        ("Begin\nByte1('B')".encode("utf-16"), "is not text"),
         (b"Byte1('B') Int64", "has no table of message fields, neither in HTML nor in DocBook"),
         (b"<html><body><p>Hello</p><dl><dt>A</dt><dd>B</dd></dl></body></html>",
          "has no table of message fields, neither in HTML nor in DocBook"),

@@ -72,9 +72,9 @@ def test_the_description_says_what_the_picture_shows(messages: Protocol) -> None
         "xid, Int32 (TransactionId), 4 bytes, at byte 1, if streaming; "
         "relation_id, Int32 (Oid), 4 bytes, at byte 1 or 5; "
         "old_kind, Byte1('K') | Byte1('O'), 1 byte, at byte 5 or 9, optional; "
-        "old, TupleData, of its own length, at byte 6 or 10, optional; "
-        "new_kind, Byte1('N'), 1 byte, after the one before; "
-        "new, TupleData, of its own length, after the one before."
+        "old, TupleData, of variable length, at byte 6 or 10, optional; "
+        "new_kind, Byte1('N'), 1 byte, after the previous field; "
+        "new, TupleData, of variable length, after the previous field."
     )
 
 

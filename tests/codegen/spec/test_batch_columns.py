@@ -41,7 +41,7 @@ CLASHES: dict[str, tuple[str, str, str, str]] = {
         "relation.yaml",
         "    - name: String\n      doc: The column's name.\n",
         "    - name: String\n      batch column: type_id\n      doc: The column's name.\n",
-        "relation.yaml:53:7: Column.type_id is called 'type_id' in the items of a column, as another is",
+        "relation.yaml:53:7: Column.type_id is named 'type_id' in the items of a column, like another field",
     ),
 }
 

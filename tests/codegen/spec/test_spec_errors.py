@@ -97,13 +97,13 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "xid: Int32",
         "xid: Int24",
-        [f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is no type; allowed: {TYPES}; did you mean 'Int64'?"],
+        [f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is not a type; allowed: {TYPES}; did you mean 'Int64'?"],
     ),
     "a type of other case": (
         ROW,
         "xid: Int32",
         "xid: int32",
-        [f"spec/shop/row.yaml:8:7: Row.xid: 'int32' is no type; allowed: {TYPES}; did you mean 'Int32'?"],
+        [f"spec/shop/row.yaml:8:7: Row.xid: 'int32' is not a type; allowed: {TYPES}; did you mean 'Int32'?"],
     ),
     "a part that is nowhere": (
         ROW,
@@ -115,7 +115,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "Int64 (XLogRecPtr)",
         "Int64 (Position)",
-        ["spec/shop/stream.yaml:11:7: Open.position: 'Position' is no named type; allowed: XLogRecPtr, Oid"],
+        ["spec/shop/stream.yaml:11:7: Open.position: 'Position' is not a named type; allowed: XLogRecPtr, Oid"],
     ),
     "a named type of another width": (
         STREAM,
@@ -127,7 +127,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "Int64 (XLogRecPtr)",
         "Int64  (XLogRecPtr)",
-        [f"spec/shop/stream.yaml:11:7: Open.position: 'Int64  (XLogRecPtr)' is no type; allowed: {TYPES}"],
+        [f"spec/shop/stream.yaml:11:7: Open.position: 'Int64  (XLogRecPtr)' is not a type; allowed: {TYPES}"],
     ),
     "a type that is a list": (
         ROW,
@@ -139,7 +139,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "xid: Int32",
         "xid:",
-        [f"spec/shop/row.yaml:8:7: Row.xid: '' is no type; allowed: {TYPES}"],
+        [f"spec/shop/row.yaml:8:7: Row.xid: '' is not a type; allowed: {TYPES}"],
     ),
     # Constants
     "a constant of two characters": (
@@ -148,7 +148,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Byte1('NO')",
         [
             (
-                "spec/shop/row.yaml:18:7: Row.new_kind: \"Byte1('NO')\" is no constant of one byte; allowed: "
+                "spec/shop/row.yaml:18:7: Row.new_kind: \"Byte1('NO')\" is not a constant of one byte; allowed: "
                 "Byte1('X') with a letter or a digit, alternatives joined by ' | '"
             )
         ],
@@ -159,7 +159,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Byte1('ä')",
         [
             (
-                "spec/shop/row.yaml:18:7: Row.new_kind: \"Byte1('ä')\" is no constant of one byte; allowed: "
+                "spec/shop/row.yaml:18:7: Row.new_kind: \"Byte1('ä')\" is not a constant of one byte; allowed: "
                 "Byte1('X') with a letter or a digit, alternatives joined by ' | '"
             )
         ],
@@ -186,26 +186,26 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "    - first: Int8\n      boolean: true\n",
         "    - first: Int8(999999999999999999999)\n",
-        [f"spec/shop/stream.yaml:14:7: Open.first: 'Int8(999999999999999999999)' is no type; allowed: {TYPES}"],
+        [f"spec/shop/stream.yaml:14:7: Open.first: 'Int8(999999999999999999999)' is not a type; allowed: {TYPES}"],
     ),
     "a negative constant": (
         STREAM,
         "    - first: Int8\n      boolean: true\n",
         "    - first: Int8(-1)\n",
-        [f"spec/shop/stream.yaml:14:7: Open.first: 'Int8(-1)' is no type; allowed: {TYPES}"],
+        [f"spec/shop/stream.yaml:14:7: Open.first: 'Int8(-1)' is not a type; allowed: {TYPES}"],
     ),
     # Names that are used twice
     "a field twice": (
         ROW,
         "    - new: Cells",
         "    - old: Cells",
-        ["spec/shop/row.yaml:20:7: Row.old is there twice, first in line 15"],
+        ["spec/shop/row.yaml:20:7: Row.old is defined twice, first in line 15"],
     ),
     "a key twice": (
         ROW,
         "  doc: A row.\n",
         "  doc: A row.\n  doc: Another row.\n",
-        ["spec/shop/row.yaml:4:3: key 'doc' is there twice, first in line 3"],
+        ["spec/shop/row.yaml:4:3: key 'doc' is defined twice, first in line 3"],
     ),
     "a message twice": (
         STREAM,
@@ -214,20 +214,20 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         [
             "spec/shop/protocol.yaml:1:1: no message closes the block 'stream'",
             "spec/shop/protocol.yaml:16:3: streaming is set or cleared by a message, but not both",
-            "spec/shop/stream.yaml:18:1: key 'Open' is there twice, first in line 1",
+            "spec/shop/stream.yaml:18:1: key 'Open' is defined twice, first in line 1",
         ],
     ),
     "a name in two files": (
         STREAM,
         "Close:\n",
         "Row:\n",
-        ["spec/shop/stream.yaml:18:1: 'Row' is there twice, first in spec/shop/row.yaml:1:1"],
+        ["spec/shop/stream.yaml:18:1: 'Row' is defined twice, first in spec/shop/row.yaml:1:1"],
     ),
     "a part and an alternative of one name": (
         ROW,
         "    Something:\n",
         "    Cells:\n",
-        ["spec/shop/row.yaml:42:5: 'Cells' is there twice, first in spec/shop/row.yaml:23:1"],
+        ["spec/shop/row.yaml:42:5: 'Cells' is defined twice, first in spec/shop/row.yaml:23:1"],
     ),
     "a name that is taken": (
         STREAM,
@@ -250,7 +250,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "close:\n",
         [
             (
-                "spec/shop/stream.yaml:18:1: 'close' is no name of a message; words of letters are expected, "
+                "spec/shop/stream.yaml:18:1: 'close' is not a valid name of a message; words of letters are expected, "
                 "the first capitalised"
             )
         ],
@@ -261,7 +261,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Cell Data:\n",
         [
             f"spec/shop/row.yaml:29:7: Cells.cells: there is no part or type 'Cell'; allowed: Cells, Cell Data, {PLAIN_TYPES}; did you mean 'Cells'?",
-            "spec/shop/row.yaml:33:1: 'Cell Data' is no name of a part; one capitalised word is expected",
+            "spec/shop/row.yaml:33:1: 'Cell Data' is not a valid name of a part; one capitalised word is expected",
             "spec/shop/row.yaml:33:1: Cell Data says that it is part of Cells, but it is part of nothing",
         ],
     ),
@@ -269,19 +269,31 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "    Nothing:\n",
         "    nothing at all:\n",
-        [("spec/shop/row.yaml:37:5: 'nothing at all' is no name of an alternative; one capitalised word is expected")],
+        [
+            (
+                "spec/shop/row.yaml:37:5: 'nothing at all' is not a valid name of an alternative; one capitalised word is expected"
+            )
+        ],
     ),
     "a field's name that is none": (
         ROW,
         "    - xid: Int32",
         "    - Xid: Int32",
-        [("spec/shop/row.yaml:8:7: Row.Xid: 'Xid' is no name of a field; lower-case words joined by _ are expected")],
+        [
+            (
+                "spec/shop/row.yaml:8:7: Row.Xid: 'Xid' is not a valid name of a field; lower-case words joined by _ are expected"
+            )
+        ],
     ),
     "a field's name that is a modifier": (
         ROW,
         "    - xid: Int32",
         "    - size: Int32",
-        [("spec/shop/row.yaml:8:7: Row.size: 'size' is no name of a field; lower-case words joined by _ are expected")],
+        [
+            (
+                "spec/shop/row.yaml:8:7: Row.size: 'size' is not a valid name of a field; lower-case words joined by _ are expected"
+            )
+        ],
     ),
     "a field's name that is taken": (
         ROW,
@@ -345,7 +357,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Byte1('S')",
         [
             (
-                "spec/shop/stream.yaml:27:7: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1:1),"
+                "spec/shop/stream.yaml:27:7: tag 'S' of Close is also the tag of Open (spec/shop/stream.yaml:1:1),"
                 " which the server sends too"
             )
         ],
@@ -356,7 +368,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Byte1('R')",
         [
             (
-                "spec/shop/stream.yaml:27:7: tag 'R' of Close is also that of Row (spec/shop/row.yaml:1:1), "
+                "spec/shop/stream.yaml:27:7: tag 'R' of Close is also the tag of Row (spec/shop/row.yaml:1:1), "
                 "which the server sends too"
             )
         ],
@@ -365,7 +377,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "Byte1('t')",
         "Byte1('n')",
-        ["spec/shop/row.yaml:45:11: 'n' of Something is also that of Nothing"],
+        ["spec/shop/row.yaml:45:11: 'n' of Something is also the tag of Nothing"],
     ),
     "no tag": (
         STREAM,
@@ -385,7 +397,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "  ref: CLOSE\n",
         "  ref: ROW\n",
-        ["spec/shop/stream.yaml:18:1: ref 'ROW' of Close is also that of Row"],
+        ["spec/shop/stream.yaml:18:1: ref 'ROW' of Close is also the ref of Row"],
     ),
     # Conditions
     "when names nothing": (
@@ -394,7 +406,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      when: steaming\n",
         [
             (
-                "spec/shop/row.yaml:8:7: Row.xid: 'when' names 'steaming', which is nothing; allowed: streaming, parallel; did you mean 'streaming'?"
+                "spec/shop/row.yaml:8:7: Row.xid: 'when' names 'steaming', which does not exist; allowed: streaming, parallel; did you mean 'streaming'?"
             )
         ],
     ),
@@ -404,7 +416,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      when: old_kind\n",
         [("spec/shop/row.yaml:8:7: Row.xid: 'when' names 'old_kind', which comes later; allowed: streaming, parallel")],
     ),
-    "when names something that is always there": (
+    "when names something that is always present": (
         ROW,
         "      when: old_kind\n",
         "      when: tag\n",
@@ -414,7 +426,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
                 "'when: old_kind'"
             ),
             (
-                "spec/shop/row.yaml:15:7: Row.old: 'when' names 'tag', which is always there; allowed: "
+                "spec/shop/row.yaml:15:7: Row.old: 'when' names 'tag', which is always present; allowed: "
                 "streaming, parallel, old_kind"
             ),
         ],
@@ -432,7 +444,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      repeat: cells_count\n",
         [
             (
-                "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cells_count', which is nothing; allowed: cell_count; did you mean 'cell_count'?"
+                "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cells_count', which does not exist; allowed: cell_count; did you mean 'cell_count'?"
             )
         ],
     ),
@@ -460,7 +472,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - cell_count: String\n",
         [
             (
-                "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cell_count', which is no plain integer; allowed: none"
+                "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cell_count', which is not a plain integer; allowed: none"
             )
         ],
     ),
@@ -470,7 +482,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - cell_count: Int32 (Oid)\n",
         [
             (
-                "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cell_count', which is no plain integer; allowed: none"
+                "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cell_count', which is not a plain integer; allowed: none"
             )
         ],
     ),
@@ -486,7 +498,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "          size: length\n",
         "          size: width\n",
-        ["spec/shop/row.yaml:49:11: Something.value: 'size' names 'width', which is nothing; allowed: length"],
+        ["spec/shop/row.yaml:49:11: Something.value: 'size' names 'width', which does not exist; allowed: length"],
     ),
     "size names something later": (
         ROW,
@@ -541,13 +553,13 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "    - new_kind: Byte1('N')\n",
         "    - new_kind: Int8\n",
-        [("spec/shop/row.yaml:12:7: Row.old_kind: a constant of one byte must follow, to tell whether it is there")],
+        [("spec/shop/row.yaml:12:7: Row.old_kind: a constant of one byte must follow, to show whether it is present")],
     ),
     "the constant that tells is the same": (
         ROW,
         "    - new_kind: Byte1('N')\n",
         "    - new_kind: Byte1('O')\n",
-        [("spec/shop/row.yaml:12:7: Row.old_kind and new_kind share a constant, so neither tells which is there")],
+        [("spec/shop/row.yaml:12:7: Row.old_kind and new_kind share a constant, so it is ambiguous which is present")],
     ),
     "nothing depends on the optional field": (
         ROW,
@@ -613,19 +625,19 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "  callback: row_cb\n",
         "  callback: row_cb\n  also when: parallel\n",
-        ["spec/shop/row.yaml:1:1: Row is also sent since version 1, but it is there since version 1 anyway"],
+        ["spec/shop/row.yaml:1:1: Row is also sent since version 1, but it exists since version 1 anyway"],
     ),
     "also since, from later on": (
         STREAM,
         "  ref: CLOSE\n  since: 2\n",
         "  ref: CLOSE\n  since: 2\n  also since: 2\n",
-        ["spec/shop/stream.yaml:18:1: Close is also sent since version 2, but it is there since version 2 anyway"],
+        ["spec/shop/stream.yaml:18:1: Close is also sent since version 2, but it exists since version 2 anyway"],
     ),
     "a release that is none of its own": (
         STREAM,
         "  ref: CLOSE\n",
         "  ref: CLOSE\n  release: 14\n",
-        ["spec/shop/stream.yaml:18:1: Close is said to come with release 14, but its version came with release 14"],
+        ["spec/shop/stream.yaml:18:1: Close claims to come with release 14, but its version came with release 14"],
     ),
     # Descriptions, and fields that look them up
     "what describes nothing": (
@@ -633,7 +645,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  sets: streaming\n",
         "  sets: streaming\n  describes: positon\n",
         [
-            "spec/shop/stream.yaml:1:1: Open: 'describes' names 'positon', which is no number that is always there; "
+            "spec/shop/stream.yaml:1:1: Open: 'describes' names 'positon', which is not a number that is always present; "
             "allowed: position; did you mean 'position'?"
         ],
     ),
@@ -642,7 +654,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  sets: streaming\n",
         "  sets: streaming\n  describes: first\n",
         [
-            "spec/shop/stream.yaml:1:1: Open: 'describes' names 'first', which is no number that is always there; "
+            "spec/shop/stream.yaml:1:1: Open: 'describes' names 'first', which is not a number that is always present; "
             "allowed: position"
         ],
     ),
@@ -719,7 +731,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  doc: A row.\n",
         "  doc: A row: one of many.\n",
         [
-            "spec/shop/row.yaml:3:13: is no YAML: mapping values are not allowed here; "
+            "spec/shop/row.yaml:3:13: is not valid YAML: mapping values are not allowed here; "
             "a text with ': ' or ' #' in it must be in quotes"
         ],
     ),
@@ -761,13 +773,15 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         PROTOCOL,
         "  parallel:\n",
         "  In Parallel:\n",
-        ["spec/shop/protocol.yaml:19:3: 'In Parallel' is no name of a session fact; lower-case words joined by _"],
+        [
+            "spec/shop/protocol.yaml:19:3: 'In Parallel' is not a valid name of a session fact; lower-case words joined by _"
+        ],
     ),
     "more session facts than fit": (
         PROTOCOL,
         "  parallel:\n",
         "".join(f"  fact{number}:\n    doc: A fact.\n" for number in range(6)) + "  parallel:\n",
-        ["spec/shop/protocol.yaml:31:3: parallel is one session fact too many; there may be 7"],
+        ["spec/shop/protocol.yaml:31:3: parallel is one session fact too many; the limit is 7"],
     ),
     "a field's name that is a session fact's": (
         STREAM,
@@ -792,13 +806,13 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         PROTOCOL,
         "    module: v2\n",
         "    module: v1\n",
-        ["spec/shop/protocol.yaml:11:3: module 'v1' is there twice"],
+        ["spec/shop/protocol.yaml:11:3: module 'v1' is defined twice"],
     ),
     "a module that is none": (
         PROTOCOL,
         "    module: v2\n",
         "    module: V 2\n",
-        ["spec/shop/protocol.yaml:12:5: 'V 2' is no module name; lower-case letters, digits and _"],
+        ["spec/shop/protocol.yaml:12:5: 'V 2' is not a valid module name; lower-case letters, digits and _"],
     ),
     # Places, callbacks and blocks
     "an unknown place": (
@@ -847,7 +861,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  callback: row_cb\n",
         "  callback: row_cb\n  opens: stream\n",
         [
-            "spec/shop/protocol.yaml:1:1: one message opens the block 'stream', but here it is Row, Open",
+            "spec/shop/protocol.yaml:1:1: exactly one message must open the block 'stream', not Row, Open",
             "spec/shop/row.yaml:1:1: Row opens a block, so its place must be 'outside' alone",
         ],
     ),
@@ -894,7 +908,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "spec/shop/row.yaml:23:1: Cells contains itself: Cells > Cell > Cells",
             "spec/shop/row.yaml:23:1: Cells says that it is part of Row, but it is part of Row, Cell",
             "spec/shop/row.yaml:33:1: Cell contains itself: Cell > Cells > Cell",
-            "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
+            "spec/shop/row.yaml:33:1: the alternatives of Cell must use one name for their tags and one for their values",
             "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
         ],
     ),
@@ -933,7 +947,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "      boolean: true\n",
         "      boolean: true\n      bits: {1: yes_it_is}\n",
-        ["spec/shop/stream.yaml:14:7: Open.first: only one of 'boolean', 'bits' and 'values' can be there"],
+        ["spec/shop/stream.yaml:14:7: Open.first: only one of 'boolean', 'bits' and 'values' is allowed"],
     ),
     "a byte of anything": (
         STREAM,
@@ -949,7 +963,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - rest: String\n      nonzero: true\n",
         ["spec/shop/stream.yaml:37:7: Close.rest: 'nonzero' belongs to an integer without constant only"],
     ),
-    "an encoding that is no text": (
+    "an encoding that is not text": (
         "shop/protocol.yaml",
         "files: [row, stream]\n",
         "files: [row, stream]\nencodings:\n  UTF8: [utf-8]\n",
@@ -1029,25 +1043,25 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "  doc: A row.\n",
         "\tdoc: A row.\n",
-        ["spec/shop/row.yaml:3:1: is no YAML: found character '\\t' that cannot start any token"],
+        ["spec/shop/row.yaml:3:1: is not valid YAML: found character '\\t' that cannot start any token"],
     ),
     "an open bracket": (
         ROW,
         "  place: [outside, stream]\n",
         "  place: [outside, stream\n",
-        ["spec/shop/row.yaml:6:9: is no YAML: expected ',' or ']', but got ':'"],
+        ["spec/shop/row.yaml:6:9: is not valid YAML: expected ',' or ']', but got ':'"],
     ),
     "an open quote": (
         ROW,
         "  doc: A row.\n",
         "  doc: 'A row.\n",
-        ["spec/shop/row.yaml:7:19: is no YAML: expected <block end>, but found '<scalar>'"],
+        ["spec/shop/row.yaml:7:19: is not valid YAML: expected <block end>, but found '<scalar>'"],
     ),
     "an alias": (
         ROW,
         "    - old: Cells\n",
         "    - old: *cells\n",
-        ["spec/shop/row.yaml:15:12: is no YAML: found undefined alias 'cells'"],
+        ["spec/shop/row.yaml:15:12: is not valid YAML: found undefined alias 'cells'"],
     ),
     "a thing used twice": (
         ROW,
@@ -1062,7 +1076,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "\nCells:\n",
         "\n---\nCells:\n",
-        ["spec/shop/row.yaml:23:1: is no YAML: but found another document"],
+        ["spec/shop/row.yaml:23:1: is not valid YAML: but found another document"],
     ),
     "a key that is a list": (
         ROW,
@@ -1084,7 +1098,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         [
             "spec/shop/protocol.yaml:1:1: callback 'stream_cb' sends no message",
             "spec/shop/protocol.yaml:1:1: no message closes the block 'stream'",
-            "spec/shop/protocol.yaml:1:1: one message opens the block 'stream', but here it is none",
+            "spec/shop/protocol.yaml:1:1: exactly one message must open the block 'stream', not none",
             "spec/shop/stream.yaml:1:1: is not listed under 'files' in spec/shop/protocol.yaml",
         ],
     ),
@@ -1098,7 +1112,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         PROTOCOL,
         "files: [row, stream]",
         "files: [row, stream, ../types]",
-        ["spec/shop/protocol.yaml:25:1: '../types' is no file name; lower-case letters, digits and _"],
+        ["spec/shop/protocol.yaml:25:1: '../types' is not a valid file name; lower-case letters, digits and _"],
     ),
     # The file of types
     "a base that is none": (
@@ -1177,14 +1191,14 @@ def test_a_mistake_that_causes_other_mistakes_is_reported_once(name: str) -> Non
 def test_what_looks_up_a_number_without_a_name_is_not_asked_for_the_type_none() -> None:
     changes = changed(STREAM, "  sets: streaming\n", "  sets: streaming\n  describes: first\n")
     (finding,) = _findings(changes | changed(ROW, "    - xid: Int32\n", "    - xid: Int32\n      looks up: Open\n"))
-    assert "'describes' names 'first', which is no number that is always there" in finding
+    assert "'describes' names 'first', which is not a number that is always present" in finding
 
 
 def test_what_looks_something_up_is_of_the_type_that_is_described() -> None:
     changes = changed(STREAM, "  sets: streaming\n", "  sets: streaming\n  describes: position\n")
     found = _findings(changes | changed(ROW, "    - xid: Int32\n", "    - xid: Int32\n      looks up: Open\n"))
     assert found == [
-        "spec/shop/row.yaml:8:7: Row.xid: what looks up Open must be an integer of type XLogRecPtr that is always there"
+        "spec/shop/row.yaml:8:7: Row.xid: what looks up Open must be an integer of type XLogRecPtr that is always present"
     ]
 
 
@@ -1201,8 +1215,8 @@ def test_a_place_is_anywhere_or_some() -> None:
         ("  sets: streaming\n", "  sets: mood\n", "'sets' names mood, but not which of its values: calm, busy"),
         ("  opens: stream\n", "  opens: stream\n  when: mood\n", "'when' names mood, but not which of its values: calm, busy"),
         ("  opens: stream\n", "  opens: stream\n  when: streaming\n", "'when' names streaming, which has no values"),
-        ("  opens: stream\n", "  opens: stream\n  clears: mood\n", "'clears' names mood, which has a value always"),
-        ("  opens: stream\n", "  opens: stream\n  clears: mood = busy\n", "'clears' names mood, which has a value always"),
+        ("  opens: stream\n", "  opens: stream\n  clears: mood\n", "'clears' names mood, which always has a value"),
+        ("  opens: stream\n", "  opens: stream\n  clears: mood = busy\n", "'clears' names mood, which always has a value"),
     ],
 )  # fmt: skip
 def test_a_fact_with_values_has_one_always(before: str, after: str, finding: str) -> None:
@@ -1239,7 +1253,7 @@ def test_names_that_are_one_in_python_are_reported() -> None:
     close = FILES[STREAM].replace("Close:", "Stream Close:")
     again = "StreamClose:" + close.partition("Stream Close:")[2].replace("'E'", "'F'").replace("ref: CLOSE", "ref: C")
     found = _findings({STREAM: f"{close}\n{again}"})
-    assert "spec/shop/stream.yaml:41:1: 'StreamClose' is there twice, first in spec/shop/stream.yaml:18:1" in found
+    assert "spec/shop/stream.yaml:41:1: 'StreamClose' is defined twice, first in spec/shop/stream.yaml:18:1" in found
 
 
 def test_no_versions_are_reported() -> None:
@@ -1269,15 +1283,15 @@ def test_all_mistakes_are_reported_at_once() -> None:
     found = _findings(changes)
     assert found == [
         "spec/shop/protocol.yaml:5:1: unknown key 'licence' of the protocol; allowed: " + PROTOCOL_KEYS,
-        "spec/shop/protocol.yaml:12:3: module 'v1' is there twice",
-        f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is no type; allowed: {TYPES}; did you mean 'Int64'?",
+        "spec/shop/protocol.yaml:12:3: module 'v1' is defined twice",
+        f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is not a type; allowed: {TYPES}; did you mean 'Int64'?",
         "spec/shop/row.yaml:12:7: Row.old_kind: the fields that follow it at once must be those with 'when: old_kind'",
         "spec/shop/row.yaml:15:7: Row.old: 'when' names 'new_kind', which comes later; allowed: streaming, parallel, old_kind",
-        "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cells_count', which is nothing; allowed: cell_count; did you mean 'cell_count'?",
-        "spec/shop/row.yaml:36:3: key 'doc' is there twice, first in line 35",
+        "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cells_count', which does not exist; allowed: cell_count; did you mean 'cell_count'?",
+        "spec/shop/row.yaml:36:3: key 'doc' is defined twice, first in line 35",
         "spec/shop/spare.yaml:1:1: is not listed under 'files' in spec/shop/protocol.yaml",
         f"spec/shop/stream.yaml:20:3: unknown key 'colour' of Close; allowed: {MESSAGE_KEYS}",
-        "spec/shop/stream.yaml:28:7: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1:1), "
+        "spec/shop/stream.yaml:28:7: tag 'S' of Close is also the tag of Open (spec/shop/stream.yaml:1:1), "
         "which the server sends too",
         "spec/shop/stream.yaml:31:9: 'bits' has '3'; allowed: 1, 2, 4, 8, 16, 32, 64, 128",
         "spec/types.yaml:8:3: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64; did you mean 'Int64'?",
@@ -1377,7 +1391,7 @@ def test_a_command_prints_every_finding_and_exits_with_2(command: str, capsys: p
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == (
-        f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is no type; allowed: {TYPES}; did you mean 'Int64'?\n"
+        f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is not a type; allowed: {TYPES}; did you mean 'Int64'?\n"
         "spec/shop/stream.yaml:30:9: 'bits' has '3'; allowed: 1, 2, 4, 8, 16, 32, 64, 128\n"
     )
     assert not Path("out").exists()
@@ -1395,5 +1409,5 @@ def test_the_program_exits_with_2_and_without_a_traceback() -> None:
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr == (
-        "spec/shop/row.yaml:2:1: is no YAML: expected the node content, but found '<stream end>'\n"
+        "spec/shop/row.yaml:2:1: is not valid YAML: expected the node content, but found '<stream end>'\n"
     )
