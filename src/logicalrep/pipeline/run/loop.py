@@ -135,7 +135,7 @@ class Loop:
         ]
         count = 0
         for ready, future in writes:
-            count += self._tables.settle(ready, future)
+            count += self._tables.settle(ready, changes.end, future)
             committed = ready.changes.commit_timestamp
             if committed is not None and ready.table.stopped is None:
                 ready.table.committed = committed.isoformat()

@@ -16,6 +16,7 @@ from logicalrep.pipeline.table_errors import is_of_one_table, log_unforeseen, re
 from logicalrep.pipeline.tables.load_coordinator import LoadCoordinator
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
+from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
 
@@ -30,26 +31,47 @@ class TableFailures:
     catalog: Catalog
     """The catalog, which may explain an error."""
 
-    def run(self, table: Table, action: Callable[[], _Result]) -> _Result | None:
+    def run(
+        self,
+        table: Table,
+        action: Callable[[], _Result],
+        *,
+        buffer: Callable[[], object] = lambda: None,
+        end: Lsn | None = None,
+    ) -> _Result | None:
         """Return an action's result; None after an error of the table alone, which is loaded again or stopped.
 
         Raises the other errors.
+
+        Args:
+            table: the table.
+            action: the work on it.
+            buffer: called after an error with which the changes of the action are buffered.
+            end: the end of these changes: after another error, the next copy has to have all changes before it.
         """
         try:
             return action()
-        except MissingRows as error:
+        except Exception as error:
+            if not isinstance(error, DamagedError) and not is_of_one_table(error):
+                raise
+            if isinstance(error, MissingRows | RefusedCommit):
+                buffer()
+            elif end is not None:
+                table.least = end
+            self._load_or_stop(table, error)
+        return None
+
+    def _load_or_stop(self, table: Table, error: Exception) -> None:
+        if isinstance(error, MissingRows):
             partitions = self._query_unproven_partitions(table)
             self.loads.load(table, ATTACHED if partitions else error.description, partitions)
-        except NeedsResync as error:
+        elif isinstance(error, NeedsResync):
             self.loads.load(table, error.description)
-        except DamagedError as error:
+        elif isinstance(error, DamagedError):
             self.context.observer.on_event(ErrorCounted("destination"))
             self.loads.load(table, error.description)
-        except Exception as error:
-            if not is_of_one_table(error):
-                raise
+        else:
             self._stop_after(table, error)
-        return None
 
     def _stop_after(self, table: Table, error: Exception) -> None:
         """Stop a table, unless another definition explains the error: it is loaded."""

@@ -13,7 +13,6 @@ from logicalrep.observe.events import WarningIssued
 from logicalrep.pipeline.apply.renaming import Copied
 from logicalrep.pipeline.buffer.pending_loads import HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
-from logicalrep.pipeline.errors import MissingRows, NeedsResync, RefusedCommit
 from logicalrep.pipeline.formats.stored_table import StoredTable
 from logicalrep.pipeline.load.load_queue import LoadQueue
 from logicalrep.pipeline.masks.guard import Guard
@@ -243,37 +242,37 @@ class TableManager:
 
     def write(self, ready: Ready, end: Lsn) -> bool:
         """Apply a table's rows, all those of commits before `end`, or keep them while it loads; False if they wait."""
-        table = ready.table
-        try:
-            changes = replace(ready.changes, batches=self._masking(table).masked(ready.changes.batches))
-        except NeedsResync:
-            table.least = end
-            raise
-        if isinstance(table.phase, Following):
-            try:
-                return self._writer.apply(table, table.phase.copy, changes, end, ready.now, has_all=ready.has_all)
-            except (RefusedCommit, MissingRows):
-                # They are buffered before the slot moves on.
-                self.buffers.append(table, changes, end)
-                raise
-        self.buffers.append(table, changes, end)
-        return True
+        table, phase = ready.table, ready.table.phase
+        if not isinstance(phase, Following):
+            self._buffer(ready, end)
+            return True
+        return self._writer.apply(table, phase.copy, self._masked(ready), end, ready.now, has_all=ready.has_all)
 
-    def _masking(self, table: Table) -> Masking:
-        """Return what masks a table's changes: nothing else of them may be written."""
+    def _buffer(self, ready: Ready, end: Lsn) -> None:
+        self.buffers.append(ready.table, self._masked(ready), end)
+
+    def _masked(self, ready: Ready) -> TableChanges:
+        """Return masked changes: nothing else of a table's changes may be written."""
+        table = ready.table
         settings, columns = self._settings.of(table.name), table.columns
         copy = table.copy
         if copy is not None and copy.is_whole_after(table.pending):
             # The destination may say that less is masked: only the operator may.
             refuse_other_masks(copy.stored.table.settings, settings)
             settings, columns = copy.stored.table.settings, copy.stored.table.sent_names
-        return Masking(settings, columns, self._settings.mask_key)
+        masking = Masking(settings, columns, self._settings.mask_key)
+        return replace(ready.changes, batches=masking.masked(ready.changes.batches))
 
-    def settle(self, ready: Ready, future: Future[bool]) -> int:
-        """Return the number of changes that `write` took; a table whose rows are not proven to fit is loaded again."""
-        is_written, phase = self._failures.run(ready.table, future.result), ready.table.phase
+    def settle(self, ready: Ready, end: Lsn, future: Future[bool]) -> int:
+        """Return the number of changes that `write` took; a table whose rows are not proven to fit is loaded again.
+
+        What a table does not take is buffered, or has to be in its next copy, before the slot moves on.
+        """
+        table = ready.table
+        is_written = self._failures.run(table, future.result, buffer=partial(self._buffer, ready, end), end=end)
+        phase = table.phase
         if is_written is False and isinstance(phase, Following):
-            ready.table.update(replace(phase, unproven=Unproven(ready.changes, has_new_labels=True)))
+            table.update(replace(phase, unproven=Unproven(ready.changes, has_new_labels=True)))
         return ready.changes.num_rows if is_written else 0
 
     def tidy(self, *, is_busy: bool) -> None:
