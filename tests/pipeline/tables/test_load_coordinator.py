@@ -39,22 +39,26 @@ T, FOLDER = TableName("public", "t"), "public/t"
 
 
 @dataclass
+class ReloadLimiter:
+    loads_left: int = 2
+    pause: float = 1000.0
+
+    def add(self, folder: str, reason: str, partitions: Sequence[int]) -> float | None:
+        self.loads_left -= 1
+        return time.time() + self.pause if self.loads_left < 0 else None
+
+    def clear(self, folder: str) -> None:
+        self.loads_left = 2
+
+
+@dataclass
 class Writer:
     """A destination that remembers what it is told; `behind` is how often the catalog lacks transactions."""
 
     behind: int = 0
-    loads_left: int = 2
-    pause: float = 1000.0
     is_ending: bool = False
     did: list[str] = field(default_factory=list)
     saved: list[PendingLoad] = field(default_factory=list)
-
-    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> float | None:
-        self.loads_left -= 1
-        return time.time() + self.pause if self.loads_left < 0 else None
-
-    def forget_loads(self, table: Table) -> None:
-        self.loads_left = 2
 
     def save_pending_load(self, pending: PendingLoad) -> None:
         self.saved.append(pending)
@@ -119,14 +123,25 @@ class Fixture:
 
     def __init__(self, pool: ThreadPoolExecutor, *, refused: str | None = None) -> None:
         self.warnings: list[str] = []
-        context = cast(Any, SimpleNamespace(observer=self, limits=Limits(), settings=SimpleNamespace(keep=1.0)))
+        settings = SimpleNamespace(keep=1.0)
+        context = cast(Any, SimpleNamespace(observer=self, limits=Limits(), settings=settings, patience=self))
         self.writer, self.loader, self.table = Writer(), LoadQueue(), Table(T, "public/t", 1)
         guard = SimpleNamespace(reason=lambda oid, name: refused, numbers=lambda oid: {})
+        self.limiter = ReloadLimiter()
         self.stops = TableStops(context, cast(Any, self.writer), cast(Any, self.writer))
         self.loads = LoadCoordinator(
-            context, cast(Any, self.loader), cast(Any, self.writer), cast(Any, guard), self.stops, pool
+            context,
+            cast(Any, self.loader),
+            cast(Any, self.writer),
+            cast(Any, guard),
+            self.stops,
+            cast(Any, self.limiter),
+            pool,
         )
         self.failures = TableFailures(context, self.loads, self.stops, cast(Any, None))
+
+    def run(self, action: Callable[[], Any]) -> Any:
+        return action()
 
     def on_event(self, event: RunEvent) -> None:
         match event:
@@ -307,7 +322,7 @@ def test_a_frequent_reload_waits_until_it_is_due_or_requested(pool: ThreadPoolEx
         # A load that waits already is counted once.
         with_.loads.load(with_.table, reason)
         with_.step()
-        assert (with_.table.phase.name, len(with_.loader.wanted), with_.writer.loads_left) == (Phase.QUEUED, begun, -1)
+        assert (with_.table.phase.name, len(with_.loader.wanted), with_.limiter.loads_left) == (Phase.QUEUED, begun, -1)
         assert f"({reason}): to spare the server, the next load begins at 20" in str(with_.table.postponed)
         assert with_.warnings[-1] == f"public.t: {with_.table.postponed}"
         assert with_.table.state(Lsn(1), 1, None).error == with_.table.postponed
@@ -319,7 +334,7 @@ def test_a_frequent_reload_waits_until_it_is_due_or_requested(pool: ThreadPoolEx
     with_.loads.load(with_.table, ASKED_FOR)
     assert (len(with_.loader.wanted), with_.table.postponed) == (begun + 1, None)
     follow_copied(with_)
-    with_.writer.loads_left, with_.writer.pause = 0, 0.05
+    with_.limiter.loads_left, with_.limiter.pause = 0, 0.05
     with_.loads.load(with_.table, "its columns changed")
     assert len(with_.loader.wanted) == begun + 1
 

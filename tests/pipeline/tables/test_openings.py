@@ -36,7 +36,11 @@ NOW, OTHER = TableSettings(), TableSettings(history=True)
 class Loads:
     """Moves tables as LoadCoordinator does, without anything that copies."""
 
+    cleared: list[str]
     reasons: list[str] = field(default_factory=list)
+
+    def forget_reloads(self, table: Table) -> None:
+        self.cleared.append("loads")
 
     def load(self, table: Table, reason: str) -> None:
         self.reasons.append(reason)
@@ -63,9 +67,6 @@ class Writer:
 
     def open_companions(self, copy: Copy, since: SinceCheckpoint, before: object) -> tuple[Copy, SinceCheckpoint, bool]:
         return copy, since, self.has_companions
-
-    def forget_loads(self, table: Table) -> None:
-        self.cleared.append("loads")
 
     def clear(self, table: Table) -> None:
         self.cleared.append("buffer")
@@ -103,7 +104,8 @@ def go_on(
     was_unpublished: bool = False,
 ) -> tuple[Phase, list[str], list[str]]:
     """Return the phase of a table after it was opened, the reasons of loads, and what was removed."""
-    loads, writer = Loads(), Writer(has_companions, has_buffer)
+    writer = Writer(has_companions, has_buffer)
+    loads = Loads(writer.cleared)
     openings = Openings(
         cast(Any, SimpleNamespace(settings=SimpleNamespace(of=lambda name: NOW), proven_before=None)),
         State(tables={} if before is None else {str(T): before}),

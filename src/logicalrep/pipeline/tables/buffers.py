@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
@@ -20,7 +20,6 @@ from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.schema.table_facts import Skipped
 from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.tables.phases import CatchUp, Copy
-from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep_runtime.scalars import Lsn
@@ -46,7 +45,6 @@ class TableBuffers:
         self._writer = writer
         self._storage = context.storage
         self._buffer = ChangeBuffer(context.storage, check)
-        self._reload_limiter = ReloadLimiter(context.storage)
         # The folders of the tables that follow, of which the last checkpoint does not know it yet.
         self._finished: set[str] = set()
 
@@ -70,14 +68,6 @@ class TableBuffers:
             folder = next(iter(self._finished))
             self._patience.run(partial(self._buffer.delete_pending_load, folder))
             self._finished.discard(folder)
-
-    def count_load(self, table: Table, reason: str, partitions: Sequence[int]) -> float | None:
-        """Count a load; return the time at which it may begin, as `ReloadLimiter.add`."""
-        return self._patience.run(lambda: self._reload_limiter.add(table.folder, reason, partitions))
-
-    def forget_loads(self, table: Table) -> None:
-        """Count a table's loads anew."""
-        self._patience.run(lambda: self._reload_limiter.clear(table.folder))
 
     # Buffers
 

@@ -23,7 +23,7 @@ from logicalrep.pipeline.run_context import RunContext
 from logicalrep.pipeline.state.requests import RequestedPart
 from logicalrep.pipeline.tables.buffers import TableBuffers
 from logicalrep.pipeline.tables.phases import CatchingUp, CatchUp, Copy, Copying, Following, Queued
-from logicalrep.pipeline.tables.reload_limiter import pause_until
+from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter, pause_until
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.transactions.table_names import TableName
@@ -43,6 +43,7 @@ class LoadCoordinator:
     buffers: TableBuffers
     guard: Guard
     stops: TableStops
+    limiter: ReloadLimiter
     pool: ThreadPoolExecutor
     """The threads that commit copied rows, and apply what was buffered."""
     needed: dict[str, list[TableName]] = field(default_factory=dict)
@@ -66,10 +67,10 @@ class LoadCoordinator:
         copy = table.copy
         if reason in (ASKED_FOR, OTHER_SETTINGS):
             begin = None
-            self.buffers.forget_loads(table)
+            self.forget_reloads(table)
         elif reason not in (NEW, BEYOND_PROOF) and begin is None:
             # A load that waits already is one load, for whichever reasons.
-            begin = self.buffers.count_load(table, reason, partitions)
+            begin = self.context.patience.run(partial(self.limiter.add, table.folder, reason, partitions))
         pending: PendingLoad
         if partitions:
             pending = PartitionsLoad(table.folder, reason, tuple(partitions), begin)
@@ -87,6 +88,10 @@ class LoadCoordinator:
         elif table.postponed != postponed:
             self.context.observer.on_event(WarningIssued(f"{table.name}: {table.postponed}"))
         self._begin(table, queued)
+
+    def forget_reloads(self, table: Table) -> None:
+        """Let the next load of a table begin at once, as somebody asked for the table or gave it other settings."""
+        self.context.patience.run(partial(self.limiter.clear, table.folder))
 
     def load_named(self, tables: Mapping[TableName, Table], names: Sequence[TableName]) -> None:
         """Load tables again, as somebody asked for it; say which names are those of no table."""

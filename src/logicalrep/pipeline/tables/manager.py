@@ -28,6 +28,7 @@ from logicalrep.pipeline.tables.failures import TableFailures
 from logicalrep.pipeline.tables.load_coordinator import LoadCoordinator
 from logicalrep.pipeline.tables.openings import Opened, Openings
 from logicalrep.pipeline.tables.phases import CatchingUp, Following, Held, Unproven, Unpublished
+from logicalrep.pipeline.tables.reload_limiter import ReloadLimiter
 from logicalrep.pipeline.tables.stops import TableStops
 from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.unproven import Ready, UnprovenChanges, first_unproven, with_rows_sent_as_others
@@ -60,7 +61,8 @@ class TableManager:
         self._guard = guard
         self._patience, self._pool = context.patience, pool
         self._stops = TableStops(context, self._writer, self.buffers)
-        self._loads = LoadCoordinator(context, loader, self.buffers, guard, self._stops, pool)
+        limiter = ReloadLimiter(context.storage)
+        self._loads = LoadCoordinator(context, loader, self.buffers, guard, self._stops, limiter, pool)
         self._failures = TableFailures(context, self._loads, self._stops, catalog)
         self._openings = Openings(
             context, self._before, guard, self._writer, self.buffers, self._loads, self.buffers.pending_loads()

@@ -72,7 +72,7 @@ class Openings:
             pending = replace(pending, replaces=copy.load)
         table.update(Opening("it is opened", copy, pending))
         if table.is_asked_for:
-            self.buffers.forget_loads(table)
+            self.loads.forget_reloads(table)
         since, has_companions = SinceCheckpoint(), False
         if copy is not None and opened is not None:
             copy, since, has_companions = self.writer.open_companions(copy, opened.since, before)
