@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from logicalrep.arrow.changes.table_changes import TableChanges
+from logicalrep.cli.main import main
 from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.formats.iceberg.metadata import read_metadata
 from logicalrep.pipeline.state.destination_names import UnconfirmedNameError, confirm_names, default_name
@@ -67,6 +68,22 @@ def test_a_changed_value_is_read_or_is_an_error(tmp_path: Path, path: str) -> No
         assert error is None or isinstance(error, LoadedTooOftenError) or path in str(error), what
         refused += error is not None
     assert refused > 10
+
+
+@pytest.mark.parametrize("command", [["verify"], ["resync", "public.t"]], ids=lambda command: command[0])
+def test_a_checkpoint_with_an_invalid_name_of_a_table_is_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    storage, path = Storage(str(tmp_path)), "_logicalrep/states/00000000000000000002.json"
+    Identity.claim(storage, slot="s", publication="p", system_identifier=1, database="d")
+    for name in ("", "t", "Orders", "public.t, public.u", 'public."t"', "public.t'); --", "a.b.c"):
+        content = json.loads(FILES[path])
+        content["tables"][name] = content["tables"].pop("public.t")
+        storage.write(path, json.dumps(content).encode())
+        with pytest.raises(MalformedFileError, match=f"{path} is damaged: "):
+            State.read(storage)
+    assert main([*command, "--dsn", "host=127.0.0.1 port=1", "--to", str(tmp_path)]) == 1
+    assert f"[DESTINATION_DAMAGED] {storage.uri_of(path)} is damaged" in capsys.readouterr().err
 
 
 def _error_of(read: Callable[[Storage], object], storage: Storage) -> Exception | None:

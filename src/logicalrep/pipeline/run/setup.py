@@ -34,7 +34,7 @@ from logicalrep.postgres.slots.errors import LostPositionError, SlotError
 from logicalrep.postgres.slots.positions import why_not_within_wal
 from logicalrep.postgres.slots.slot import Slot, find_slot, query_slot
 from logicalrep.postgres.snapshots import WRITERS_INTERVAL, run_and_tell_waits
-from logicalrep.transactions.table_names import TableName, table_names
+from logicalrep.transactions.table_names import TableName, table_name
 from logicalrep_runtime.scalars import Lsn
 
 _PATIENCE_FOR_LOCKS = "10s"
@@ -292,7 +292,7 @@ def _refuse_catalog(
     catalog = settings.table_catalog
     if catalog is None:
         return
-    before = {name: state.tables[text].folder for text in state.tables for name in table_names(text)}
+    before = {table_name(text): table.folder for text, table in state.tables.items()}
     folders: list[str] = []
     for table in tables:
         folder = before.get(table) or table_folder(table, [*before.values(), *folders])

@@ -16,6 +16,7 @@ from logicalrep.pipeline.state.table_state import TableState
 from logicalrep.pipeline.storage.storage import MalformedFileError, Storage
 from logicalrep.postgres.sessions.commit_log import History
 from logicalrep.postgres.timelines import Timeline, WalPosition
+from logicalrep.transactions.table_names import table_name
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
@@ -182,7 +183,9 @@ class State:
         """Return the state in a file's content."""
         state = decode({key: value for key, value in found.items() if key not in ("format", "writer")}, cls)
         check_times(state.commit_timestamp, state.caught_up, state.until)
-        for table in state.tables.values():
+        for name, table in state.tables.items():
+            if name != str(table_name(name)):
+                raise ValueError(f"it writes a table's name as {name}")
             table.check()
         return state
 

@@ -34,7 +34,7 @@ from logicalrep.pipeline.tables.table import Table
 from logicalrep.pipeline.tables.unproven import Ready, UnprovenChanges, first_unproven, with_rows_sent_as_others
 from logicalrep.pipeline.tables.writer import TableWriter
 from logicalrep.pipeline.upkeep.background import BackgroundMerges
-from logicalrep.transactions.table_names import TableName, table_names
+from logicalrep.transactions.table_names import TableName, table_name
 from logicalrep_runtime.scalars import Lsn
 
 
@@ -112,7 +112,7 @@ class TableManager:
         self._rename(names)
         for text, state in self._before.tables.items():
             # A table that left the publication before the start may come back later.
-            for name in table_names(text) - found.keys():
+            if (name := table_name(text)) not in found:
                 self._unpublished.add(name)
                 self._openings.forget_pending(state.folder)
         for name in self._tables.keys() - found.keys():
@@ -154,7 +154,7 @@ class TableManager:
         """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
         if not self._tables:
             # Tables that were renamed before the start.
-            known = [(name, state.oid) for text, state in self._before.tables.items() for name in table_names(text)]
+            known = [(table_name(text), state.oid) for text, state in self._before.tables.items()]
             self._open(
                 [self._add_table(name, oid) for name, oid in known if oid is not None and names.get(oid, name) != name]
             )

@@ -25,7 +25,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.server import Connection, query_server_identity
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
-from logicalrep.transactions.table_names import TableName, table_names
+from logicalrep.transactions.table_names import TableName, table_name
 from logicalrep_runtime.errors import LogicalRepError
 
 _PAUSE = 1.0
@@ -75,7 +75,7 @@ def verify(
         raise VerifyError(f"{storage.uri} has no replicated tables: give the same --to as to logicalrep replicate")
     identity.check_catalog(None if catalog is None else catalog.shown)
     stored = table_format(storage, identity.table_format, catalog)
-    there = [name for text in State.read(storage).tables for name in table_names(text)]
+    there = [table_name(text) for text in State.read(storage).tables]
     if absent := [str(name) for name in tables if name not in there]:
         raise VerifyError(f"{storage.uri} has no table {', '.join(absent)}")
     for warning in settings.warnings:
