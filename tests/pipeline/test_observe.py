@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from logicalrep.cli.main import main
-from logicalrep.observe.counts import Observed, readiness
+from logicalrep.observe.counts import Observed
 from logicalrep.observe.events import (
     BatchApplied,
     CheckpointSaved,
@@ -36,6 +36,7 @@ from logicalrep.observe.events import (
     WarningSolved,
 )
 from logicalrep.observe.figures import LoadProgress, Phase
+from logicalrep.observe.health import readiness
 from logicalrep.observe.metrics import METRICS
 from logicalrep.observe.metrics import page as metrics_page
 from logicalrep.observe.observer import Observer, Observers

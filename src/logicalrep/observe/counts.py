@@ -1,4 +1,4 @@
-"""The observer that counts what happens, for metrics, the page and checks of health; its memory is bounded."""
+"""The observer that counts what happens, for metrics, the page and the checks of health; its memory is bounded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from logicalrep.observe.events import (
     WarningIssued,
     WarningSolved,
 )
-from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, Standing, TableFigures
+from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.slot_samples import SlotSamples, sampling
 from logicalrep.postgres.sessions.replication import Traffic
@@ -33,8 +33,6 @@ _SAMPLES = 4320
 _MESSAGES = 30
 _WAITS = 150.0
 """The seconds after which what the work waited for is over, if it was not said again."""
-_FRESH = 120.0
-"""The seconds for which a checkpoint shows that the work goes on; an idle run saves one every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,26 +211,3 @@ class Observed(Observer):
         now = time.time()
         with self._lock:
             return [each for each in reversed(self._messages) if not each.is_waiting or now - each.time < _WAITS]
-
-
-def health(observed: Observed) -> tuple[bool, str]:
-    """Return that the process lives: whoever gets the answer knows it, whatever it waits for."""
-    return True, "alive"
-
-
-def readiness(observed: Observed) -> tuple[bool, str]:
-    """Return whether checkpoints are being saved, and why not; stopped tables are named, and do not count.
-
-    Example:
-        >>> readiness(Observed())
-        (False, 'not ready: no checkpoint is saved since the start')
-    """
-    saved = observed.checkpoint_at
-    if saved is None:
-        return False, "not ready: no checkpoint is saved since the start"
-    age = time.time() - saved
-    if age > _FRESH:
-        return False, f"not ready: the last checkpoint was saved {age:.0f} s ago"
-    states = [table.state for table in observed.tables.values()]
-    counts = ", ".join(f"{states.count(state)} {state}" for state in Standing)
-    return True, f"ready: {counts}"

@@ -14,7 +14,7 @@ from functools import partial
 import psycopg
 
 from logicalrep.observe.calls import CallsOnSchemaChange, CallsOnStop
-from logicalrep.observe.counts import Observed, health, readiness
+from logicalrep.observe.counts import Observed
 from logicalrep.observe.events import (
     PageServed,
     RunEnded,
@@ -24,6 +24,7 @@ from logicalrep.observe.events import (
     WaitReported,
     WarningIssued,
 )
+from logicalrep.observe.health import health, readiness
 from logicalrep.observe.logged import Logged
 from logicalrep.observe.observer import Observer, Observers, passing
 from logicalrep.observe.page import page
