@@ -30,7 +30,8 @@ from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
-_TEXT = 25
+TEXT, VARCHAR = Oid(25), Oid(1043)
+"""The OIDs of the types `text` and `varchar`, whose values are the same texts."""
 _TABLES = """
 SELECT class.oid::bigint, nspname, relname, relreplident, relnatts
 FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
@@ -330,7 +331,7 @@ def _under(settings: TableSettings, relation: TableDescription, types: TypeCatal
             continue
         of_type = types.by_oid.get(type_id)
         if name in hashed:
-            type_id, modifier, of_type = _TEXT, -1, None
+            type_id, modifier, of_type = TEXT, -1, None
         columns.append(v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=modifier))
         of_columns.append(
             None if of_type is None else v1.Type(type_id=Oid(type_id), namespace=of_type.namespace, name=of_type.name)

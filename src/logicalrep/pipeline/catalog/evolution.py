@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from logicalrep.pipeline.catalog.definitions import CatalogTable
+from logicalrep.pipeline.catalog.definitions import TEXT, VARCHAR, CatalogTable
 from logicalrep.pipeline.errors import NeedsResync
 from logicalrep.pipeline.schema.table_spec import TableSpec, WrittenColumn
 from logicalrep.values import arrow_array_or_text
-
-_TEXTS = {25, 1043}
-"""The types `text` and `varchar`, whose values are the same texts."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ def fitted(table: TableSpec, number: int, text: str) -> tuple[pa.Array, str | No
 def keeps_texts(before: TableSpec, source: WrittenColumn, table: TableSpec, column: WrittenColumn) -> bool:
     """Return whether values that no statement wrote anew have the same texts in another type."""
     types = {each.relation.columns[at.ordinal].type_id for each, at in ((before, source), (table, column))}
-    if len(types) > 1 and types != _TEXTS:
+    if len(types) > 1 and types != {TEXT, VARCHAR}:
         return False
     if column.type == source.type:
         return True

@@ -22,9 +22,9 @@ class PauseCheck:
         """Take the parts of the run, and the text on the WAL that the slot retains."""
         self._context = context
         self._describe_retained = describe_retained
-        self._paused_since: str | None = None
+        # The time since when the destination is paused, and the wait for its end.
+        self._pause: tuple[str, Wait] | None = None
         self._checked_at = -_CHECK_AGAIN
-        self._wait = Wait(say=passing(context.observer, WaitReported))
 
     def check(self) -> bool:
         """Return whether the destination is paused.
@@ -33,16 +33,18 @@ class PauseCheck:
         """
         context, now = self._context, time.monotonic()
         if now - self._checked_at >= _CHECK_AGAIN:
-            self._checked_at, before = now, self._paused_since
-            self._paused_since = context.patience.run(lambda: read_paused_since(context.storage))
-            if self._paused_since is None and before is not None:
-                context.observer.on_event(WaitReported("goes on, as the destination is not paused any more"))
-                self._wait = Wait(say=passing(context.observer, WaitReported))
-        if self._paused_since is None:
+            self._checked_at = now
+            since = context.patience.run(lambda: read_paused_since(context.storage))
+            if since is None:
+                if self._pause is not None:
+                    context.observer.on_event(WaitReported("goes on, as the destination is not paused any more"))
+                self._pause = None
+            elif self._pause is None or self._pause[0] != since:
+                self._pause = since, Wait(say=passing(context.observer, WaitReported))
+        if self._pause is None:
             return False
         if context.settings.once:
             refuse_paused(context.storage)
-        self._wait.say(
-            lambda: f"paused since {self._paused_since}, until logicalrep resume; {self._describe_retained()}"
-        )
+        paused_since, wait = self._pause
+        wait.say(lambda: f"paused since {paused_since}, until logicalrep resume; {self._describe_retained()}")
         return True

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from psycopg import sql
 
+from logicalrep.pipeline.catalog.definitions import TEXT
 from logicalrep.pipeline.config.mask_key import MaskKey
 from logicalrep.pipeline.load.copying import typed
 from logicalrep.pipeline.schema.key_texts import key_texts
@@ -22,9 +23,8 @@ from logicalrep.postgres.table_rows.keys import as_text, is_partitioned, query_k
 from logicalrep.postgres.table_rows.parts import query_columns, query_parts
 from logicalrep.postgres.table_rows.reading import FileRows, check_functions, copy_rows, lock_table, readable
 from logicalrep_protocol import v1
-from logicalrep_runtime.scalars import Lsn, Oid
+from logicalrep_runtime.scalars import Lsn
 
-_TEXT = Oid(25)
 _VERSION = "ctid"
 """The name of a column for the version of a row: no column of a table can have it."""
 _VERSION_OF_ROW = "tableoid::text || ' ' || xmin::text || ' ' || ctid::text || ' ' || xmax::text"
@@ -66,7 +66,7 @@ class ServerRows:
         self._publications = publications
         self._table = table
         relation = table.relation
-        version = v1.Column(flags=0, name=_VERSION, type_id=_TEXT, type_modifier=-1)
+        version = v1.Column(flags=0, name=_VERSION, type_id=TEXT, type_modifier=-1)
         described = replace(relation, columns=(*relation.columns, version), types=(*relation.types, None))
         self._with_version = replace(table, relation=described, attnums=(*table.attnums, 0))
 
