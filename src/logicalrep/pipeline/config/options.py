@@ -222,7 +222,9 @@ class ReplicateOptions:
 
     def __post_init__(self) -> None:
         for name, known in OPTIONS.items():
-            object.__setattr__(self, name, read_value(known, getattr(self, name), name))
+            # A call may pass the settings by table themselves, instead of a file's path.
+            if name != "config":
+                object.__setattr__(self, name, read_value(known, getattr(self, name), name))
         is_store = not is_folder(self.to)
         if self.shared_folder and is_store:
             raise OptionError("option 'shared_folder' is for a folder, and the destination is an object store")
