@@ -1,20 +1,13 @@
-"""The server of an earlier release's destination and checkpoints, made again.
-
-A destination and a checkpoint go on only with their own server: its system identifier, the OIDs and files of its tables, and
-a slot that is not past their position. A new server gets the same identifier; the same statements give the same OIDs.
-"""
+"""The server of a destination and of checkpoints that the tests of releases write."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database, connect_writer, installation
 
-SYSTEM_IDENTIFIER = 7_500_000_000_000_000_000
 SLOTS = ["lake", "feed", "typed", "walsender"]
 """The slots: that of the destination, and those of the streams."""
 SETUP = """
@@ -64,60 +57,10 @@ DELETE FROM loading WHERE id = 5
 @contextmanager
 def server() -> Iterator[Database]:
     """Yield a server with the tables, before their changes, and with the slots."""
-    # What the server writes by itself would move the LSNs.
-    local = LocalServer(installation(18), autovacuum="off", fsync="off")
-    try:
-        local.create()
-        _identify(local)
-        local.start()
+    with LocalServer(installation(18), autovacuum="off", fsync="off") as local:
         database = Database(local, "postgres", 18, connect_writer(local.dsn))
         database.execute(*SETUP.split(";\n"))
         for slot in SLOTS:
             database.execute(f"SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')")
         yield database
         database.connection.close()
-    finally:
-        local.__exit__(None, None, None)
-
-
-def advance(database: Database, lsn: Lsn) -> None:
-    """Let a server write WAL until it is past an LSN."""
-    while Lsn(str(database.value("SELECT pg_current_wal_insert_lsn()"))) <= lsn:
-        database.execute("SELECT pg_switch_wal()", "SELECT pg_logical_emit_message(false, 'advance', '')")
-
-
-def head(database: Database) -> Lsn:
-    """Return the LSN at which a server writes."""
-    return Lsn(str(database.value("SELECT pg_current_wal_insert_lsn()")))
-
-
-def _identify(local: LocalServer) -> None:
-    """Give a server, which has not been started, the identifier of the others."""
-    control = local.data / "global" / "pg_control"
-    content = bytearray(control.read_bytes())
-    at = _place_of_sum(content)
-    struct.pack_into("<Q", content, 0, SYSTEM_IDENTIFIER)
-    struct.pack_into("<I", content, at, _sum(bytes(content[:at])))
-    with control.open("r+b") as file:
-        file.write(content)
-    # The WAL has it too.
-    done = local.run("pg_resetwal", "-f", str(local.data))
-    assert done.returncode == 0, done.stderr
-
-
-def _place_of_sum(content: bytes) -> int:
-    """Return where the file has the CRC-32C of all before; versions differ in that."""
-    for at in range(8, 1024, 4):
-        if struct.unpack_from("<I", content, at)[0] == _sum(content[:at]):
-            return at
-    raise AssertionError("pg_control has no sum")
-
-
-def _sum(content: bytes) -> int:
-    """Return a CRC-32C, of the bits in the order in which PostgreSQL takes them."""
-    register = 0xFFFFFFFF
-    for byte in content:
-        register ^= byte
-        for _ in range(8):
-            register = register >> 1 ^ (0x82F63B78 if register & 1 else 0)
-    return register ^ 0xFFFFFFFF
