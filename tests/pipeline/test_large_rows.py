@@ -88,7 +88,7 @@ def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path) ->
     assert found[1][1].num_rows == 3
     kept.forget("public/t", Lsn(5000))
     assert [path.name for path in folder.iterdir()] == [f"{7000:016X}-{0:016X}.parquet"]
-    kept.forget_all("public/t")
+    kept.forget("public/t")
     assert list(folder.iterdir()) == []
     kept.append("public/t", changes, Lsn(5000))
     next(path for path in folder.iterdir() if path.suffix == ".part").unlink()

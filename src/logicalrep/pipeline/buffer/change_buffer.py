@@ -126,15 +126,8 @@ class ChangeBuffer:
         """Return whether changes of a table are stored up to an end after an LSN."""
         return any(file.end > lsn for file in self.files(folder))
 
-    def forget_all(self, folder: str) -> None:
-        """Remove all of a table's changes: a load that is to begin has them."""
-        self._forget(folder, None)
-
-    def forget(self, folder: str, upto: Lsn) -> None:
-        """Remove a table's changes up to an end: they are applied."""
-        self._forget(folder, upto)
-
-    def _forget(self, folder: str, upto: Lsn | None) -> None:
+    def forget(self, folder: str, upto: Lsn | None = None) -> None:
+        """Remove a table's changes up to an end, which are applied; without `upto` all: a load will have them."""
         self._check()
         files = self._storage.list(f"{_BUFFERS}/{folder}")
         # The file that tells the others goes first: without it nothing reads them.
@@ -145,7 +138,7 @@ class ChangeBuffer:
 
     def remove(self, folder: str) -> None:
         """Remove a table's changes and then its pending load: all of them are applied."""
-        self.forget_all(folder)
+        self.forget(folder)
         self.delete_pending_load(folder)
 
     def files(self, folder: str) -> list[BufferedFile]:

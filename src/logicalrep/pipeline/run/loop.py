@@ -68,7 +68,7 @@ class Loop:
                 self._stop.wait(0.2)
                 continue
             self._tables.step(self._taken)
-            self._tables.say_loads()
+            self._tables.loads.say_needed()
             self._tables.tidy(is_busy=self._receiver.has_changes)
             self._run_batch(at_once=target is not None)
             if target is not None and self._finish(target):
@@ -207,6 +207,6 @@ class Loop:
         self._save_checkpoint(self._checkpoints.lsn)
         if behind := behind | self._tables.behind:
             raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in behind.items()))
-        if self._tables.refused_parts:
-            raise PartError("; ".join(self._tables.refused_parts))
+        if self._tables.loads.refused:
+            raise PartError("; ".join(self._tables.loads.refused))
         return True

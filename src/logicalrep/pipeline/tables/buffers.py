@@ -50,10 +50,6 @@ class TableBuffers:
 
     # Pending loads
 
-    def pending_loads(self) -> dict[str, PendingLoad]:
-        """Return the pending loads by their tables' folders."""
-        return self._buffer.pending_loads()
-
     def save_pending_load(self, pending: PendingLoad) -> None:
         """Save the pending load of a table whose changes are buffered from now on."""
         self._patience.run(lambda: self._buffer.save_pending_load(pending))
@@ -96,7 +92,7 @@ class TableBuffers:
 
     def clear(self, table: Table) -> None:
         """Remove the change buffer of a table whose load is to begin."""
-        self._patience.run(lambda: self._buffer.forget_all(table.folder))
+        self._patience.run(lambda: self._buffer.forget(table.folder))
         table.buffered = Lsn(0)
 
     def remove(self, folder: str) -> None:

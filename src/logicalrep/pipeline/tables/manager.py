@@ -11,6 +11,7 @@ from functools import partial
 from logicalrep.arrow.changes.table_changes import TableChanges, together
 from logicalrep.observe.events import WarningIssued
 from logicalrep.pipeline.apply.renaming import Copied
+from logicalrep.pipeline.buffer.change_buffer import ChangeBuffer
 from logicalrep.pipeline.buffer.pending_loads import HeldCommit
 from logicalrep.pipeline.catalog.catalog import Catalog, ServerTable
 from logicalrep.pipeline.formats.stored_table import StoredTable
@@ -62,12 +63,11 @@ class TableManager:
         self._patience, self._pool = context.patience, pool
         self._stops = TableStops(context, self._writer, self.buffers)
         limiter = ReloadLimiter(context.storage)
-        self._loads = LoadCoordinator(context, loader, self.buffers, guard, self._stops, limiter, pool)
-        self._failures = TableFailures(context, self._loads, self._stops, catalog)
-        self._openings = Openings(
-            context, self._before, guard, self._writer, self.buffers, self._loads, self.buffers.pending_loads()
-        )
-        self._differences = Differences(context, catalog, self._writer, self._loads, self._failures)
+        self.loads = LoadCoordinator(context, loader, self.buffers, guard, self._stops, limiter, pool)
+        self._failures = TableFailures(context, self.loads, self._stops, catalog)
+        pending_loads = ChangeBuffer(context.storage).pending_loads()
+        self._openings = Openings(context, self._before, guard, self._writer, self.buffers, self.loads, pending_loads)
+        self._differences = Differences(context, catalog, self._writer, self.loads, self._failures)
         self._unproven = UnprovenChanges(context, catalog)
         self._merges = BackgroundMerges(context.engine, pool)
         # The number of the table that `tidy` looks at first.
@@ -332,22 +332,13 @@ class TableManager:
 
     # Loads
 
-    def say_loads(self) -> None:
-        """Say which loads are needed since the last call."""
-        self._loads.say_needed()
-
     def load_named(self, names: Sequence[TableName]) -> None:
         """Load tables again, as somebody asked for it."""
-        self._loads.load_named(self._tables, names)
+        self.loads.load_named(self._tables, names)
 
     def load_part(self, part: RequestedPart) -> None:
         """Load a part of a table again, as somebody asked for it; the request stays until it is done."""
-        self._loads.load_part(self._tables.get(part.table), part)
-
-    @property
-    def refused_parts(self) -> list[str]:
-        """The parts of tables that were asked for and not loaded, in words."""
-        return self._loads.refused
+        self.loads.load_part(self._tables.get(part.table), part)
 
     def skip(self, name: TableName, lsn: Lsn) -> bool:
         """Leave a commit out of a table that is stopped at it, and go on with the changes after it.
@@ -375,7 +366,7 @@ class TableManager:
             "skipped, as somebody asked for it"
         )
         pending, apply = self.buffers.hold_no_more(table), partial(self.buffers.apply, table, phase.copy)
-        self._loads.catch_up(table, f"the commit {lsn} is skipped", phase.copy, pending, apply)
+        self.loads.catch_up(table, f"the commit {lsn} is skipped", phase.copy, pending, apply)
         return True
 
     @property
@@ -388,8 +379,8 @@ class TableManager:
 
         Every commit before `taken` is applied, or buffered.
         """
-        self._loads.step(self._tables, taken)
+        self.loads.step(self._tables, taken)
         for table in self._tables.values():
             if isinstance(table.phase, CatchingUp) and table.phase.work.is_done:
-                self._failures.run(table, partial(self._loads.finish, table, table.phase.work))
+                self._failures.run(table, partial(self.loads.finish, table, table.phase.work))
         self._stops.expire(self._tables.values())
