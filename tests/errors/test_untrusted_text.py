@@ -28,7 +28,7 @@ from logicalrep.observe.events import (
     WaitReported,
     WarningIssued,
 )
-from logicalrep.observe.logged import Logged
+from logicalrep.observe.logged import LogObserver
 from logicalrep.observe.observer import Observer
 from logicalrep.observe.terminal import Bars, LinePrinter
 from logicalrep.pipeline.config.nodes import ConfigError, refuse
@@ -80,7 +80,7 @@ def test_the_text_of_an_error_has_the_lines_that_it_should_have() -> None:
 
 @pytest.mark.parametrize("name", ["logicalrep", "logicalrep.batch", "logicalrep.replicate"])
 def test_each_record_of_the_log_is_one_line(name: str) -> None:
-    written, observer = io.StringIO(), Logged()
+    written, observer = io.StringIO(), LogObserver()
     handler = logging.StreamHandler(written)
     log = logging.getLogger(name)
     log.addHandler(handler)

@@ -21,10 +21,10 @@ def test_it_counts_from_the_later_of_what_is_known() -> None:
     assert lag_seconds(7, after(10), None) is None
     assert lag_seconds(None, after(10), after(4)) is None
     # The server told so a while ago, and has not been heard since.
-    assert lag_seconds(0, after(10), after(4), seen=after(0)) == 0
-    assert lag_seconds(0, after(100), after(4), seen=after(10)) == 90
-    assert lag_seconds(0, after(100), None, seen=after(10)) == 90
-    assert lag_seconds(7, after(100), after(4), seen=after(10)) == 96
+    assert lag_seconds(0, after(10), after(4), as_of=after(0)) == 0
+    assert lag_seconds(0, after(100), after(4), as_of=after(10)) == 90
+    assert lag_seconds(0, after(100), None, as_of=after(10)) == 90
+    assert lag_seconds(7, after(100), after(4), as_of=after(10)) == 96
     # A commit may have a later time than the server's clock has now.
     assert lag_seconds(7, after(10), after(11)) == 0
 

@@ -137,7 +137,7 @@ def test_the_start_and_loads_are_never_silent_for_long(clock: list[float]) -> No
     def wait(seconds: int) -> None:
         for _ in range(seconds):
             clock[0] += 1
-            observer.say_progress()
+            observer.print_progress()
 
     tables = [TableName("public", f"t{number}") for number in range(3)]
     observer.on_event(StepStarted("reading the catalog"))
@@ -185,7 +185,7 @@ def test_a_load_that_ended_before_it_was_announced_is_over(clock: list[float]) -
             else:
                 assert isinstance(observer, LinePrinter)
                 clock[0] += 60
-                observer.say_progress()
+                observer.print_progress()
         assert "of 1 table" not in stream.getvalue() or isinstance(stream, Terminal)
 
 
@@ -229,14 +229,14 @@ def test_a_checkpoint_is_not_the_end_of_compiling(clock: list[float]) -> None:
             with goes_on:
                 observer.on_event(CheckpointSaved(1, {}))
                 clock[0] += 60
-                observer.say_progress()
+                observer.print_progress()
     first, second = lines_of(stream)
     assert first.startswith("compiling loops: ")
     assert second == f"still {first}, 60 s"
 
 
 def test_a_long_step_writes_lines_without_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("logicalrep.observe.terminal.SILENCE", 0.5)
+    monkeypatch.setattr("logicalrep.observe.terminal.LONGEST_SILENCE", 0.5)
     stream = io.StringIO()
     with show_progress(stream) as observer:
         observer.on_event(StepStarted("reading the catalog"))

@@ -116,7 +116,7 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
         eventually(lambda: figures(heard.address)["logicalrep_lag_bytes"] == 0)
         found, text = figures(heard.address), got(heard.address)
         assert {name.split()[0] for name in found} == {
-            metric.name for metric in METRICS if "replicate" in metric.given_by
+            metric.name for metric in METRICS if "replicate" in metric.sources
         } - {"logicalrep_retained_wal_limit_bytes", "logicalrep_load_snapshot_timestamp_seconds"}
         assert found["logicalrep_lag_seconds"] == 0
         assert found["logicalrep_changes_total"] == 9

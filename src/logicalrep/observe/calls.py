@@ -16,7 +16,7 @@ from logicalrep.transactions.logs import logger
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.visible import visible
 
-_PATIENCE = 10.0
+_CALL_TIMEOUT = 10.0
 """The seconds that a call may take."""
 
 _log = logger("logicalrep.replicate")
@@ -43,25 +43,27 @@ class Calls(Observer):
             yield
         finally:
             self._queue.put(None)
-            self._thread.join(2 * _PATIENCE)
+            self._thread.join(2 * _CALL_TIMEOUT)
 
-    def _call(self, event: str, text: str, **more: str) -> None:
-        self._queue.put({"event": event, "destination": self._destination, "text": visible(text), **more})
+    def _call(self, event: str, text: str, **details: str) -> None:
+        self._queue.put({"event": event, "destination": self._destination, "text": visible(text), **details})
 
     def _run(self) -> None:
         while (content := self._queue.get()) is not None:
             try:
-                self._make(json.dumps(content).encode())
+                self._make_call(json.dumps(content).encode())
             except (OSError, ValueError, subprocess.SubprocessError) as error:
                 text = visible(str(error))
                 _log.warning("the call of %s failed for %s: %s", self.option, content["event"], text)
 
-    def _make(self, content: bytes) -> None:
+    def _make_call(self, content: bytes) -> None:
         if self._to.startswith(("http://", "https://")):
             request = urllib.request.Request(self._to, content, {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=_PATIENCE):
+            with urllib.request.urlopen(request, timeout=_CALL_TIMEOUT):
                 return
-        subprocess.run(self._to, shell=True, input=content, timeout=_PATIENCE, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            self._to, shell=True, input=content, timeout=_CALL_TIMEOUT, check=True, stdout=subprocess.DEVNULL
+        )
 
 
 class CallsOnStop(Calls):

@@ -31,7 +31,7 @@ from logicalrep_runtime.scalars import Lsn
 _SAMPLES = 4320
 """The samples that are held: those of six hours."""
 _MESSAGES = 30
-_WAITS = 150.0
+_WAIT_VALID = 150.0
 """The seconds after which what the work waited for is over, if it was not said again."""
 
 
@@ -208,6 +208,10 @@ class Observed(Observer):
 
     def all_messages(self) -> list[Message]:
         """Return the last warnings, and what the work waits for, the newest first."""
-        now = time.time()
+        time_now = time.time()
         with self._lock:
-            return [each for each in reversed(self._messages) if not each.is_waiting or now - each.time < _WAITS]
+            return [
+                message
+                for message in reversed(self._messages)
+                if not message.is_waiting or time_now - message.time < _WAIT_VALID
+            ]

@@ -9,12 +9,12 @@ from logicalrep_runtime.scalars import Lsn
 
 _MOST_HEADS = 4320
 """The heads that are held: those of six hours, if they come every five seconds."""
-_STILL_TRUE = timedelta(seconds=15)
+_NO_LAG_VALID = timedelta(seconds=15)
 """The time for which it holds that no WAL is lacking: heads come every five seconds."""
 
 
 def lag_seconds(
-    lag_bytes: int | None, now: datetime, *reached: datetime | None, seen: datetime | None = None
+    lag_bytes: int | None, server_time: datetime, *caught_up_at: datetime | None, as_of: datetime | None = None
 ) -> float | None:
     """Return the most that a reader may be behind, in seconds.
 
@@ -35,12 +35,12 @@ def lag_seconds(
     """
     if lag_bytes is None:
         return None
-    known = [moment for moment in reached if moment is not None]
+    times = [moment for moment in caught_up_at if moment is not None]
     if not lag_bytes:
-        if seen is None or now - seen <= _STILL_TRUE:
+        if as_of is None or server_time - as_of <= _NO_LAG_VALID:
             return 0.0
-        known.append(seen)
-    return max((now - max(known)).total_seconds(), 0.0) if known else None
+        times.append(as_of)
+    return max((server_time - max(times)).total_seconds(), 0.0) if times else None
 
 
 class WalHeads:

@@ -86,8 +86,8 @@ class LoadSummary(Observer):
             if not self._waiting <= self._copied.keys():
                 return f"{text}, {_rows(rows, total)} of {_rows(total)} rows or more"
             text += f", {_rows(rows, total)} of {_rows(total)} rows"
-            left = (total - rows) * (time.monotonic() - self._began) / rows if rows else 0
-            return f"{text}, about {_duration(left)}" if left else text
+            seconds_left = (total - rows) * (time.monotonic() - self._began) / rows if rows else 0
+            return f"{text}, about {_duration(seconds_left)}" if seconds_left else text
 
 
 def _rows(rows: int, like: int | None = None) -> str:

@@ -16,9 +16,9 @@ def log_figures(log: logging.Logger, event: str, **figures: Value) -> None:
 
     The record also has them as a dictionary, in its attribute `figures`, for a formatter that writes JSON.
     """
-    known = {name: value for name, value in figures.items() if value is not None}
-    pairs = " ".join(f"{name}={_text(value)}" for name, value in known.items())
-    log.info("%s %s", event, pairs, extra={"event": event, "figures": known})
+    known_figures = {name: value for name, value in figures.items() if value is not None}
+    pairs = " ".join(f"{name}={_text(value)}" for name, value in known_figures.items())
+    log.info("%s %s", event, pairs, extra={"event": event, "figures": known_figures})
 
 
 class JsonFormatter(logging.Formatter):

@@ -13,7 +13,7 @@ _batches = logger("logicalrep.batch")
 _log = logger("logicalrep.replicate")
 
 
-class Logged(Observer):
+class LogObserver(Observer):
     """Logs what happens: work at INFO, what a person should look into at WARNING, what is stopped at ERROR."""
 
     def __init__(self) -> None:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.metrics_core import Metric as Family
 
-Giver = Literal["replicate", "source", "listener"]
+Source = Literal["replicate", "source", "listener"]
 Values = Iterator[tuple[tuple[str, ...], float | None]]
 """The values of the labels after `slot`, and the figure; None for one that is unknown."""
 
 _MODES = ("peek", "walsender")
-_ALL: tuple[Giver, ...] = ("replicate", "source", "listener")
-_REPLICATE: tuple[Giver, ...] = ("replicate",)
-_READERS: tuple[Giver, ...] = ("replicate", "source")
+_ALL: tuple[Source, ...] = ("replicate", "source", "listener")
+_REPLICATE: tuple[Source, ...] = ("replicate",)
+_READERS: tuple[Source, ...] = ("replicate", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,15 @@ class Metric:
     meaning: str
     read: Callable[[Figures], Values]
     labels: tuple[str, ...] = ()
-    given_by: tuple[Giver, ...] = _ALL
+    sources: tuple[Source, ...] = _ALL
     """`replicate`, the Spark source with the option `listen`, the listener of Spark's progress."""
 
 
-def _one(read: Callable[[Figures], float | None]) -> Callable[[Figures], Values]:
+def _single(read: Callable[[Figures], float | None]) -> Callable[[Figures], Values]:
     return lambda figures: iter([((), read(figures))])
 
 
-def _of_tables(read: Callable[[TableFigures], float | None]) -> Callable[[Figures], Values]:
+def _by_table(read: Callable[[TableFigures], float | None]) -> Callable[[Figures], Values]:
     return lambda figures: (((name,), read(table)) for name, table in figures.tables.items())
 
 
@@ -65,7 +65,7 @@ METRICS = (
         "gauge",
         "bytes",
         "The WAL that the server has written and that is not yet in the tables, or in Spark's checkpoint.",
-        _one(lambda figures: figures.lag_bytes),
+        _single(lambda figures: figures.lag_bytes),
     ),
     Metric(
         "logicalrep_lag_seconds",
@@ -73,52 +73,52 @@ METRICS = (
         "seconds",
         "An upper bound of the delay: 0 if no WAL is missing; else the time since the last commit that the tables "
         "have, or since they last had everything, whichever is later. It grows while the server does not answer.",
-        _one(lambda figures: figures.lag_seconds),
-        given_by=_READERS,
+        _single(lambda figures: figures.lag_seconds),
+        sources=_READERS,
     ),
     Metric(
         "logicalrep_retained_wal_bytes",
         "gauge",
         "bytes",
         "The WAL that the slot keeps the server from removing.",
-        _one(lambda figures: figures.retained_bytes),
+        _single(lambda figures: figures.retained_bytes),
     ),
     Metric(
         "logicalrep_retained_wal_limit_bytes",
         "gauge",
         "bytes",
         "The retained WAL at which the slot is lost, by `max_slot_wal_keep_size`; absent if there is no bound.",
-        _one(lambda figures: figures.retained_limit),
+        _single(lambda figures: figures.retained_limit),
     ),
     Metric(
         "logicalrep_changes_total",
         "counter",
         "changes",
         "The changes that were applied, or kept for a table that loads; of a stream, the rows that Spark has got.",
-        _one(lambda figures: figures.changes),
+        _single(lambda figures: figures.changes),
     ),
     Metric(
         "logicalrep_bytes_total",
         "counter",
         "bytes",
         "The server's messages that were received.",
-        _one(lambda figures: figures.bytes),
-        given_by=_READERS,
+        _single(lambda figures: figures.bytes),
+        sources=_READERS,
     ),
     Metric(
         "logicalrep_batches_total",
         "counter",
         "batches",
         "The batches of changes that were applied, or that Spark has ended.",
-        _one(lambda figures: figures.batches),
+        _single(lambda figures: figures.batches),
     ),
     Metric(
         "logicalrep_restarts_total",
         "counter",
         "connections",
         "The connections to the server that were made anew after they had broken.",
-        _one(lambda figures: figures.restarts),
-        given_by=_READERS,
+        _single(lambda figures: figures.restarts),
+        sources=_READERS,
     ),
     Metric(
         "logicalrep_errors_total",
@@ -155,8 +155,8 @@ METRICS = (
         "gauge",
         "seconds since 1970",
         "The time of the last commit with changes that was read.",
-        _one(lambda figures: _since_1970(figures.committed)),
-        given_by=_READERS,
+        _single(lambda figures: _since_1970(figures.committed)),
+        sources=_READERS,
     ),
     Metric(
         "logicalrep_noted_timestamp_seconds",
@@ -164,22 +164,22 @@ METRICS = (
         "seconds since 1970",
         "The time at which the last checkpoint was saved at the destination, every few seconds, also if nothing "
         "commits; of a stream, at which Spark last asked for a batch, or reported one.",
-        _one(lambda figures: figures.checkpointed),
+        _single(lambda figures: figures.checkpointed),
     ),
     Metric(
         "logicalrep_load_snapshot_timestamp_seconds",
         "gauge",
         "seconds since 1970",
         "The time since when the oldest snapshot of a load is held, which holds back VACUUM; absent without one.",
-        _one(lambda figures: _since_1970(figures.load_snapshot)),
-        given_by=_REPLICATE,
+        _single(lambda figures: _since_1970(figures.load_snapshot)),
+        sources=_REPLICATE,
     ),
     Metric(
         "logicalrep_table_rows",
         "gauge",
         "rows",
         "The stored table's rows, with those that are marked as deleted.",
-        _of_tables(lambda table: table.rows),
+        _by_table(lambda table: table.rows),
         ("table",),
         _REPLICATE,
     ),
@@ -189,7 +189,7 @@ METRICS = (
         "values",
         "The values since a table's load that their columns' types cannot hold, which are NULL, as `--unrepresentable` "
         "says.",
-        _of_tables(lambda table: table.unfit),
+        _by_table(lambda table: table.unfit),
         ("table",),
         _REPLICATE,
     ),
@@ -198,7 +198,7 @@ METRICS = (
         "counter",
         "rows",
         "The rows that loads of a table have copied.",
-        _of_tables(lambda table: table.rows_copied),
+        _by_table(lambda table: table.rows_copied),
         ("table",),
         _REPLICATE,
     ),
@@ -207,7 +207,7 @@ METRICS = (
         "gauge",
         "",
         "The stored table's version.",
-        _of_tables(lambda table: table.version),
+        _by_table(lambda table: table.version),
         ("table",),
         _REPLICATE,
     ),
@@ -216,7 +216,7 @@ METRICS = (
         "gauge",
         "seconds since 1970",
         "The time of the last commit with changes of the table; absent before the first one after its load.",
-        _of_tables(lambda table: _since_1970(table.committed)),
+        _by_table(lambda table: _since_1970(table.committed)),
         ("table",),
         _REPLICATE,
     ),
@@ -232,14 +232,14 @@ METRICS = (
 )
 
 
-def collected(found: Sequence[Figures]) -> Iterator[Family]:
+def metric_families(readers: Sequence[Figures]) -> Iterator[Family]:
     """Yield the known metrics of some readers, as a collector of prometheus_client does."""
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
     for metric in METRICS:
         kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
         family = kind(metric.name, metric.meaning, labels=("slot", *metric.labels))
-        for figures in found:
+        for figures in readers:
             for labels, value in metric.read(figures):
                 if value is not None:
                     family.add_metric((figures.slot, *labels), value)
@@ -255,16 +255,16 @@ class _Collector:
 
     def collect(self) -> Iterator[Family]:
         """Yield the metrics that are known."""
-        return collected(list(self._read()))
+        return metric_families(list(self._read()))
 
 
 def registry(read: Callable[[], Iterable[Figures]]) -> CollectorRegistry:
     """Return a registry of prometheus_client with the metrics of the figures that a function returns."""
     from prometheus_client import CollectorRegistry
 
-    made = CollectorRegistry()
-    made.register(_Collector(read))
-    return made
+    metrics = CollectorRegistry()
+    metrics.register(_Collector(read))
+    return metrics
 
 
 _PAGE = """# Metrics
@@ -292,8 +292,8 @@ Counters begin at 0 with each start. A figure that is not known yet is absent.
 def page() -> str:
     """Return the documentation's page of all metrics as Markdown."""
     lines = (
-        f"| `{each.name}` | {each.kind} | {each.unit} | {', '.join(f'`{label}`' for label in each.labels)} "
-        f"| {'all' if each.given_by == _ALL else ', '.join(each.given_by)} | {each.meaning} |\n"
-        for each in METRICS
+        f"| `{metric.name}` | {metric.kind} | {metric.unit} | {', '.join(f'`{label}`' for label in metric.labels)} "
+        f"| {'all' if metric.sources == _ALL else ', '.join(metric.sources)} | {metric.meaning} |\n"
+        for metric in METRICS
     )
     return _PAGE.format("".join(lines)).replace("|  |", "| |").replace("|  |", "| |")

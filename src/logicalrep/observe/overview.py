@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 UP = "logicalrep_database_up"
 """The metric of whether a database's process answers."""
-_MEANING = "1 for a database of the command whose process answers, 0 for one that has ended, hangs or starts."
+_UP_MEANING = "1 for a database of the command whose process answers, 0 for one that has ended, hangs or starts."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +41,17 @@ class DatabaseAnswer:
 
     def value(self, name: str) -> float | None:
         """Return a metric that has one value; None if it is not known."""
-        return next((each.value for family in self.families for each in family.samples if each.name == name), None)
+        return next(
+            (sample.value for family in self.families for sample in family.samples if sample.name == name), None
+        )
 
     def count_state(self, state: str) -> int:
         """Return the number of tables in a state."""
         return sum(
-            int(each.value)
+            int(sample.value)
             for family in self.families
-            for each in family.samples
-            if each.name == "logicalrep_table_state" and each.labels["state"] == state
+            for sample in family.samples
+            if sample.name == "logicalrep_table_state" and sample.labels["state"] == state
         )
 
 
@@ -63,25 +65,25 @@ class _LabelledMetrics:
         """Yield each metric once, with the figures of all databases."""
         from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-        up = GaugeMetricFamily(UP, _MEANING, labels=["database"])
-        found: dict[str, Family] = {}
+        up = GaugeMetricFamily(UP, _UP_MEANING, labels=["database"])
+        families: dict[str, Family] = {}
         for answer in self._answers:
             up.add_metric([answer.name], float(answer.metrics is not None))
             for family in answer.families:
-                its = found.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                labelled = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
                 for sample in family.samples:
-                    its.add_sample(sample.name, {**sample.labels, "database": answer.name}, sample.value)
+                    labelled.add_sample(sample.name, {**sample.labels, "database": answer.name}, sample.value)
         yield up
-        yield from found.values()
+        yield from families.values()
 
 
 def labelled_registry(answers: Sequence[DatabaseAnswer]) -> CollectorRegistry:
     """Return a registry of prometheus_client with the metrics of several databases, each with the label `database`."""
     from prometheus_client import CollectorRegistry
 
-    made = CollectorRegistry()
-    made.register(_LabelledMetrics(answers))
-    return made
+    metrics = CollectorRegistry()
+    metrics.register(_LabelledMetrics(answers))
+    return metrics
 
 
 def overview(answers: Sequence[DatabaseAnswer]) -> str:

@@ -64,60 +64,64 @@ def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -
         query: the parameters of the request: `q`, a part of the names or of the states of the tables to show, and
             `sort`, one of `state`, `name`, `rows` and `commit`. Without `q` the page is asked for again by itself.
     """
-    now, query = time.time(), query or {}
-    sought = query.get("q", "")
+    time_now, query = time.time(), query or {}
+    search_text = query.get("q", "")
     # A refresh would clear what a person types.
     refresh = "" if "q" in query else '<meta http-equiv="refresh" content="5">'
     samples, tables = observed.all_samples(), observed.tables
     counts = [f"{sum(table.state is state for table in tables.values()):,} {state}" for state in Standing]
-    saved = observed.checkpoint_at
-    heard = "no checkpoint is saved yet" if saved is None else f"checkpoint saved {seconds_text(now - saved)} ago"
+    checkpoint_at = observed.checkpoint_at
+    checkpoint_age = (
+        "no checkpoint is saved yet"
+        if checkpoint_at is None
+        else f"checkpoint saved {seconds_text(time_now - checkpoint_at)} ago"
+    )
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 {refresh}<title>logicalrep: {as_text(uri)}</title><style>{STYLE}</style></head><body>
 <h1>{as_text(uri)}</h1>
-<p class="pale">{", ".join(counts)}; {heard}; {clock_text(now)} UTC; <a href="metrics">metrics</a></p>
-<div class="tiles">{_tiles(observed, samples)}</div>
+<p class="pale">{", ".join(counts)}; {checkpoint_age}; {clock_text(time_now)} UTC; <a href="metrics">metrics</a></p>
+<div class="tiles">{_figure_tiles(observed, samples)}</div>
 <div class="charts">
-{_chart("Lag", [(each.time, float(each.lag_bytes)) for each in samples], bytes_text)}
-{_chart("Changes per second", _rates(samples), _number)}
+{_chart("Lag", [(sample.time, float(sample.lag_bytes)) for sample in samples], bytes_text)}
+{_chart("Changes per second", _rates(samples), _number_text)}
 </div>
-{_problems(observed, tables)}
-<section class="card"><h2>Tables</h2>{_search(query)}{
-        "".join(_table(name, tables[name]) for name in _shown(tables, sought, query.get("sort", "")))
+{_messages(observed, tables)}
+<section class="card"><h2>Tables</h2>{_search_form(query)}{
+        "".join(_table(name, tables[name]) for name in _matching_names(tables, search_text, query.get("sort", "")))
         or f'<p class="pale">{"No table has that." if tables else "None yet."}</p>'
     }</section>
 </body></html>
 """
 
 
-def _tiles(observed: Observed, samples: Sequence[Sample]) -> str:
+def _figure_tiles(observed: Observed, samples: Sequence[Sample]) -> str:
     lag, seconds, slot = observed.lag_bytes, observed.lag_seconds, observed.slot
     rates = _rates(samples[-13:])
     rate = sum(value for _, value in rates) / len(rates) if rates else None
-    left = ""
+    headroom = ""
     if slot is not None:
-        left = "no bound" if slot.safe_wal_size is None else f"{bytes_text(slot.safe_wal_size)} left"
+        headroom = "no bound" if slot.safe_wal_size is None else f"{bytes_text(slot.safe_wal_size)} left"
     tiles = (
         ("behind", "unknown" if lag is None else bytes_text(lag), "" if seconds is None else seconds_text(seconds)),
-        ("changes per second", "unknown" if rate is None else _number(rate), "in the last minute"),
-        ("WAL retained by the slot", "unknown" if slot is None else bytes_text(slot.retained_bytes), left),
+        ("changes per second", "unknown" if rate is None else _number_text(rate), "in the last minute"),
+        ("WAL retained by the slot", "unknown" if slot is None else bytes_text(slot.retained_bytes), headroom),
         ("changes since the start", f"{observed.changes:,}", f"in {observed.batches:,} batches"),
     )
     return "".join(
-        f'<div class="card"><small>{name}</small><b>{value}</b><small>{more}</small></div>'
-        for name, value, more in tiles
+        f'<div class="card"><small>{name}</small><b>{value}</b><small>{detail}</small></div>'
+        for name, value, detail in tiles
     )
 
 
 def _rates(samples: Sequence[Sample]) -> list[tuple[float, float]]:
     return [
-        (after.time, (after.changes - before.changes) / max(after.time - before.time, 0.001))
-        for before, after in pairwise(samples)
+        (sample.time, (sample.changes - previous_sample.changes) / max(sample.time - previous_sample.time, 0.001))
+        for previous_sample, sample in pairwise(samples)
     ]
 
 
-def _chart(title: str, points: Sequence[tuple[float, float]], shown: Callable[[float], str]) -> str:
+def _chart(title: str, points: Sequence[tuple[float, float]], value_text: Callable[[float], str]) -> str:
     if len(points) < 2:
         return f'<section class="card"><h2>{title}</h2><p class="pale">There are no figures yet.</p></section>'
     size = -(-len(points) // _POINTS)
@@ -130,8 +134,8 @@ def _chart(title: str, points: Sequence[tuple[float, float]], shown: Callable[[f
         f"{(moment - first) / span * _WIDTH:.1f} {_HEIGHT - value / height * (_HEIGHT - 4) - 1:.1f}"
         for moment, value in peaks
     ]
-    return f"""<section class="card"><h2>{title} <small>at most {shown(top)}</small></h2>
-<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{title} over time, at most {shown(top)}">
+    return f"""<section class="card"><h2>{title} <small>at most {value_text(top)}</small></h2>
+<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{title} over time, at most {value_text(top)}">
 <line x1="0" x2="{_WIDTH}" y1="{_HEIGHT - 1}" y2="{_HEIGHT - 1}"/><path d="M{" L".join(ends)}"/></svg>
 <div class="ends"><span>{clock_text(first)}</span><span>{clock_text(last)} UTC</span></div></section>"""
 
@@ -147,24 +151,26 @@ _ORDERS: Mapping[str, Callable[[str, TableFigures], tuple[Any, ...]]] = {
 """The orders of tables: first those that need a look, by name, the largest first, the last changed first."""
 
 
-def _shown(tables: Mapping[str, TableFigures], sought: str, sort: str) -> list[str]:
+def _matching_names(tables: Mapping[str, TableFigures], search_text: str, sort: str) -> list[str]:
     """Return the names of the tables that have a text in their name or state, in an order."""
-    order, wanted = _ORDERS.get(sort, _ORDERS["state"]), sought.casefold()
-    found = [name for name, table in tables.items() if wanted in f"{name} {table.state} {table.phase or ''}".casefold()]
-    return sorted(found, key=lambda name: order(name, tables[name]))
+    order, folded_text = _ORDERS.get(sort, _ORDERS["state"]), search_text.casefold()
+    names = [
+        name for name, table in tables.items() if folded_text in f"{name} {table.state} {table.phase or ''}".casefold()
+    ]
+    return sorted(names, key=lambda name: order(name, tables[name]))
 
 
-def _search(query: Mapping[str, str]) -> str:
+def _search_form(query: Mapping[str, str]) -> str:
     """Return the form that asks for some tables, in some order, or the link to it."""
     if "q" not in query:
         return '<p class="pale"><a href="?q=">search and sort</a></p>'
-    sought, sort = query["q"], query.get("sort", "")
+    search_text, sort = query["q"], query.get("sort", "")
     options = "".join(
         f'<option value="{name}"{" selected" * (name == sort)}>{"last commit" if name == "commit" else name}</option>'
         for name in _ORDERS
     )
     return (
-        f'<form class="search"><input type="search" name="q" value="{as_text(sought)}" aria-label="tables that have" '
+        f'<form class="search"><input type="search" name="q" value="{as_text(search_text)}" aria-label="name or state" '
         f'placeholder="a name or a state"><select name="sort" aria-label="sorted by">{options}</select>'
         '<button>Show</button></form><p class="pale"><a href="./">all, every five seconds</a></p>'
     )
@@ -185,35 +191,35 @@ def _table(name: str, table: TableFigures) -> str:
 def _bar(name: str, progress: LoadProgress | None) -> str:
     if progress is None:
         return ""
-    known, copied = "", f"{progress.rows:,} rows copied"
+    attributes, copied = "", f"{progress.rows:,} rows copied"
     if progress.estimate > 0:
-        known = f' value="{min(progress.rows, progress.estimate)}" max="{progress.estimate}"'
+        attributes = f' value="{min(progress.rows, progress.estimate)}" max="{progress.estimate}"'
         done = min(progress.rows / progress.estimate, 1)
         copied = f"{progress.rows:,} of about {progress.estimate:,} rows copied, {done:.0%}"
     since = datetime.fromisoformat(progress.snapshot_since).astimezone(UTC)
     return (
-        f'<div class="wide"><progress{known} aria-label="rows of {as_text(name)} that are copied"></progress>'
+        f'<div class="wide"><progress{attributes} aria-label="rows of {as_text(name)} that are copied"></progress>'
         f"<small>{copied}; the snapshot has been held since {since:%Y-%m-%d %H:%M} UTC</small></div>"
     )
 
 
-def _problems(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
+def _messages(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     rows = [
         f'<div class="row"><div class="wide"><b class="bad">{as_text(name)} '
         f"{'is stopped' if table.state == 'stopped' else 'waits for its next load'}</b><br>"
-        f"{as_text(table.error)}{_help(table.error)}</div></div>"
+        f"{as_text(table.error)}{_remedies(table.error)}</div></div>"
         for name, table in sorted(tables.items())
         if table.error is not None
     ]
     rows += [
-        f'<div class="row"><div class="wide"><small>{clock_text(each.time)} UTC</small><br>{as_text(each.text)}'
-        f"{_help(each.text)}</div></div>"
-        for each in observed.all_messages()
+        f'<div class="row"><div class="wide"><small>{clock_text(message.time)} UTC</small><br>{as_text(message.text)}'
+        f"{_remedies(message.text)}</div></div>"
+        for message in observed.all_messages()
     ]
     return f'<section class="card"><h2>Errors and warnings</h2>{"".join(rows)}</section>' if rows else ""
 
 
-def _help(text: str) -> str:
+def _remedies(text: str) -> str:
     """Return what helps against the errors in a text, by their codes, as docs/reference/errors.md has it."""
     codes = dict.fromkeys(code for code in _CODE.findall(text) if code in CODES)
     return "".join(
@@ -222,7 +228,7 @@ def _help(text: str) -> str:
     )
 
 
-def _number(number: float) -> str:
+def _number_text(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 or number == 0 else f"{number:.1f}"
 
 

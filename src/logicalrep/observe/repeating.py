@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_PATIENCE = 5.0
+_JOIN_TIMEOUT = 5.0
 """The longest wait for an action that is being done at the end, in seconds."""
 
 
@@ -37,4 +37,4 @@ def repeating(action: Callable[[], None], pause: Callable[[], float], name: str)
         yield
     finally:
         ending.set()
-        thread.join(_PATIENCE)
+        thread.join(_JOIN_TIMEOUT)

@@ -17,10 +17,10 @@ from logicalrep.options.listen_address import ListenError, listen_address
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
-_PATIENCE = 10.0
+_TIMEOUT = 10.0
 """The seconds that a client has for its request, and for each part of the answer."""
 _MOST_FIELDS = 20
-_MOST_POSTED = 1 << 16
+_MOST_POSTED_BYTES = 1 << 16
 """The most bytes that are taken at a time."""
 
 TEXT, HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
@@ -62,7 +62,7 @@ def serve(
 
     class Handler(_RequestHandler):
         answers_by_path = by_path
-        takers = posts or {}
+        posts_by_path = posts or {}
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
@@ -116,9 +116,9 @@ def metrics_answer(metrics: CollectorRegistry) -> tuple[int, str, bytes]:
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
-    timeout = _PATIENCE
+    timeout = _TIMEOUT
     answers_by_path: Mapping[str, Answer]
-    takers: Mapping[str, Callable[[bytes], None]]
+    posts_by_path: Mapping[str, Callable[[bytes], None]]
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -127,18 +127,18 @@ class _RequestHandler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         answer = self.answers_by_path.get(path)
         if answer is None:
-            there = f"There are {' and '.join(sorted(self.answers_by_path))}.\n"
-            self._send_answer(404, TEXT, there.encode())
+            paths = " and ".join(sorted(self.answers_by_path))
+            self._send_answer(404, TEXT, f"Paths: {paths}.\n".encode())
         else:
             self._send_answer(*answer(dict(parse_qsl(query, max_num_fields=_MOST_FIELDS))))
 
     def do_POST(self) -> None:
-        taker, size = self.takers.get(self.path), self.headers.get("Content-Length", "")
-        if taker is None or not size.isdecimal() or int(size) > _MOST_POSTED:
+        post, size = self.posts_by_path.get(self.path), self.headers.get("Content-Length", "")
+        if post is None or not size.isdecimal() or int(size) > _MOST_POSTED_BYTES:
             self._send_answer(404, TEXT, b"Nothing is taken there.\n")
             return
         try:
-            taker(self.rfile.read(int(size)))
+            post(self.rfile.read(int(size)))
         except (ValueError, TypeError, KeyError):
             self._send_answer(400, TEXT, b"That is not understood.\n")
         else:

@@ -34,21 +34,23 @@ class SlotSamples:
             self._ahead = slot.time - datetime.fromtimestamp(time.time(), UTC)
             self._heads.record_end(slot.time, slot.sent_up_to)
 
-    def lag_bytes(self, reached: Lsn | None) -> int | None:
+    def lag_bytes(self, position: Lsn | None) -> int | None:
         """Return the bytes of WAL that a reader at an LSN lacks; None if either is unknown."""
-        return None if self.last is None or reached is None else max(self.last.sent_up_to - reached, 0)
+        return None if self.last is None or position is None else max(self.last.sent_up_to - position, 0)
 
-    def lag_seconds(self, reached: Lsn | None, committed: datetime | None) -> float | None:
+    def lag_seconds(self, position: Lsn | None, committed: datetime | None) -> float | None:
         """Return the most that a reader may be behind, in seconds; None if that is unknown.
 
         Args:
             reached: the LSN before which the reader has every commit; it never decreases.
             committed: the time of the last commit that the reader has, in UTC.
         """
-        if self.last is None or reached is None:
+        if self.last is None or position is None:
             return None
-        now = datetime.fromtimestamp(time.time(), UTC) + self._ahead
-        return lag_seconds(self.lag_bytes(reached), now, committed, self._heads.caught_up(reached), seen=self.last.time)
+        server_time = datetime.fromtimestamp(time.time(), UTC) + self._ahead
+        return lag_seconds(
+            self.lag_bytes(position), server_time, committed, self._heads.caught_up(position), as_of=self.last.time
+        )
 
 
 def sampling(sample: Callable[[], None], on_error: Callable[[Exception], None]) -> AbstractContextManager[None]:

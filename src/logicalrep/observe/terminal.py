@@ -33,11 +33,11 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.columnar.compiling import is_compiling
 from logicalrep_runtime.visible import visible
 
-_LINE_AGAIN = 5.0
+_BATCH_LINES_INTERVAL = 5.0
 """The seconds between two lines about batches."""
-SILENCE = 5.0
+LONGEST_SILENCE = 5.0
 """The longest silence while the run starts or tables load, in seconds."""
-_LOOK_AGAIN = 0.5
+_CHECK_INTERVAL = 0.5
 """The seconds between two looks at how long it has been silent."""
 _TENTH = 10
 
@@ -47,8 +47,8 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
     """Yield a receiver that shows what happens, on standard error by default; only warnings if `quiet`."""
     stream = sys.stderr if stream is None else stream
     # Python writes warnings to standard error if nobody takes them, or once a library has logged: these are shown here.
-    log, taken = logging.getLogger("logicalrep.replicate"), logging.NullHandler()
-    log.addHandler(taken)
+    log, handler = logging.getLogger("logicalrep.replicate"), logging.NullHandler()
+    log.addHandler(handler)
     log.propagate = False
     try:
         if stream.isatty() and not quiet:
@@ -62,11 +62,11 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
                 yield Bars(progress)
         else:
             printer = LinePrinter(stream, quiet=quiet)
-            saying = repeating(printer.say_progress, lambda: _LOOK_AGAIN, "logicalrep-progress")
-            with nullcontext() if quiet else saying:
+            printing = repeating(printer.print_progress, lambda: _CHECK_INTERVAL, "logicalrep-progress")
+            with nullcontext() if quiet else printing:
                 yield printer
     finally:
-        log.removeHandler(taken)
+        log.removeHandler(handler)
         log.propagate = True
 
 
@@ -78,22 +78,22 @@ class LinePrinter(Observer):
         self._stream = stream
         self._quiet = quiet
         self._lock = threading.Lock()
-        self._loads: dict[TableName, tuple[int, int]] = {}
+        self._copies: dict[TableName, tuple[int, int]] = {}
         self._changes = self._loading = 0
-        self._said_at = 0.0
+        self._batches_printed_at = 0.0
         self._summary = LoadSummary()
         self._step: tuple[str, float] | None = None
         self._printed_at = time.monotonic()
 
-    def say_progress(self) -> None:
+    def print_progress(self) -> None:
         """Say what the start does, or how far the loads are, unless another look comes before it is silent for long."""
-        now, step = time.monotonic(), self._step
-        if now - self._printed_at + _LOOK_AGAIN < SILENCE:
+        time_now, step = time.monotonic(), self._step
+        if time_now - self._printed_at + _CHECK_INTERVAL < LONGEST_SILENCE:
             return
         if step is not None:
-            self._say(f"still {step[0]}, {now - step[1]:.0f} s")
+            self._print_unless_quiet(f"still {step[0]}, {time_now - step[1]:.0f} s")
         elif not self._summary.is_over:
-            self._say(self._summary.text())
+            self._print_unless_quiet(self._summary.text())
 
     def on_event(self, event: RunEvent) -> None:
         """Print an event's line, and count what other lines sum up."""
@@ -104,34 +104,38 @@ class LinePrinter(Observer):
             case LoadsNeeded():
                 self._step = None
             case CopyStarted(table, estimate):
-                self._step, self._loads[table] = None, (0, estimate)
+                self._step, self._copies[table] = None, (0, estimate)
             case RowsCopied(table, rows):
-                self._say_tenth(table, rows)
+                self._print_tenth(table, rows)
             case CheckpointSaved():
                 self._loading = len(event.loading())
                 if not is_compiling():
                     self._step = None
             case BatchApplied():
-                self._say_batch(event)
+                self._print_batch(event)
         if (line := _line(event)) is not None and (event.level > logging.INFO or not self._quiet):
             self._print(line)
 
-    def _say_tenth(self, table: TableName, rows: int) -> None:
-        copied, estimate = self._loads[table]
-        self._loads[table] = copied + rows, estimate
+    def _print_tenth(self, table: TableName, rows: int) -> None:
+        copied, estimate = self._copies[table]
+        self._copies[table] = copied + rows, estimate
         tenth = (copied + rows) * _TENTH // max(estimate, 1)
         if copied * _TENTH // max(estimate, 1) < tenth < _TENTH:
-            self._say(f"{table}: {copied + rows:,} of about {estimate:,} rows, {(copied + rows) * 100 // estimate} %")
+            self._print_unless_quiet(
+                f"{table}: {copied + rows:,} of about {estimate:,} rows, {(copied + rows) * 100 // estimate} %"
+            )
 
-    def _say_batch(self, batch: BatchApplied) -> None:
+    def _print_batch(self, batch: BatchApplied) -> None:
         self._changes += batch.changes
-        now = time.monotonic()
-        if now - self._said_at >= _LINE_AGAIN:
+        time_now = time.monotonic()
+        if time_now - self._batches_printed_at >= _BATCH_LINES_INTERVAL:
             loading = f"; loading: {self._loading}, whose changes are buffered meanwhile" if self._loading else ""
-            self._say(f"applied {self._changes:,} changes, the last of {_moment(batch)}; {_behind(batch)}{loading}")
-            self._changes, self._said_at = 0, now
+            self._print_unless_quiet(
+                f"applied {self._changes:,} changes, the last of {_commit_time(batch)}; {_lag(batch)}{loading}"
+            )
+            self._changes, self._batches_printed_at = 0, time_now
 
-    def _say(self, text: str) -> None:
+    def _print_unless_quiet(self, text: str) -> None:
         if not self._quiet:
             self._print(text)
 
@@ -147,11 +151,11 @@ class Bars(Observer):
     def __init__(self, progress: Progress) -> None:
         """Take the display, which is running."""
         self.progress = progress
-        self._loads: dict[TableName, TaskID] = {}
+        self._copies: dict[TableName, TaskID] = {}
         self._changes: TaskID | None = None
         self._total = 0
         self._summary = LoadSummary()
-        self._of_all: TaskID | None = None
+        self._status_task: TaskID | None = None
 
     def on_event(self, event: RunEvent) -> None:
         """Print an event's line above the bars, and move those."""
@@ -172,7 +176,7 @@ class Bars(Observer):
             case CopyStarted(table, estimate):
                 self._remove_bar(table)
                 # The server knows no number before the table's first ANALYZE.
-                self._loads[table] = self.progress.add_task(
+                self._copies[table] = self.progress.add_task(
                     visible(str(table)), total=estimate or None, figures="", estimate=estimate
                 )
             case RowsCopied(table, rows):
@@ -182,22 +186,22 @@ class Bars(Observer):
             case CheckpointSaved():
                 # A load may have ended without rows, as the load of a part that is refused.
                 loading = event.loading()
-                for table in [table for table in self._loads if str(table) not in loading]:
+                for table in [table for table in self._copies if str(table) not in loading]:
                     self._remove_bar(table)
 
     def _show(self, text: str | None) -> None:
         """Show one line on all that goes on, above the bars of tables; none if there is nothing to show."""
         if text is None:
-            if self._of_all is not None:
-                self.progress.remove_task(self._of_all)
-            self._of_all = None
-        elif self._of_all is None:
-            self._of_all = self.progress.add_task(visible(text), total=None, figures="")
+            if self._status_task is not None:
+                self.progress.remove_task(self._status_task)
+            self._status_task = None
+        elif self._status_task is None:
+            self._status_task = self.progress.add_task(visible(text), total=None, figures="")
         else:
-            self.progress.update(self._of_all, description=visible(text))
+            self.progress.update(self._status_task, description=visible(text))
 
     def _advance_bar(self, table: TableName, rows: int) -> None:
-        task = self._loads.get(table)
+        task = self._copies.get(table)
         if task is None:
             # It was stopped meanwhile.
             return
@@ -209,7 +213,7 @@ class Bars(Observer):
         self.progress.update(task, figures=f"{bar.completed:,.0f}{estimate} rows{percent}, {rate:,.0f}/s")
 
     def _remove_bar(self, table: TableName) -> None:
-        task = self._loads.pop(table, None)
+        task = self._copies.pop(table, None)
         if task is not None:
             self.progress.remove_task(task)
 
@@ -220,7 +224,7 @@ class Bars(Observer):
         rate = batch.changes / max(batch.seconds, 0.001)
         self.progress.update(
             self._changes,
-            figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_moment(batch)}; {_behind(batch)}",
+            figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_commit_time(batch)}; {_lag(batch)}",
         )
 
 
@@ -229,10 +233,10 @@ def _line(event: RunEvent) -> str | None:
     return None if (line := event.line()) is None else prefix + line
 
 
-def _moment(batch: BatchApplied) -> str:
+def _commit_time(batch: BatchApplied) -> str:
     return "an unknown time" if batch.committed is None else f"{batch.committed:%H:%M:%S} UTC"
 
 
-def _behind(batch: BatchApplied) -> str:
+def _lag(batch: BatchApplied) -> str:
     seconds = batch.lag_seconds
     return f"{batch.lag_bytes / 1e6:.1f} MB{'' if seconds is None else f' and {seconds:.1f} s'} behind"

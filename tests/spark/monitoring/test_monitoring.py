@@ -44,7 +44,7 @@ def free_port() -> str:
 
 
 def of(giver: str) -> set[str]:
-    return {metric.name for metric in METRICS if giver in metric.given_by} - OF_A_SERVER_WITHOUT_BOUND
+    return {metric.name for metric in METRICS if giver in metric.sources} - OF_A_SERVER_WITHOUT_BOUND
 
 
 @pytest.fixture

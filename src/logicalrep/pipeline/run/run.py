@@ -25,7 +25,7 @@ from logicalrep.observe.events import (
     WarningIssued,
 )
 from logicalrep.observe.health import health, readiness
-from logicalrep.observe.logged import Logged
+from logicalrep.observe.logged import LogObserver
 from logicalrep.observe.observer import Observer, Observers, passing
 from logicalrep.observe.page import page
 from logicalrep.observe.serving import serve
@@ -128,7 +128,7 @@ def replicate_with(
     with ExitStack() as stack:
         wanted = {CallsOnStop: settings.call_on_stop, CallsOnSchemaChange: settings.call_on_schema_change}
         calls = [kind(to, settings.to) for kind, to in wanted.items() if to is not None]
-        observer = Observers(observer, Logged(), observed, *calls)
+        observer = Observers(observer, LogObserver(), observed, *calls)
         for each in calls:
             stack.enter_context(each.calling())
         stack.enter_context(announcing_compilation(passing(observer, StepStarted)))

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from logicalrep.observe.figures import Figures
-from logicalrep.observe.metrics import collected
+from logicalrep.observe.metrics import metric_families
 from logicalrep.spark.offsets import offset_in_progress
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class MetricsListener(StreamingQueryListener):
 
     def collect(self) -> Iterator[Family]:
         """Yield the metrics for a registry of prometheus_client."""
-        yield from collected(self.figures())
+        yield from metric_families(self.figures())
 
     def figures(self) -> list[Figures]:
         """Return the figures of each slot of a running or failed query."""
