@@ -40,13 +40,13 @@ def _heading(row: ChangeRow) -> str:
 
 
 def _sides(row: ChangeRow) -> str:
-    before, after = row["before"], row["after"]
+    old_row, new_row = row["before"], row["after"]
     unchanged = [f"{name} unchanged" for name in row["unchanged"]]
-    new = "" if after is None else ", ".join([*_values(after), *unchanged])
-    if before is None:
+    new = "" if new_row is None else ", ".join([*_values(new_row), *unchanged])
+    if old_row is None:
         return new
-    old = ", ".join(_values(before))
-    return old if after is None else f"{old} -> {new}"
+    old = ", ".join(_values(old_row))
+    return old if new_row is None else f"{old} -> {new}"
 
 
 def _values(side: dict[str, JsonValue]) -> list[str]:

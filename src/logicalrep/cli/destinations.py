@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 RunSeveral: TypeAlias = "Callable[[argparse.Namespace, Sequence[DatabaseSection]], int]"
 
-_OF_FILE = {"dsn": "--dsn", "dsn_file": "--dsn-file", "password_command": "--password-command", "to": "--to"}
+_DATABASE_ARGUMENTS = {"dsn": "--dsn", "dsn_file": "--dsn-file", "password_command": "--password-command", "to": "--to"}
 """The arguments that each database of a file has for itself."""
 _NAMES = ("slot", "publication")
-_WORST_FIRST = (1, 2, 3, 4, 5)
+_CODES_BY_SEVERITY = (1, 2, 3, 4, 5)
 
 
 def add_destination_command(
@@ -61,9 +61,9 @@ def add_destination_command(
         epilog=exit_codes,
         formatter_class=argparse.RawDescriptionHelpFormatter if exit_codes else argparse.HelpFormatter,
     )
-    several = run_several or functools.partial(run_one_by_one, run)
+    several = run_several or functools.partial(run_in_sequence, run)
     # `label` is the database's name where a command runs for several.
-    parser.set_defaults(run=functools.partial(_run_of_file, run, several), label=None, has_options=has_config)
+    parser.set_defaults(run=functools.partial(_run_for_file, run, several), label=None, has_options=has_config)
     parser.set_defaults(has_settings=has_config or has_settings)
     add_server(parser)
     parser.add_argument(
@@ -92,11 +92,11 @@ def add_destination_command(
         "repeated",
     )
     if not has_config:
-        of_file = "the file that has the databases, in place of --dsn, --to"
-        of_tables = (
-            f"the file with settings by table, as for replicate: it is needed if columns are masked; or {of_file}"
+        file_help = "the file that has the databases, in place of --dsn, --to"
+        settings_help = (
+            f"the file with settings by table, as for replicate: it is needed if columns are masked; or {file_help}"
         )
-        parser.add_argument("--config", metavar="FILE", help=of_tables if has_settings else of_file)
+        parser.add_argument("--config", metavar="FILE", help=settings_help if has_settings else file_help)
     if has_names:
         for name in _NAMES:
             parser.add_argument(
@@ -108,7 +108,7 @@ def add_destination_command(
     return parser
 
 
-def _run_of_file(run: Run, several: RunSeveral, options: argparse.Namespace) -> int:
+def _run_for_file(run: Run, several: RunSeveral, options: argparse.Namespace) -> int:
     """Run a command for the one database that its arguments name, or for those of its file."""
     sections = _sections_of(options)
     if options.config is not None and not sections and not options.has_settings:
@@ -119,8 +119,8 @@ def _run_of_file(run: Run, several: RunSeveral, options: argparse.Namespace) -> 
         if options.to is None:
             raise ArgumentsError("name the destination by --to, or a file with 'databases' by --config")
         return run(options)
-    if both := [flag for name, flag in _OF_FILE.items() if getattr(options, name) is not None]:
-        raise ArgumentsError(f"{', '.join(both)}: {options.config} has this for each of its databases")
+    if duplicate_flags := [flag for name, flag in _DATABASE_ARGUMENTS.items() if getattr(options, name) is not None]:
+        raise ArgumentsError(f"{', '.join(duplicate_flags)}: {options.config} has this for each of its databases")
     hide_secrets(options)
     if options.database is None:
         return several(options, sections)
@@ -144,32 +144,32 @@ def with_section(
     options: argparse.Namespace, section: DatabaseSection, *, label: str | None = None
 ) -> argparse.Namespace:
     """Return the arguments of one database: what its file has for it, and otherwise those of the command."""
-    made = copy.copy(options)
-    for name in _OF_FILE:
-        setattr(made, name, getattr(section, name))
+    own_options = copy.copy(options)
+    for name in _DATABASE_ARGUMENTS:
+        setattr(own_options, name, getattr(section, name))
     for name, text in section.options.items():
         # The names of slot and publication are options of other commands too.
         if options.has_options or name in _NAMES:
-            setattr(made, name, text)
+            setattr(own_options, name, text)
     if section.catalog is not None:
-        made.catalog = section.catalog
-    made.catalog_option = [*options.catalog_option, *map("=".join, section.catalog_options.items())]
-    made.storage_option = [*options.storage_option, *map("=".join, section.storage_options.items())]
-    made.section, made.config, made.label = section, section.tables, label
-    return made
+        own_options.catalog = section.catalog
+    own_options.catalog_option = [*options.catalog_option, *map("=".join, section.catalog_options.items())]
+    own_options.storage_option = [*options.storage_option, *map("=".join, section.storage_options.items())]
+    own_options.section, own_options.config, own_options.label = section, section.tables, label
+    return own_options
 
 
-def run_one_by_one(run: Run, options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
+def run_in_sequence(run: Run, options: argparse.Namespace, sections: Sequence[DatabaseSection]) -> int:
     """Run a command for each database of a file; the error of one ends no other. Return the worst exit code."""
     codes = []
     for section in sections:
         if not getattr(options, "json", False):
             say(f"{section.name}, at {section.to}:")
         codes.append(run_command(run, with_section(options, section, label=section.name), label=section.name))
-    return worst_code(codes)
+    return worst_exit_code(codes)
 
 
-def labelled(content: Mapping[str, Any], label: str | None) -> Mapping[str, Any]:
+def with_database_label(content: Mapping[str, Any], label: str | None) -> Mapping[str, Any]:
     """Return an object for JSON, with the name of its database where a command runs for several."""
     return content if label is None else {"database": label, **content}
 
@@ -179,9 +179,9 @@ def refuse_several(options: argparse.Namespace, sections: Sequence[DatabaseSecti
     raise ArgumentsError(f"name the database by --database: {options.config} has {_names(sections)}")
 
 
-def worst_code(codes: Sequence[int]) -> int:
+def worst_exit_code(codes: Sequence[int]) -> int:
     """Return the exit code for several: 0 if all have it, else that of an error before all others."""
-    return next((code for code in _WORST_FIRST if code in codes), 0 if not any(codes) else 1)
+    return next((code for code in _CODES_BY_SEVERITY if code in codes), 0 if not any(codes) else 1)
 
 
 def _names(sections: Sequence[DatabaseSection]) -> str:

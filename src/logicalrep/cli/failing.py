@@ -41,13 +41,13 @@ def run_command(
     except BrokenPipeError:
         raise
     except Exception as error:
-        text, code = _told(error)
+        text, code = _error_text(error)
     sys.stdout.flush()
     print(f"{TerminalStyle(sys.stderr).red('error:')} {'' if label is None else f'{label}: '}{text}", file=sys.stderr)
     return code
 
 
-def _told(error: Exception) -> tuple[str, int]:
+def _error_text(error: Exception) -> tuple[str, int]:
     """Return the text and the exit code of an error. Raises it if nobody foresaw it."""
     if isinstance(error, UsageError | OptionError):
         return str(error), 2

@@ -159,14 +159,14 @@ def _decode(options: argparse.Namespace) -> int:
     return 0
 
 
-def _session(options: argparse.Namespace, found: CaptureSession) -> CaptureSession:
+def _session(options: argparse.Namespace, recorded: CaptureSession) -> CaptureSession:
     """Return the session that the file describes, overridden by the arguments."""
     return CaptureSession(
-        protocol_version=options.protocol_version or found.protocol_version,
-        parallel=options.parallel or found.parallel,
-        two_phase=options.two_phase or found.two_phase,
-        encoding=_codec(options.encoding) if options.encoding else found.encoding,
-        header=found.header,
+        protocol_version=options.protocol_version or recorded.protocol_version,
+        parallel=options.parallel or recorded.parallel,
+        two_phase=options.two_phase or recorded.two_phase,
+        encoding=_codec(options.encoding) if options.encoding else recorded.encoding,
+        header=recorded.header,
     )
 
 
@@ -222,9 +222,9 @@ def _add_inspect(commands: Commands) -> None:
 def _expected(text: str) -> str:
     from logicalrep_protocol.pgwire.layouts import PGWIRE
 
-    known = PGWIRE.values["expected"]
-    if text not in known:
-        raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(known)}")
+    states = PGWIRE.values["expected"]
+    if text not in states:
+        raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(states)}")
     return text
 
 
@@ -247,8 +247,11 @@ def _print_inspection(options: argparse.Namespace) -> int:
     for line in inspect(protocol, version, data, facts=facts, encoding=encoding, sender=sender, style=style):
         print(line)
     carriers = {layout.name: layout for layout in (WALSENDER, LOGICALREP)}
-    while options.replication and (found := carried(protocol, version, data, facts=facts, sender=sender)) is not None:
-        name, data = found
+    while (
+        options.replication
+        and (carried_message := carried(protocol, version, data, facts=facts, sender=sender)) is not None
+    ):
+        name, data = carried_message
         protocol, version = carriers[name], options.protocol_version or _NEWEST if name == LOGICALREP.name else 1
         print()
         for line in inspect(protocol, version, data, facts=facts, encoding=encoding, sender=sender, style=style):

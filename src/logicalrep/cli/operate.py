@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from logicalrep.cli.destinations import add_destination_command, labelled, refuse_several
+from logicalrep.cli.destinations import add_destination_command, refuse_several, with_database_label
 from logicalrep.cli.server_options import (
     ArgumentsError,
     Commands,
@@ -93,42 +93,46 @@ def _print_status(options: argparse.Namespace) -> int:
     connection, storage = server_and_storage(options)
     from logicalrep.pipeline.operate.status import query_status
 
-    found = query_status(connection, storage)
+    status = query_status(connection, storage)
     if options.json:
-        print(visible_json(labelled(found.to_json(), options.label), indent=2 if options.label is None else None))
+        print(
+            visible_json(
+                with_database_label(status.to_json(), options.label), indent=2 if options.label is None else None
+            )
+        )
         return 0
-    if not found.has_begun:
+    if not status.has_begun:
         say("nothing was made yet: logicalrep replicate makes the publication and the slot, and loads the tables")
         return 0
-    say(f"{'running' if found.is_running else 'not running'}, at {found.lsn}, slot {found.slot}")
-    if found.paused_since is not None:
-        say(f"paused since {found.paused_since}, until logicalrep resume")
-    if found.lost is not None:
-        say(f"the slot is lost: {found.lost}; run logicalrep resync --all")
+    say(f"{'running' if status.is_running else 'not running'}, at {status.lsn}, slot {status.slot}")
+    if status.paused_since is not None:
+        say(f"paused since {status.paused_since}, until logicalrep resume")
+    if status.lost is not None:
+        say(f"the slot is lost: {status.lost}; run logicalrep resync --all")
     else:
-        seconds = "" if found.lag_seconds is None else f" and at most {found.lag_seconds:.1f} s"
-        retained = (found.retained_bytes or 0) / 1e6
-        say(f"{(found.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
-        if found.safe_wal_size is not None:
-            say(f"max_slot_wal_keep_size leaves {found.safe_wal_size / 1e6:.1f} MB")
-    if found.oldest_transaction is not None:
-        since = found.oldest_transaction_since
-        say(f"the oldest open transaction is {found.oldest_transaction}" + (f", since {since}" if since else ""))
-    if found.load_snapshot is not None:
-        say(f"a load has held its snapshot since {found.load_snapshot}")
-    width = max(map(len, found.tables), default=0)
+        seconds = "" if status.lag_seconds is None else f" and at most {status.lag_seconds:.1f} s"
+        retained = (status.retained_bytes or 0) / 1e6
+        say(f"{(status.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
+        if status.safe_wal_size is not None:
+            say(f"max_slot_wal_keep_size leaves {status.safe_wal_size / 1e6:.1f} MB")
+    if status.oldest_transaction is not None:
+        since = status.oldest_transaction_since
+        say(f"the oldest open transaction is {status.oldest_transaction}" + (f", since {since}" if since else ""))
+    if status.load_snapshot is not None:
+        say(f"a load has held its snapshot since {status.load_snapshot}")
+    width = max(map(len, status.tables), default=0)
     states = {
         name: table["state"] if table["phase"] == table["state"] else f"{table['state']}: {table['phase']}"
-        for name, table in found.tables.items()
+        for name, table in status.tables.items()
     }
     state_width = max([9, *map(len, states.values())])
-    for name, table in found.tables.items():
+    for name, table in status.tables.items():
         line = f"{name:<{width}}  {states[name]:<{state_width}}"
         if table["version"] is not None:
             line += f"  {table['lsn']:>12}  version {table['version']}, {table['rows']} rows"
         say(line)
         if table["progress"]:
-            say(f"{'':<{width}}  {_copied(table['progress'])}")
+            say(f"{'':<{width}}  {_progress_text(table['progress'])}")
         if table["error"]:
             say(f"{'':<{width}}  {table['error']}")
         if table["refused"]:
@@ -136,13 +140,13 @@ def _print_status(options: argparse.Namespace) -> int:
         if unfit := table.get("unrepresentable"):
             counts = ", ".join(f"{count} of {column}" for column, count in unfit.items())
             say(f"{'':<{width}}  values that their type cannot hold: {counts}")
-        for each in table.get("skipped", ()):
-            skipped = f"skipped the commit {each['lsn']} at {each['at']}, {each['changes']} changes"
-            say(f"{'':<{width}}  {skipped}: {', '.join(each['folders'])}")
+        for commit in table.get("skipped", ()):
+            skipped = f"skipped the commit {commit['lsn']} at {commit['at']}, {commit['changes']} changes"
+            say(f"{'':<{width}}  {skipped}: {', '.join(commit['folders'])}")
     return 0
 
 
-def _copied(progress: Mapping[str, Any]) -> str:
+def _progress_text(progress: Mapping[str, Any]) -> str:
     rows, estimate = progress["rows"], progress["estimate"]
     of = f" of about {estimate} rows, {min(rows / estimate, 1):.0%}" if estimate else " rows"
     return f"copied {rows}{of}; the snapshot has been held since {progress['snapshot_since']}"
@@ -204,8 +208,8 @@ def _resync(options: argparse.Namespace) -> int:
     if options.where is not None and len(names) > 1:
         raise ArgumentsError("--where is of one table: name one")
     read_identity(storage)
-    known = [table_name(text) for text in State.read(storage).tables]
-    is_part = options.where is not None or (len(names) == 1 and names[0] not in known)
+    stored_tables = [table_name(text) for text in State.read(storage).tables]
+    is_part = options.where is not None or (len(names) == 1 and names[0] not in stored_tables)
     own_names = {"slot": options.slot, "publication": options.publication}
 
     def refuse() -> None:
@@ -215,10 +219,10 @@ def _resync(options: argparse.Namespace) -> int:
             refuse_unknown_masks(storage, CatalogSettings.of(catalog, catalog_options))
 
     if is_part:
-        is_asked = resync_part(connection, storage, names[0], condition, refuse=refuse)
+        is_requested = resync_part(connection, storage, names[0], condition, refuse=refuse)
     else:
-        is_asked = resync(connection, storage, names, new_server=options.new_server, refuse=refuse, **own_names)
-    if is_asked:
+        is_requested = resync(connection, storage, names, new_server=options.new_server, refuse=refuse, **own_names)
+    if is_requested:
         what = "a part of it" if is_part else "it" if names else "all tables"
         say(f"asked the running replicate to load {what} again", sys.stderr)
         return 0

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from logicalrep.cli.destinations import add_destination_command
-from logicalrep.cli.replicate_settings import add_options, ending_by_signals, settings_of
+from logicalrep.cli.replicate_settings import add_options, settings_of, stop_on_signals
 from logicalrep.cli.server_options import (
     Commands,
     hide_secrets,
@@ -62,7 +62,7 @@ def add_replicate(commands: Commands) -> None:
 
 def _replicate(options: argparse.Namespace) -> int:
     hide_secrets(options)
-    stop = ending_by_signals()
+    stop = stop_on_signals()
     settings = settings_of(options)
     # Before the rest is loaded, which takes seconds on a busy machine.
     if not (options.quiet or options.verbose or options.log):

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `replicate`, from their table."""
-    for name, known in OPTIONS.items():
-        text = f"{known.doc[0].lower()}{known.doc[1:]}".rstrip(".").replace("`", "")
-        if known.read is kinds.flag:
+    for name, option in OPTIONS.items():
+        text = f"{option.doc[0].lower()}{option.doc[1:]}".rstrip(".").replace("`", "")
+        if option.read is kinds.flag:
             parser.add_argument(flag_of(name), action="store_const", const="true", help=text)
         else:
-            words = known.read.words if isinstance(known.read, kinds.Choice) else None
-            default = f" (default: {known.default})".replace("`", "") if known.default else ""
+            choices = option.read.words if isinstance(option.read, kinds.Choice) else None
+            default = f" (default: {option.default})".replace("`", "") if option.default else ""
             parser.add_argument(
-                flag_of(name), metavar=known.metavar or f"{{{','.join(words or ())}}}", help=f"{text}{default}"
+                flag_of(name), metavar=option.metavar or f"{{{','.join(choices or ())}}}", help=f"{text}{default}"
             )
 
 
-def options_of(options: argparse.Namespace) -> dict[str, Any]:
+def replicate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the given options as arguments of `replicate`. Raises OptionError for an invalid value."""
     arguments = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
     ReplicateOptions("", options.to, catalog=catalog_of(options)[0], **arguments)
@@ -39,7 +39,7 @@ def options_of(options: argparse.Namespace) -> dict[str, Any]:
 def settings_of(options: argparse.Namespace) -> ReplicateSettings:
     """Return the settings that the arguments describe."""
     # What is wrong is said before the rest is loaded.
-    arguments = options_of(options)
+    arguments = replicate_arguments(options)
     connection, storage = server_and_storage(options)
     arguments["catalog"], arguments["catalog_options"] = catalog_of(options)
     # Loaded late: the other commands need none of it.
@@ -48,7 +48,7 @@ def settings_of(options: argparse.Namespace) -> ReplicateSettings:
     return ReplicateSettings(connection, storage.uri, storage_options=storage.storage_options, **arguments)
 
 
-def ending_by_signals() -> threading.Event:
+def stop_on_signals() -> threading.Event:
     """Return what the first signal to end sets; a second one ends the program at once."""
     stop = threading.Event()
 

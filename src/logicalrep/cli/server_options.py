@@ -100,7 +100,7 @@ def catalog_settings_of(options: argparse.Namespace) -> CatalogSettings | None:
     return CatalogSettings.of(*catalog_of(options))
 
 
-def not_negative(text: str) -> float:
+def non_negative_number(text: str) -> float:
     """Return the number of an argument that is 0 or more. Raises ValueError for any other."""
     number = float(text)
     if not 0 <= number < float("inf"):
@@ -133,13 +133,13 @@ def _catalog_options_of(options: argparse.Namespace) -> Mapping[str, str]:
 
 def _pairs(flag: str, texts: Iterable[str], variable: str) -> Mapping[str, str]:
     """Return the values of an argument that is repeated, by their names. Raises ArgumentsError for one without any."""
-    found: dict[str, str] = json.loads(os.environ.get(variable, "{}"))
+    values: dict[str, str] = json.loads(os.environ.get(variable, "{}"))
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise ArgumentsError(f"{flag} {name}: write NAME=VALUE")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def hide_secrets(options: argparse.Namespace) -> None:

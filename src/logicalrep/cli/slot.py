@@ -1,4 +1,4 @@
-"""The command `logicalrep slot`: a replication slot of a stream is made, looked at, moved and dropped."""
+"""The command `logicalrep slot`: a replication slot of a stream is made, looked at, advanced_slot and dropped."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def _create(options: argparse.Namespace) -> int:
     from logicalrep.postgres.slots.errors import SlotError
     from logicalrep.postgres.slots.slot import find_slot
 
-    wanted = {"two_phase": options.two_phase, "failover": options.failover}
+    slot_options = {"two_phase": options.two_phase, "failover": options.failover}
     with settings.connect() as connection:
         if find_slot(connection, options.slot) is not None:
             raise SlotError(f"replication slot {options.slot!r} exists already", code="SLOT_EXISTS")
-        needs = Needs(slot=options.slot, publications=(), mode="auto", create_slot=True, **wanted)
+        needs = Needs(slot=options.slot, publications=(), mode="auto", create_slot=True, **slot_options)
         for warning in check(connection, needs):
             say(f"warning: {warning}", sys.stderr)
-        slot = create_slot(connection, options.slot, **wanted)
+        slot = create_slot(connection, options.slot, **slot_options)
     say(f"made the replication slot {slot.name} at {slot.confirmed_flush_lsn}")
     return 0
 
@@ -77,7 +77,7 @@ def _print_status(options: argparse.Namespace) -> int:
     with settings.connect() as connection:
         slot = _slot(connection, options.slot)
         oldest, began = query_oldest_writer(connection) or (None, None)
-    found: dict[str, object] = {
+    figures: dict[str, object] = {
         "slot": slot.name,
         "plugin": slot.plugin,
         "database": slot.database,
@@ -95,16 +95,16 @@ def _print_status(options: argparse.Namespace) -> int:
         "oldest_transaction_since": began and began.isoformat(),
     }
     if options.json:
-        print(visible_json(found, indent=2))
+        print(visible_json(figures, indent=2))
         return 0
-    for name, value in found.items():
-        say(f"{name:<24}  {_shown(name, value)}")
+    for name, value in figures.items():
+        say(f"{name:<24}  {_value_text(name, value)}")
     if slot.standbys_warning:
         say(f"warning: {slot.standbys_warning}", sys.stderr)
     return 0
 
 
-def _shown(name: str, value: object) -> str:
+def _value_text(name: str, value: object) -> str:
     if name == "safe_wal_size" and value is None:
         return "without bound"
     if isinstance(value, bool):
@@ -127,9 +127,9 @@ def _advance(options: argparse.Namespace) -> int:
         check(connection, Needs(slot=options.slot, publications=(), mode="auto"))
         slot = query_slot(connection, options.slot)
         advance_slot(connection, slot, slot.sent_up_to if options.upto is None else options.upto)
-        moved = query_slot(connection, options.slot)
-    was = "is at" if moved.confirmed.lsn == slot.confirmed.lsn else f"was at {slot.confirmed.lsn}, is now at"
-    say(f"the replication slot {slot.name} {was} {moved.confirmed.lsn}")
+        advanced_slot = query_slot(connection, options.slot)
+    was = "is at" if advanced_slot.confirmed.lsn == slot.confirmed.lsn else f"was at {slot.confirmed.lsn}, is now at"
+    say(f"the replication slot {slot.name} {was} {advanced_slot.confirmed.lsn}")
     return 0
 
 

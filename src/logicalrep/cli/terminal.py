@@ -20,8 +20,8 @@ class TerminalStyle:
 
     def __init__(self, stream: IO[str], choice: str = "auto") -> None:
         """Take the stream; `choice` is auto, always or never."""
-        wanted = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        self.coloured = choice == "always" or (choice == "auto" and wanted)
+        is_suitable = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.coloured = choice == "always" or (choice == "auto" and is_suitable)
 
     def _paint(self, code: str, text: str) -> str:
         text = visible(text)
@@ -55,10 +55,10 @@ class ProgressBar:
         """Draw the bar, at most ten times a second."""
         if not self._active:
             return
-        now = time.monotonic()
-        if now < self._next:
+        time_now = time.monotonic()
+        if time_now < self._next:
             return
-        self._next = now + 0.1
+        self._next = time_now + 0.1
         self._drawn = True
         part = min(done / self._total, 1)
         self._stream.write(f"\r{'#' * int(30 * part):<30} {part:4.0%} of {self._total / 1e6:.1f} MB\x1b[K")

@@ -8,8 +8,8 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.destinations import add_destination_command, labelled
-from logicalrep.cli.server_options import Commands, catalog_settings_of, not_negative, server_and_storage
+from logicalrep.cli.destinations import add_destination_command, with_database_label
+from logicalrep.cli.server_options import Commands, catalog_settings_of, non_negative_number, server_and_storage
 from logicalrep.cli.terminal import TerminalStyle, say
 from logicalrep_runtime.visible import visible, visible_json
 
@@ -40,7 +40,7 @@ def add_verify(commands: Commands) -> None:
     )
     parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")
     parser.add_argument(
-        "--patience", metavar="SECONDS", type=not_negative, default=60.0,
+        "--patience", metavar="SECONDS", type=non_negative_number, default=60.0,
         help="the time after which rows that still differ, without a proof, are undecided (default: 60)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object for each table, and one for all")
@@ -59,7 +59,7 @@ def _verify(options: argparse.Namespace) -> int:
     style = TerminalStyle(sys.stdout)
     results: Counter[str] = Counter()
     rows = 0
-    found = verify(
+    verdicts = verify(
         settings,
         storage,
         tables,
@@ -68,14 +68,14 @@ def _verify(options: argparse.Namespace) -> int:
         with_values=options.verbose,
         warn=lambda text: say(f"warning: {text}", sys.stderr),
     )
-    for verdict in found:
+    for verdict in verdicts:
         results[verdict.result] += 1
         rows += verdict.rows
         lines = [verdict_json(verdict, options.label)] if options.json else verdict_lines(verdict, style)
         print("\n".join(lines), flush=True)
     if options.json:
         counts = {"tables": sum(results.values()), "rows": rows, **{key: results[key] for key in _CODES}}
-        print(json.dumps(labelled(counts, options.label)))
+        print(json.dumps(with_database_label(counts, options.label)))
     else:
         counted = ", ".join(f"{results[key]} {key}" for key in _CODES if results[key])
         total = sum(results.values())
@@ -86,7 +86,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def verdict_json(verdict: Verdict, label: str | None = None) -> str:
     return visible_json(
-        labelled(
+        with_database_label(
             {
                 "table": str(verdict.table),
                 "result": verdict.result,
@@ -94,8 +94,13 @@ def verdict_json(verdict: Verdict, label: str | None = None) -> str:
                 "differing": verdict.differing,
                 "is_least": verdict.is_least,
                 "examples": [
-                    {"kind": each.kind, "key": each.key, "server": each.server, "destination": each.destination}
-                    for each in verdict.examples
+                    {
+                        "kind": example.kind,
+                        "key": example.key,
+                        "server": example.server,
+                        "destination": example.destination,
+                    }
+                    for example in verdict.examples
                 ],
                 "reason": verdict.reason,
             },
@@ -111,7 +116,7 @@ def verdict_lines(verdict: Verdict, style: TerminalStyle) -> list[str]:
         return [style.red(f"{verdict.table}: undecided: {verdict.reason}")]
     least = "at least " if verdict.is_least else ""
     head = f"{verdict.table}: different, {least}{verdict.differing:,} of {verdict.rows:,} rows"
-    return [style.red(head), *(visible(f"  {line}") for each in verdict.examples for line in _example(each))]
+    return [style.red(head), *(visible(f"  {line}") for example in verdict.examples for line in _example(example))]
 
 
 def _example(example: Difference) -> list[str]:

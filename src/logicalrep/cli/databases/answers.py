@@ -14,25 +14,25 @@ from logicalrep.cli.databases.processes import DatabaseProcess
 from logicalrep.observe.overview import DatabaseAnswer, labelled_registry, overview
 from logicalrep.observe.serving import HTML, TEXT, Answer, metrics_answer
 
-PATIENCE = 5.0
+ANSWER_TIMEOUT = 5.0
 """The seconds that a process has for an answer."""
-_OF_EACH = ("", "metrics", "healthz", "readyz")
+_DATABASE_PATHS = ("", "metrics", "healthz", "readyz")
 
 
-def answers_of(processes: Sequence[DatabaseProcess]) -> Mapping[str, Answer]:
+def answers_by_path(processes: Sequence[DatabaseProcess]) -> Mapping[str, Answer]:
     """Return what is served at each path: `/`, `/metrics`, `/healthz`, `/readyz`, and the same below `/NAME/`."""
-    found: dict[str, Answer] = {
+    answers: dict[str, Answer] = {
         "/": lambda _: (200, HTML, overview(_ask_all(processes)).encode()),
         "/metrics": lambda _: metrics_answer(labelled_registry(_ask_all(processes))),
         "/healthz": lambda _: (200, TEXT, b"alive\n"),
         "/readyz": lambda _: _readiness(processes),
     }
-    for each in processes:
-        found |= {f"/{each.name}/{path}": _passed_on(each, path) for path in _OF_EACH}
-    return found
+    for process in processes:
+        answers |= {f"/{process.name}/{path}": _forward(process, path) for path in _DATABASE_PATHS}
+    return answers
 
 
-def _passed_on(process: DatabaseProcess, path: str) -> Answer:
+def _forward(process: DatabaseProcess, path: str) -> Answer:
     return lambda query: _ask(process, path, query)
 
 
@@ -42,14 +42,14 @@ def _ask(process: DatabaseProcess, path: str, query: Mapping[str, str] | None = 
     if address is not None:
         with suppress(OSError, HTTPException):
             try:
-                with urlopen(f"{address}{path}?{urlencode(query or {})}", timeout=PATIENCE) as answer:
+                with urlopen(f"{address}{path}?{urlencode(query or {})}", timeout=ANSWER_TIMEOUT) as answer:
                     return answer.status, answer.headers["Content-Type"], answer.read()
             except HTTPError as error:
                 return error.code, error.headers["Content-Type"], error.read()
-    return 503, TEXT, f"{process.name} does not answer: {process.words}\n".encode()
+    return 503, TEXT, f"{process.name} does not answer: {process.status_text}\n".encode()
 
 
-def _each(
+def _ask_in_parallel(
     processes: Sequence[DatabaseProcess], ask: Callable[[DatabaseProcess], tuple[int, str, bytes]]
 ) -> list[tuple[int, str, bytes]]:
     """Return the answers of all, which are asked at the same time: one that hangs costs its patience alone."""
@@ -58,17 +58,22 @@ def _each(
 
 
 def _ask_all(processes: Sequence[DatabaseProcess]) -> list[DatabaseAnswer]:
-    answers = _each(processes, lambda process: _ask(process, "metrics"))
+    answers = _ask_in_parallel(processes, lambda process: _ask(process, "metrics"))
     return [
         DatabaseAnswer(
-            name=each.name, uri=each.to, process=each.words, metrics=body.decode() if status == 200 else None
+            name=process.name,
+            uri=process.to,
+            process=process.status_text,
+            metrics=body.decode() if status == 200 else None,
         )
-        for each, (status, _, body) in zip(processes, answers, strict=True)
+        for process, (status, _, body) in zip(processes, answers, strict=True)
     ]
 
 
 def _readiness(processes: Sequence[DatabaseProcess]) -> tuple[int, str, bytes]:
     """Return that all databases are ready, or which are not."""
-    answers = _each(processes, lambda process: _ask(process, "readyz"))
-    lines = [b"%s: %s" % (each.name.encode(), body) for each, (_, _, body) in zip(processes, answers, strict=True)]
+    answers = _ask_in_parallel(processes, lambda process: _ask(process, "readyz"))
+    lines = [
+        b"%s: %s" % (process.name.encode(), body) for process, (_, _, body) in zip(processes, answers, strict=True)
+    ]
     return 200 if all(status == 200 for status, _, _ in answers) else 503, TEXT, b"".join(lines)

@@ -23,7 +23,7 @@ class DatabaseLines:
         self._stream = sys.stderr if stream is None else stream
         self._lock = threading.Lock()
 
-    def pass_on(self, database: str, line: str) -> None:
+    def write_line(self, database: str, line: str) -> None:
         """Write what a database's process has written."""
         if self._log == "json":
             try:
@@ -31,19 +31,19 @@ class DatabaseLines:
                 return
             except (ValueError, TypeError):
                 # The error that ends a command is a line without JSON.
-                self.tell(database, line)
+                self.write_event(database, line)
                 return
         self._print(f"{database}: {line}")
 
-    def tell(self, database: str, text: str) -> None:
+    def write_event(self, database: str, text: str) -> None:
         """Write what became of a database's process."""
         if self._log is None:
             self._print(f"{database}: {timed(visible(text))}")
             return
         is_json = self._log == "json"
-        words = text if is_json else visible(text)
-        record = logging.makeLogRecord({"name": _LOGGER, "levelname": "WARNING", "msg": words})
-        self.pass_on(database, line_formatter(as_json=is_json).format(record))
+        line_text = text if is_json else visible(text)
+        record = logging.makeLogRecord({"name": _LOGGER, "levelname": "WARNING", "msg": line_text})
+        self.write_line(database, line_formatter(as_json=is_json).format(record))
 
     def _print(self, line: str) -> None:
         with self._lock:

@@ -20,14 +20,14 @@ from logicalrep_runtime.errors import LogicalRepError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """The pause before a process is started again that has just ended, in seconds; it doubles with each end."""
-PAUSE_FOR_PEOPLE = 300.0
+PAUSE_FOR_OPERATOR = 300.0
 """The same where somebody has to do something first."""
-_STEADY = 600.0
+_STABLE_AFTER = 600.0
 """The seconds after which an end is the first one again."""
-_FOR_GOOD = (0, 2, signal.SIGINT + 128)
+_FINAL_EXIT_CODES = (0, 2, signal.SIGINT + 128)
 """The exit codes of processes that are not started again: done, invalid arguments, and an end that was asked for."""
-_NEEDS_PEOPLE = 3
-_CHECK_AGAIN = 0.5
+_NEEDS_OPERATOR = 3
+_CHECK_INTERVAL = 0.5
 """The time until it is seen that the Java of the shared Spark has ended, in seconds."""
 
 
@@ -55,7 +55,7 @@ class DatabaseProcess:
         self.name, self.to = name, to
         self.address: str | None = None
         """The URL of its page and metrics; None while it does not serve them."""
-        self.words = "starting"
+        self.status_text = "starting"
         """How it is, in a few words."""
         self.exit_code: int | None = None
         """The code of the last end, after which it was not started again; None before."""
@@ -75,23 +75,23 @@ class DatabaseProcess:
                 code = self._run_once()
             except OSError as error:
                 # The machine has no room for another process, perhaps for a moment.
-                self._parts.lines.tell(self.name, f"its process cannot be started: {error}")
+                self._parts.lines.write_event(self.name, f"its process cannot be started: {error}")
                 code = 1
             self.address = self._spark = None
             how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-            self.words = f"ended {how}"
-            if stop.is_set() or self._parts.is_once or code in _FOR_GOOD:
+            self.status_text = f"ended {how}"
+            if stop.is_set() or self._parts.is_once or code in _FINAL_EXIT_CODES:
                 break
-            pause = FIRST_PAUSE if time.monotonic() - began > _STEADY else pause
-            wait = PAUSE_FOR_PEOPLE if code == _NEEDS_PEOPLE else pause
-            self.words = f"ended {how}, is started again within {wait:g} s"
-            self._parts.lines.tell(self.name, f"its process has ended {how}; it is started again in {wait:g} s")
+            pause = FIRST_PAUSE if time.monotonic() - began > _STABLE_AFTER else pause
+            wait = PAUSE_FOR_OPERATOR if code == _NEEDS_OPERATOR else pause
+            self.status_text = f"ended {how}, is started again within {wait:g} s"
+            self._parts.lines.write_event(self.name, f"its process has ended {how}; it is started again in {wait:g} s")
             pause = min(2 * pause, LONGEST_PAUSE)
             if stop.wait(wait):
                 break
         self.exit_code = code
         if not stop.is_set() and not (self._parts.is_once and code == 0):
-            self._parts.lines.tell(self.name, f"its process has ended {how}; the others go on")
+            self._parts.lines.write_event(self.name, f"its process has ended {how}; the others go on")
 
     def end(self) -> None:
         """Ask the process to end, after the batch that it applies."""
@@ -104,7 +104,7 @@ class DatabaseProcess:
         if self._process is not None:
             self._process.kill()
 
-    def tell_ended_spark(self, number: int) -> None:
+    def report_ended_spark(self, number: int) -> None:
         """Tell the process if its Spark, which had an earlier number than this one, has ended."""
         if self._spark is not None and self._spark < number:
             self._send(ended=self._spark)
@@ -130,7 +130,7 @@ class DatabaseProcess:
                 start_new_session=True,
             )
             theirs.close()
-            self._process, self.words = process, f"running as process {process.pid}"
+            self._process, self.status_text = process, f"running as process {process.pid}"
             with self._changing:
                 self._socket = ours
             if self._parts.stop.is_set():
@@ -140,7 +140,7 @@ class DatabaseProcess:
             assert process.stdout is not None
             with process.stdout as lines:
                 for line in lines:
-                    self._parts.lines.pass_on(self.name, line.rstrip("\n"))
+                    self._parts.lines.write_line(self.name, line.rstrip("\n"))
             code = process.wait()
             with self._changing:
                 self._socket = None
@@ -175,18 +175,18 @@ class DatabaseProcess:
 
 def run_processes(processes: Sequence[DatabaseProcess], parts: SharedParts) -> None:
     """Run processes side by side until all have ended for good; call it in the main thread, which takes signals."""
-    threads = [threading.Thread(target=each.run, name=f"logicalrep-{each.name}") for each in processes]
+    threads = [threading.Thread(target=process.run, name=f"logicalrep-{process.name}") for process in processes]
     for thread in threads:
         thread.start()
     is_ending = False
     while any(thread.is_alive() for thread in threads):
-        if parts.stop.wait(_CHECK_AGAIN) and not is_ending:
+        if parts.stop.wait(_CHECK_INTERVAL) and not is_ending:
             is_ending = True
-            for each in processes:
-                each.end()
+            for process in processes:
+                process.end()
         if is_ending:
             for thread in threads:
-                thread.join(_CHECK_AGAIN)
+                thread.join(_CHECK_INTERVAL)
         number = parts.spark.starts + parts.spark.has_ended()
-        for each in processes:
-            each.tell_ended_spark(number)
+        for process in processes:
+            process.report_ended_spark(number)

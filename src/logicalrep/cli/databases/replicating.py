@@ -9,9 +9,9 @@ from contextlib import ExitStack
 
 from logicalrep.cli.databases.lines import DatabaseLines
 from logicalrep.cli.databases.processes import DatabaseProcess, SharedParts, run_processes
-from logicalrep.cli.destinations import with_section, worst_code
+from logicalrep.cli.destinations import with_section, worst_exit_code
 from logicalrep.cli.failing import run_command
-from logicalrep.cli.replicate_settings import ending_by_signals, settings_of
+from logicalrep.cli.replicate_settings import settings_of, stop_on_signals
 from logicalrep.observe.serving import serve
 from logicalrep.options import kinds
 from logicalrep.pipeline.config.databases import DatabaseSection
@@ -33,18 +33,21 @@ def replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseSe
     environment = dict(os.environ)
     settings: dict[str, ReplicateSettings] = {}
 
-    def read(of_one: argparse.Namespace) -> int:
-        settings[of_one.label] = settings_of(of_one)
+    def read(section_options: argparse.Namespace) -> int:
+        settings[section_options.label] = settings_of(section_options)
         return 0
 
-    codes = [run_command(read, with_section(options, each, label=each.name), label=each.name) for each in sections]
+    codes = [
+        run_command(read, with_section(options, section, label=section.name), label=section.name)
+        for section in sections
+    ]
     if any(codes):
-        return worst_code(codes)
+        return worst_exit_code(codes)
     refuse_shared(settings)
-    has_spark = any(each.engine == "spark" for each in settings.values())
+    has_spark = any(database.engine == "spark" for database in settings.values())
     if has_spark:
         refuse_missing("spark", over_connect=True)
-    stop = ending_by_signals()
+    stop = stop_on_signals()
     with ExitStack() as stack:
         parts = SharedParts(
             lines=DatabaseLines(options.log or ("text" if options.verbose else None)),
@@ -54,35 +57,37 @@ def replicate_several(options: argparse.Namespace, sections: Sequence[DatabaseSe
             is_once=options.once is not None,
         )
         processes = [
-            DatabaseProcess(each.name, each.to, ["replicate", "--database", each.name, *_arguments_of(options)], parts)
-            for each in sections
+            DatabaseProcess(
+                section.name, section.to, ["replicate", "--database", section.name, *_arguments_of(options)], parts
+            )
+            for section in sections
         ]
         if options.listen is not None:
-            from logicalrep.cli.databases.answers import answers_of
+            from logicalrep.cli.databases.answers import answers_by_path
 
-            address = stack.enter_context(serve(options.listen, list, answers=answers_of(processes)))
-            parts.lines.tell("all", f"the page is at {address}, the metrics are at {address}metrics")
+            address = stack.enter_context(serve(options.listen, list, answers=answers_by_path(processes)))
+            parts.lines.write_event("all", f"the page is at {address}, the metrics are at {address}metrics")
         run_processes(processes, parts)
     if stop.is_set():
         return _INTERRUPTED
-    return worst_code([1 if each.exit_code is None else each.exit_code for each in processes])
+    return worst_exit_code([1 if process.exit_code is None else process.exit_code for process in processes])
 
 
 def _arguments_of(options: argparse.Namespace) -> list[str]:
     """Return the arguments that hold for all databases, but for those that are none of a process."""
-    found = [f"--config={options.config}"]
-    for name, known in OPTIONS.items():
+    arguments = [f"--config={options.config}"]
+    for name, option in OPTIONS.items():
         value = getattr(options, name)
         if value is not None and name not in ("config", "listen"):
-            found.append(flag_of(name) if known.read is kinds.flag else f"{flag_of(name)}={value}")
+            arguments.append(flag_of(name) if option.read is kinds.flag else f"{flag_of(name)}={value}")
     if options.listen is not None:
-        found.append("--listen=127.0.0.1:0")
+        arguments.append("--listen=127.0.0.1:0")
     if options.catalog is not None:
-        found.append(f"--catalog={options.catalog}")
+        arguments.append(f"--catalog={options.catalog}")
     if options.quiet:
-        found.append("--quiet")
+        arguments.append("--quiet")
     if options.verbose:
-        found.append("--verbose")
+        arguments.append("--verbose")
     if options.log is not None:
-        found.append(f"--log={options.log}")
-    return found
+        arguments.append(f"--log={options.log}")
+    return arguments
