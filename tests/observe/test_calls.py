@@ -78,7 +78,7 @@ def test_a_call_that_fails_is_a_line_of_the_log_and_ends_nothing(caplog: pytest.
     with listening(500) as (url, heard):
         make_calls(CallsOnStop(url, "lake"))
     assert len(heard) == 2
-    assert ["failed for table_stopped" in text or "failed for ended" in text for text in caplog.messages] == [True] * 4
+    assert ["for table_stopped failed" in text or "for ended failed" in text for text in caplog.messages] == [True] * 4
 
 
 def test_other_columns_call_for_themselves() -> None:

@@ -84,7 +84,7 @@ def test_lines_of_batches_come_every_few_seconds(clock: list[float]) -> None:
         "applied 500 changes",
         "applied 500 changes",
     ]
-    assert re.fullmatch(rf"applied .*, the last of {committed:%H:%M:%S} UTC; 1\.5 MB and 2\.\d s behind", lines[0])
+    assert re.fullmatch(rf"applied .*, last commit at {committed:%H:%M:%S} UTC; 1\.5 MB and 2\.\d s behind", lines[0])
     observer.on_event(BatchApplied(1, 1, 0.1, 0, None))
     assert len(lines_of(stream)) == 3
 
@@ -116,7 +116,9 @@ def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
         observer.on_event(BatchApplied(50, 1, 0.5, 0, committed))
         observer.on_event(WarningIssued("[red]as it is[/red]"))
         (line,) = observer.progress.tasks
-        assert line.fields["figures"].startswith(f"150 applied, 100/s, last of {committed:%H:%M:%S} UTC; 0.0 MB and")
+        assert line.fields["figures"].startswith(
+            f"150 applied, 100/s, last commit at {committed:%H:%M:%S} UTC; 0.0 MB and"
+        )
     text = stream.getvalue()
     assert f"{ORDERS}: loaded 1,000 rows in 2.0 s" in text
     assert "warning: [red]as it is[/red]" in text
@@ -159,8 +161,8 @@ def test_the_start_and_loads_are_never_silent_for_long(clock: list[float]) -> No
         "reading the catalog",
         "still reading the catalog, 5 s",
         "still reading the catalog, 10 s",
-        "going on with 2 tables from 1/0",
-        "public.t0, public.t1, public.t2: to be loaded: new table",
+        "resuming 2 tables from 1/0",
+        "public.t0, public.t1, public.t2: load needed: new table",
         "0 of 3 tables loaded",
         "public.t0: 600,000 of about 2,000,000 rows, 30 %",
         "0 of 3 tables loaded, 0.6 of 6.0 million rows, about 81 s",

@@ -283,6 +283,6 @@ def test_a_first_day(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixtu
         shop.execute("DELETE FROM orders WHERE id < 51")
         with cluster(second, 1) as master, replicate_on(master, arguments, second, store.environment) as again:
             eventually(lambda: has(51))
-            assert "going on with 38 tables from " in again.read_text()
+            assert "resuming 38 tables from " in again.read_text()
         for path in (output, again):
             assert "Traceback" not in path.read_text()

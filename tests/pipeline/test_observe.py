@@ -92,7 +92,7 @@ def test_health_and_readiness(shop: Database, tmp_path: Path) -> None:
 
 def test_a_run_that_saves_no_checkpoints_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     observed = Observed()
-    assert readiness(observed) == (False, "not ready: no checkpoint is saved since the start")
+    assert readiness(observed) == (False, "not ready: no checkpoint saved since the start")
     observed.on_event(
         CheckpointSaved(1, {"public.t": table_figures("stopped"), "public.u": table_figures("following")})
     )
@@ -308,7 +308,7 @@ def test_the_tables_of_the_page_are_searched_and_sorted() -> None:
         assert shown("?q=PUBLIC&sort=nonsense") == ["public.a", "public.b"]
         assert shown("?q=stopped") == ["sales.&lt;c&gt;"]
         text = got(f"{address}?q=%22%3E%3Cscript%3E")
-        assert "No table has that." in text
+        assert "No table matches." in text
         assert "<script" not in text
         # A page on which somebody types is not asked for again.
         assert ("refresh" in text, "refresh" in got(address)) == (False, True)
@@ -317,7 +317,7 @@ def test_the_tables_of_the_page_are_searched_and_sorted() -> None:
 
 def test_the_page_of_a_table_that_loads_and_one_that_is_stopped() -> None:
     with served() as (observed, address):
-        assert "None yet." in got(address)
+        assert "No tables yet." in got(address)
         stopped = "[COLUMN_VALUE] <i>infinity</i> does not fit; run logicalrep resync public.orders"
         observed.on_event(
             CheckpointSaved(

@@ -1,4 +1,4 @@
-"""The observers that call a command or a URL, for a table that stops, or whose columns change."""
+"""Observers that call a command or a URL when a table stops or its columns change."""
 
 from __future__ import annotations
 
@@ -17,19 +17,25 @@ from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.visible import visible
 
 _CALL_TIMEOUT = 10.0
-"""The seconds that a call may take."""
+"""In seconds."""
 
 _log = logger("logicalrep.replicate")
 
 
 class Calls(Observer):
-    """Makes one call after another in a thread of its own, so that no table waits for them."""
+    """Makes calls one after another in its own thread, so that no table waits for a call."""
 
     option = ""
-    """The option that asks for the calls."""
+    """The option that requests the calls."""
 
     def __init__(self, to: str, destination: str) -> None:
-        """Take a shell's command, or a URL that begins with `http://` or `https://`, and the destination's URI."""
+        """Set the target and the destination's URI.
+
+        Args:
+            to: a shell command, which gets the call's JSON object on standard input; or a URL that begins with
+                `http://` or `https://`, which gets it by POST.
+            destination: the URI in each call.
+        """
         self._to = to
         self._destination = destination
         self._queue: SimpleQueue[dict[str, str] | None] = SimpleQueue()
@@ -37,7 +43,7 @@ class Calls(Observer):
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """Make calls within this context, whose end waits a while for the last ones."""
+        """Make calls within this context; its end waits up to 20 seconds for the last calls."""
         self._thread.start()
         try:
             yield
@@ -54,7 +60,7 @@ class Calls(Observer):
                 self._make_call(json.dumps(content).encode())
             except (OSError, ValueError, subprocess.SubprocessError) as error:
                 text = visible(str(error))
-                _log.warning("the call of %s failed for %s: %s", self.option, content["event"], text)
+                _log.warning("the call of %s for %s failed: %s", self.option, content["event"], text)
 
     def _make_call(self, content: bytes) -> None:
         if self._to.startswith(("http://", "https://")):
@@ -67,12 +73,11 @@ class Calls(Observer):
 
 
 class CallsOnStop(Calls):
-    """Calls when a table stops, and when the run ends with an error."""
+    """Calls when a table stops, and when an error that nobody requested ends the run."""
 
     option = "--call-on-stop"
 
     def on_event(self, event: RunEvent) -> None:
-        """Call for a table that is stopped, and for an end by an error that nobody requested."""
         match event:
             case TableStopped(table, reason):
                 self._call("table_stopped", reason, table=str(table))
@@ -82,11 +87,10 @@ class CallsOnStop(Calls):
 
 
 class CallsOnSchemaChange(Calls):
-    """Calls when a table at the destination has other columns, or another key."""
+    """Calls when the columns or the key of a stored table change."""
 
     option = "--call-on-schema-change"
 
     def on_event(self, event: RunEvent) -> None:
-        """Call for a table whose columns or key changed."""
         if isinstance(event, SchemaChanged):
             self._call("schema_changed", "; ".join(event.changes), table=str(event.table))

@@ -1,4 +1,4 @@
-"""The observer that counts what happens, for metrics, the page and the checks of health; its memory is bounded."""
+"""The observer behind the metrics, the status page and the health checks; its memory is bounded."""
 
 from __future__ import annotations
 
@@ -29,46 +29,45 @@ from logicalrep.postgres.slots.slot import Slot
 from logicalrep_runtime.scalars import Lsn
 
 _SAMPLES = 4320
-"""The samples that are held: those of six hours."""
+"""Six hours of samples."""
 _MESSAGES = 30
 _WAIT_VALID = 150.0
-"""The seconds after which what the work waited for is over, if it was not said again."""
+"""The seconds until a wait that was not reported again counts as over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The figures of one moment."""
+    """The figures at one time."""
 
     time: float
-    """The seconds since 1970."""
+    """In seconds since 1970."""
     lag_bytes: int
     changes: int
-    """The number of changes that were applied until then."""
+    """The number of changes applied by this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A warning, or what the work waits for."""
+    """A warning or a wait."""
 
     time: float
-    """The seconds since 1970 at which it was said last."""
+    """The time of the last report, in seconds since 1970."""
     text: str
     is_waiting: bool
-    """Whether the work waits for it, which is said again once a minute at least."""
+    """Whether it is a wait, which the run reports at least once a minute."""
 
 
 class Stopwatch:
-    """A counter of the seconds of some work; several threads may measure at the same time."""
+    """Adds up the seconds of work in several threads."""
 
     def __init__(self) -> None:
-        """Begin with no time."""
         self._lock = threading.Lock()
         self.seconds = 0.0
-        """The seconds of all that was measured, which may overlap."""
+        """The sum of all measured times, which may overlap."""
 
     @contextmanager
     def measure(self) -> Iterator[None]:
-        """Add the time that the context takes."""
+        """Add the duration of the context."""
         began = time.monotonic()
         try:
             yield
@@ -78,35 +77,32 @@ class Stopwatch:
 
 
 class Observed(Observer):
-    """Counts since the start, and what is so now. Any thread may read the attributes and call the methods."""
+    """Counts since the start, and the current state. Any thread may read the attributes and call the methods."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self._lock = threading.Lock()
         self.changes = self.batches = 0
         self.applying_seconds = 0.0
         self.committed: datetime | None = None
         """The time of the last applied commit."""
         self.checkpoint_at: float | None = None
-        """The time at which the last checkpoint was saved at the destination."""
+        """When the last checkpoint was saved, in seconds since 1970."""
         self.tables: Mapping[str, TableFigures] = {}
         self.rows_copied: dict[str, int] = {}
         self.errors: dict[ErrorKind, int] = dict.fromkeys(ERROR_KINDS, 0)
-        """The errors by their kinds, without the receiver's broken connections."""
+        """The number of errors by kind, without broken connections of receivers."""
         self.traffic = Traffic()
-        """The counts of all receivers, one after another."""
+        """The sum over all receivers."""
         self.engine_time = Stopwatch()
-        """The time of the engine's work."""
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self._messages: deque[Message] = deque(maxlen=_MESSAGES)
         self._slot_samples = SlotSamples()
-        # Nothing is served before the slot is known.
+        # There are no figures before the slot is known.
         self._slot_name: str | None = None
-        # Every commit before it is at the destination; None before the first checkpoint.
+        # The destination has every commit before it; None before the first checkpoint.
         self._lsn: Lsn | None = None
 
     def on_event(self, event: RunEvent) -> None:
-        """Count an event, and hold a warning until it is solved, or what the work waits for while it is repeated."""
         with self._lock:
             match event:
                 case RunPrepared(slot):
@@ -125,14 +121,14 @@ class Observed(Observer):
                 case ErrorCounted(kind):
                     self.errors[kind] += 1
                 case WaitReported(text) | WarningIssued(text) | WarningSolved(text):
-                    # A repeated message is held once, with its last time.
+                    # A repeated message is stored once, with its last time.
                     messages = [message for message in self._messages if message.text != text]
                     if not isinstance(event, WarningSolved):
                         messages.append(Message(time.time(), text, isinstance(event, WaitReported)))
                     self._messages = deque(messages, maxlen=_MESSAGES)
 
     def sample(self, slot: Slot) -> None:
-        """Take the slot as the server has it now."""
+        """Record the slot's current state."""
         with self._lock:
             self._slot_samples.record_slot(slot)
             lag = self._slot_samples.lag_bytes(self._lsn)
@@ -140,11 +136,11 @@ class Observed(Observer):
                 self.samples.append(Sample(time.time(), lag, self.changes))
 
     def sampling(self, query_slot: Callable[[], Slot]) -> AbstractContextManager[None]:
-        """Return the context in which the slot is asked for, and taken, every few seconds."""
-        # The loop finds the same error, and decides; here it is shown.
+        """Return a context that queries and records the slot every few seconds."""
+        # The main loop meets the same error and handles it; this is for the page.
         return sampling(
             lambda: self.sample(query_slot()),
-            lambda error: self.on_event(WarningIssued(f"the slot cannot be queried: {error}")),
+            lambda error: self.on_event(WarningIssued(f"replicate cannot query the slot: {error}")),
         )
 
     @property
@@ -154,18 +150,18 @@ class Observed(Observer):
 
     @property
     def lag_bytes(self) -> int | None:
-        """The bytes of WAL that are not applied yet; None before the first sample, or the first checkpoint."""
+        """The bytes of WAL not applied yet; None before the first sample or the first checkpoint."""
         with self._lock:
             return self._slot_samples.lag_bytes(self._lsn)
 
     @property
     def lag_seconds(self) -> float | None:
-        """The seconds for which something has waited to be applied at most; None if that is unknown."""
+        """An upper bound of the lag in seconds; None if unknown."""
         with self._lock:
             return self._slot_samples.lag_seconds(self._lsn, self.committed)
 
     def figures(self) -> list[Figures]:
-        """Return the figures for metrics; none before the slot is known."""
+        """Return the figures for metrics; an empty list before the slot is known."""
         slot, traffic = self.slot, self.traffic
         if self._slot_name is None:
             return []
@@ -202,12 +198,12 @@ class Observed(Observer):
         ]
 
     def all_samples(self) -> list[Sample]:
-        """Return the samples as they are now, the oldest first."""
+        """Return a copy of the samples, oldest first."""
         with self._lock:
             return list(self.samples)
 
     def all_messages(self) -> list[Message]:
-        """Return the last warnings, and what the work waits for, the newest first."""
+        """Return unsolved warnings and current waits, newest first."""
         time_now = time.time()
         with self._lock:
             return [

@@ -1,4 +1,4 @@
-"""The events of `logicalrep replicate`, each with its line for people and its record in the log."""
+"""The events of `logicalrep replicate`, with their lines for people and their records in the log."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _MOST_NAMES = 5
 
 
 class RunEvent:
-    """The base of the events of a run, which are plain data."""
+    """The base of a run's events: plain data."""
 
     __slots__ = ()
     level: ClassVar[int] = logging.INFO
     """The level of `line` in the log."""
 
     def line(self) -> str | None:
-        """Return the line for people; None if the event has none, or is summed up with others."""
+        """Return the line for people; None if the event has none, or a summary covers it."""
         return None
 
     def record(self) -> tuple[str, Mapping[str, Value]] | None:
-        """Return the name and figures that the log has in place of the line; None if it has the line."""
+        """Return the name and figures that the log writes in place of the line; None if the log writes the line."""
         return None
 
 
@@ -43,26 +43,26 @@ class _TextEvent(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class StepStarted(_TextEvent):
-    """The run starts a step of its preparation; the step ends with the next one, or with work on tables."""
+    """The run starts a step of its preparation; the next step, or work on tables, ends it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitReported(_TextEvent):
-    """The work waits for something, which is reported again once a minute at least."""
+    """The run waits; while it waits, it repeats the event at least once a minute."""
 
     level = logging.WARNING
 
 
 @dataclass(frozen=True, slots=True)
 class WarningIssued(_TextEvent):
-    """A person should know something."""
+    """The operator should know something."""
 
     level = logging.WARNING
 
 
 @dataclass(frozen=True, slots=True)
 class WarningSolved(_TextEvent):
-    """The reason of a warning, which had this text, has ended."""
+    """The cause of the warning with this text no longer exists."""
 
     def line(self) -> str:
         return f"solved: {self.text}"
@@ -70,13 +70,13 @@ class WarningSolved(_TextEvent):
 
 @dataclass(frozen=True, slots=True)
 class PageServed(RunEvent):
-    """The page and the metrics are served."""
+    """The status page and the metrics are served."""
 
     address: str
     """The page's URL."""
 
     def line(self) -> str:
-        return f"the page is at {self.address}, the metrics are at {self.address}metrics"
+        return served_text(self.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,42 +84,42 @@ class RunPrepared(RunEvent):
     """The destination and the server are ready."""
 
     slot: str
-    """The slot's name."""
+    """The replication slot's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResumed(RunEvent):
-    """The run resumes with tables that have every commit before an LSN."""
+    """The run resumes; the tables have every commit before `lsn`."""
 
     tables: int
     lsn: int
 
     def line(self) -> str:
-        return f"going on with {self.tables:,} table{'' if self.tables == 1 else 's'} from {Lsn(self.lsn)}"
+        return f"resuming {self.tables:,} table{'' if self.tables == 1 else 's'} from {Lsn(self.lsn)}"
 
     def record(self) -> tuple[str, Mapping[str, Value]]:
-        return "going on", {"tables": self.tables, "lsn": str(Lsn(self.lsn))}
+        return "resuming", {"tables": self.tables, "lsn": str(Lsn(self.lsn))}
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded(RunEvent):
-    """An error ends the run. The command prints the error itself."""
+    """An error ends the run; the command prints the error."""
 
     error: Exception
     is_requested: bool
-    """Whether a person wanted the end, as with a pause."""
+    """Whether the operator requested the end, for example by a pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadsNeeded(RunEvent):
-    """Tables are to be loaded, for one reason."""
+    """Tables must be loaded, for one reason."""
 
     tables: Sequence[TableName]
     reason: str
     """A few words, such as `new table`."""
 
     def line(self) -> str:
-        return f"{listed(self.tables)}: to be loaded: {self.reason}"
+        return f"{listed(self.tables)}: load needed: {self.reason}"
 
     def record(self) -> tuple[str, Mapping[str, Value]]:
         return "load needed", {"table": listed(self.tables), "tables": len(self.tables), "reason": self.reason}
@@ -127,11 +127,11 @@ class LoadsNeeded(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class CopyStarted(RunEvent):
-    """The copying of a table's rows has started."""
+    """The copy of a table's rows has started."""
 
     table: TableName
     estimate: int
-    """The approximate number of rows; 0 if the server does not know it."""
+    """The server's estimate of the number of rows; 0 if the server has none."""
 
     def line(self) -> str:
         return f"{self.table}: loading about {self.estimate:,} rows"
@@ -146,7 +146,7 @@ class RowsCopied(RunEvent):
 
     table: TableName
     rows: int
-    """The number of rows of this part."""
+    """The number of rows in this part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +166,11 @@ class CopyEnded(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class BatchApplied(RunEvent):
-    """The tables have the changes of a batch."""
+    """A batch of changes is applied."""
 
     changes: int
-    """The number of changes."""
     tables: int
-    """The number of tables."""
+    """The number of tables that the batch changed."""
     seconds: float
     lag_bytes: int
     """The bytes of WAL that the server has sent beyond the batch."""
@@ -180,7 +179,7 @@ class BatchApplied(RunEvent):
 
     @property
     def lag_seconds(self) -> float | None:
-        """The seconds that the tables are behind now; None if that is unknown."""
+        """The current lag in seconds; None if unknown."""
         return lag.lag_seconds(self.lag_bytes, datetime.now(UTC), self.committed)
 
     def record(self) -> tuple[str, Mapping[str, Value]]:
@@ -190,14 +189,14 @@ class BatchApplied(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSaved(RunEvent):
-    """A checkpoint is saved: the destination has every commit before an LSN."""
+    """A checkpoint is saved: the destination has every commit before `lsn`."""
 
     lsn: int
     tables: Mapping[str, TableFigures]
-    """The figures of all tables, by their names as in SQL."""
+    """The figures of all tables, by name as in SQL."""
 
     def loading(self) -> set[str]:
-        """Return the tables that load, or whose changes during their load are being applied."""
+        """Return the names of the tables that are being loaded or are catching up."""
         return {name for name, table in self.tables.items() if table.state is Standing.LOADING}
 
 
@@ -210,7 +209,7 @@ class ErrorCounted(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class TableStopped(RunEvent):
-    """A table is stopped from now on."""
+    """replicate no longer applies changes to a table."""
 
     level = logging.ERROR
     table: TableName
@@ -222,11 +221,11 @@ class TableStopped(RunEvent):
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanged(RunEvent):
-    """A table at the destination has other columns, or another key, from now on."""
+    """The columns or the key of a stored table have changed."""
 
     table: TableName
     changes: Sequence[str]
-    """A few words for each change."""
+    """A short description of each change."""
 
     def line(self) -> str:
         return f"{self.table}: {'; '.join(self.changes)}"
@@ -235,8 +234,13 @@ class SchemaChanged(RunEvent):
         return "schema changed", {"table": str(self.table), "changes": "; ".join(self.changes)}
 
 
+def served_text(address: str) -> str:
+    """Return the line about the URLs of the status page and the metrics."""
+    return f"status page: {address}, metrics: {address}metrics"
+
+
 def listed(tables: Sequence[TableName]) -> str:
-    """Return the first few names of many tables.
+    """Return the first five names and the number of the other names.
 
     Example:
         >>> listed([TableName("public", f"t{number}") for number in range(300)])

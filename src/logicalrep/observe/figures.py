@@ -1,4 +1,4 @@
-"""The figures of one reader of a slot, which the metrics are made of."""
+"""The figures of one reader of a slot: the input of the metrics."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from enum import StrEnum
 from typing import Literal, get_args
 
 ErrorKind = Literal["server", "destination", "load", "changes"]
-"""The part of the work in which an error happened that did not end the command."""
+"""The source of an error that did not end the command."""
 ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
 
 class Standing(StrEnum):
-    """What a table's phase means for readers: the value of `state` in `status --json` and in the metrics."""
+    """A table's state for its readers: `state` in `status --json` and in the metrics."""
 
     FOLLOWING = "following"
     LOADING = "loading"
@@ -22,7 +22,7 @@ class Standing(StrEnum):
 
 
 class Phase(StrEnum):
-    """The phases of a table's life, as docs/explanation/lifecycle.md has them."""
+    """The phases of a table's life; see docs/explanation/lifecycle.md."""
 
     OPENING = "opening"
     QUEUED = "queued"
@@ -35,7 +35,6 @@ class Phase(StrEnum):
 
     @property
     def standing(self) -> Standing:
-        """What the phase means for readers."""
         if self in (Phase.HELD, Phase.STOPPED):
             return Standing.STOPPED
         return Standing.FOLLOWING if self is Phase.FOLLOWING else Standing.LOADING
@@ -43,67 +42,65 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """The copying of a table's rows under a snapshot."""
+    """The progress of copying a table's rows under a snapshot."""
 
     rows: int
-    """The number of rows that are copied; it grows with each part of the table."""
+    """The number of copied rows; it grows with each part of the table."""
     estimate: int
-    """About how many there are, as the server estimates; 0 if it does not know."""
+    """The server's estimate of the table's rows; 0 if the server has none."""
     snapshot_since: str
-    """The server's time since when the snapshot is held, ISO 8601 in UTC: until the copying ends, it holds back VACUUM.
-    """
+    """The server's time when it exported the snapshot, ISO 8601 in UTC; the snapshot holds back VACUUM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFigures:
-    """The figures of one table."""
+    """The figures of one table; None for an unknown figure."""
 
     state: Standing
     phase: Phase | None = None
-    """The phase of its life; None if that is unknown."""
     version: int | None = None
     """The stored table's version."""
     rows: int | None = None
     """The number of the stored table's rows."""
     rows_copied: int | None = None
-    """The rows that loads have copied since the start."""
+    """The rows that loads have copied since the process started."""
     committed: datetime | None = None
-    """The time of the last commit with changes of the table."""
+    """The time of the last commit that changed the table."""
     error: str | None = None
-    """The reason why it is stopped."""
+    """Why the table is stopped."""
     progress: LoadProgress | None = None
-    """The progress of the copying of its rows; None if they are not being copied."""
+    """None if no load is copying rows."""
     unfit: int | None = None
-    """The values since its load that their columns' types cannot hold."""
+    """The number of values since the load that the type of their column cannot hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The figures of one reader at one moment; None for one that it does not know. Counts begin with the process."""
+    """The figures of one reader at one time; None for an unknown figure. Counts start with the process."""
 
     slot: str
     lag_bytes: int | None = None
     lag_seconds: float | None = None
     retained_bytes: int | None = None
     retained_limit: int | None = None
-    """The retained bytes at which the slot is lost."""
+    """The retained bytes at which PostgreSQL invalidates the slot."""
     changes: int | None = None
     bytes: int | None = None
-    """The bytes of the server's messages."""
+    """The bytes of received messages."""
     batches: int | None = None
     restarts: int | None = None
-    """The number of times that a broken connection was made anew."""
+    """The number of reconnects."""
     errors: Mapping[ErrorKind, int] = field(default_factory=dict)
-    """The number of errors by their kinds."""
+    """The number of errors by kind."""
     mode: str | None = None
     """`peek` or `walsender`."""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """The seconds, by what they were spent on: `server`, `decoding`, `applying`, `spark`."""
+    """The seconds by stage: `server`, `decoding`, `applying`, `spark`."""
     committed: datetime | None = None
-    """The time of the last commit that was read."""
+    """The time of the last commit read."""
     checkpointed: float | None = None
-    """The time in seconds since 1970 at which the reader last showed that it goes on."""
+    """When the reader last showed progress, in seconds since 1970."""
     load_snapshot: datetime | None = None
-    """The time since when the oldest snapshot of a load is held."""
+    """When the oldest snapshot of a current load was exported."""
     tables: Mapping[str, TableFigures] = field(default_factory=dict)
-    """The tables by their names, as in SQL."""
+    """The tables by name, as in SQL."""

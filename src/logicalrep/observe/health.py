@@ -1,4 +1,4 @@
-"""The checks of health that `--listen` answers: whether the process lives, and whether it saves checkpoints."""
+"""The health checks that `--listen` serves: liveness, and readiness by the age of the last checkpoint."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import time
 from logicalrep.observe.counts import Observed
 from logicalrep.observe.figures import Standing
 
-_FRESH = 120.0
-"""The seconds for which a checkpoint shows that the work goes on; an idle run saves one every few seconds."""
+_CHECKPOINT_VALID = 120.0
+"""The seconds for which a checkpoint proves readiness; an idle run saves a checkpoint every few seconds."""
 
 
 def health(observed: Observed) -> tuple[bool, str]:
-    """Return that the process lives: whoever gets the answer knows it, whatever it waits for."""
+    """Return (True, "alive"): an answer proves that the process lives, whatever it waits for."""
     return True, "alive"
 
 
 def readiness(observed: Observed) -> tuple[bool, str]:
-    """Return whether checkpoints are being saved, and why not; stopped tables are named, and do not count.
+    """Return whether a checkpoint was saved in the last two minutes, and a line; stopped tables do not matter.
 
     Example:
         >>> readiness(Observed())
-        (False, 'not ready: no checkpoint is saved since the start')
+        (False, 'not ready: no checkpoint saved since the start')
     """
     saved = observed.checkpoint_at
     if saved is None:
-        return False, "not ready: no checkpoint is saved since the start"
+        return False, "not ready: no checkpoint saved since the start"
     age = time.time() - saved
-    if age > _FRESH:
+    if age > _CHECKPOINT_VALID:
         return False, f"not ready: the last checkpoint was saved {age:.0f} s ago"
     states = [table.state for table in observed.tables.values()]
     counts = ", ".join(f"{states.count(state)} {state}" for state in Standing)

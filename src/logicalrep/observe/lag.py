@@ -1,4 +1,4 @@
-"""The lag in seconds: one rule for `status`, the page, the metrics and the log."""
+"""The lag in seconds, by one rule for `status`, the page, the metrics and the log."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from datetime import datetime, timedelta
 from logicalrep_runtime.scalars import Lsn
 
 _MOST_HEADS = 4320
-"""The heads that are held: those of six hours, if they come every five seconds."""
+"""Six hours, at one WAL end every five seconds."""
 _NO_LAG_VALID = timedelta(seconds=15)
-"""The time for which it holds that no WAL is lacking: heads come every five seconds."""
+"""How long an observed lag of zero stays valid; WAL ends are recorded every five seconds."""
 
 
 def lag_seconds(
     lag_bytes: int | None, server_time: datetime, *caught_up_at: datetime | None, as_of: datetime | None = None
 ) -> float | None:
-    """Return the most that a reader may be behind, in seconds.
+    """Return an upper bound of a reader's lag in seconds; None if unknown.
+
+    The lag is 0 if the reader lacks no WAL, unless `as_of` is more than 15 seconds before `server_time`.
 
     Args:
-        lag_bytes: the bytes of WAL that the server has written and the reader lacks; None if that is unknown.
-        now: the server's time.
-        reached: the times by which the reader has all that had committed: that of the last commit that it has, and
-            that at which it last had everything. None for one that is unknown.
-        seen: the server's time when it told the bytes; None for now.
-
-    Returns 0 if no WAL is lacking, unless the server told that some time ago and has not been heard since, and None if
-    nothing is known.
+        lag_bytes: the bytes of WAL that the server has written and the reader lacks; None if unknown.
+        server_time: the server's current time.
+        caught_up_at: times up to which the reader has every commit: the time of its last commit, and the time when
+            it last lacked no WAL. None for an unknown time.
+        as_of: the server's time when it reported `lag_bytes`; None for `server_time`.
 
     Example:
         >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -44,7 +43,7 @@ def lag_seconds(
 
 
 class WalHeads:
-    """The times at which a reader looked at the end of the server's WAL: they tell when it last had everything.
+    """Past ends of the server's WAL with their times: they date the moment when a reader last lacked no WAL.
 
     Example:
         >>> heads = WalHeads()
@@ -54,22 +53,21 @@ class WalHeads:
     """
 
     def __init__(self) -> None:
-        """Begin with nothing."""
-        # Those whose end the reader has not reached.
+        # Ends that the reader has not reached.
         self.ahead: deque[tuple[datetime, Lsn]] = deque(maxlen=_MOST_HEADS)
         self._caught_up: datetime | None = None
 
     def record_end(self, time: datetime, end: Lsn) -> None:
-        """Take the end of the WAL at a time, which is later than all before."""
+        """Record the end of the WAL at a time later than all recorded times."""
         if self.ahead and self.ahead[-1][1] == end:
             self.ahead.pop()
         self.ahead.append((time, end))
 
     def caught_up(self, position: Lsn) -> datetime | None:
-        """Return the last time at which all that had committed was before a position; None if that is unknown.
+        """Return the last recorded time whose WAL end is at or before a position; None if there is none.
 
         Args:
-            position: the reader has all that committed before it; positions never decrease.
+            position: the reader has every commit before it; positions never decrease.
         """
         while self.ahead and self.ahead[0][1] <= position:
             self._caught_up = self.ahead.popleft()[0]

@@ -19,7 +19,7 @@ from logicalrep.transactions.table_names import TableName
 
 
 class LoadSummary(Observer):
-    """Counts the tables that are to be loaded since none was, and their rows. Any thread may call it.
+    """Counts tables and rows from the first needed load until no load is left; safe for several threads.
 
     Example:
         >>> summary = LoadSummary()
@@ -29,7 +29,6 @@ class LoadSummary(Observer):
     """
 
     def __init__(self) -> None:
-        """Begin with no table."""
         self._lock = threading.Lock()
         self._waiting: set[TableName] = set()
         self._copied: dict[TableName, tuple[int, int]] = {}
@@ -37,7 +36,6 @@ class LoadSummary(Observer):
         self._began = 0.0
 
     def on_event(self, event: RunEvent) -> None:
-        """Count the tables and rows of an event of loads."""
         with self._lock:
             match event:
                 case LoadsNeeded(tables):
@@ -68,7 +66,7 @@ class LoadSummary(Observer):
 
     @property
     def is_over(self) -> bool:
-        """Whether no table is to be loaded."""
+        """Whether no table needs a load."""
         return not self._waiting
 
     def text(self) -> str:
@@ -91,7 +89,6 @@ class LoadSummary(Observer):
 
 
 def _rows(rows: int, like: int | None = None) -> str:
-    """Return a number of rows, in millions if it, or the one that it is shown with, is large."""
     if (rows if like is None else like) < 1_000_000:
         return f"{rows:,}"
     return f"{rows / 1e6:,.1f}{' million' if like is None else ''}"

@@ -1,4 +1,4 @@
-"""Lines of figures for the log, which programs and people can read: `batch slot=spark mode=peek changes=9 …`."""
+"""Log lines that people and programs can read: `batch slot=spark mode=peek changes=9 …`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Value = str | int | float | datetime | None
 
 
 def log_figures(log: logging.Logger, event: str, **figures: Value) -> None:
-    """Log an event with its figures, at the level INFO; those that are None are left out.
+    """Log an event with its figures, except figures that are None, at level INFO.
 
-    The record also has them as a dictionary, in its attribute `figures`, for a formatter that writes JSON.
+    The record's attribute `figures` has the figures as a dictionary, for a formatter that writes JSON.
     """
     known_figures = {name: value for name, value in figures.items() if value is not None}
     pairs = " ".join(f"{name}={_text(value)}" for name, value in known_figures.items())
@@ -22,7 +22,7 @@ def log_figures(log: logging.Logger, event: str, **figures: Value) -> None:
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes each record as a JSON object in a line: `time`, `level`, `logger`, `message`, `event` and its `figures`.
+    """Formats a record as a JSON object on one line: `time`, `level`, `logger`, `message`, `event` and `figures`.
 
     Example:
         {"time": "2026-11-26T09:00:00.123Z", "level": "INFO", "logger": "logicalrep.batch", "message": "batch …",
@@ -30,7 +30,6 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, object] = {
             "time": moment.replace("+00:00", "Z"),
@@ -51,7 +50,7 @@ def _moment(value: object) -> str:
 
 
 def log_to_standard_error(log: logging.Logger, *, as_json: bool = False) -> None:
-    """Let a logger write to standard error from INFO on, each line with its time in UTC, level and name."""
+    """Write a logger's records of level INFO and above to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(line_formatter(as_json=as_json))
     log.addHandler(handler)
@@ -59,7 +58,7 @@ def log_to_standard_error(log: logging.Logger, *, as_json: bool = False) -> None
 
 
 def line_formatter(*, as_json: bool = False) -> logging.Formatter:
-    """Return what makes a line of a record: as JSON, or as text with its time in UTC, level and name."""
+    """Return a formatter for JSON, or for text with time (UTC), level and logger."""
     if as_json:
         return JsonFormatter()
     formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
@@ -68,7 +67,7 @@ def line_formatter(*, as_json: bool = False) -> logging.Formatter:
 
 
 def timed(text: str) -> str:
-    """Return a line that people read: the time in UTC, and a text.
+    """Return a text after the current time in UTC.
 
     Example:
         >>> timed("following 3 tables")

@@ -14,14 +14,13 @@ _log = logger("logicalrep.replicate")
 
 
 class LogObserver(Observer):
-    """Logs what happens: work at INFO, what a person should look into at WARNING, what is stopped at ERROR."""
+    """Logs progress at INFO, warnings and waits at WARNING, stopped tables and errors at ERROR."""
 
     def __init__(self) -> None:
-        """Begin before the slot is known: no line until then has its name."""
+        # Records before RunPrepared have no slot.
         self._slot: str | None = None
 
     def on_event(self, event: RunEvent) -> None:
-        """Log an event that has figures or a line."""
         match event:
             case RunPrepared(slot):
                 self._slot = slot

@@ -1,4 +1,4 @@
-"""The metrics: each one's name, kind, unit and meaning in one table, and who gives it."""
+"""The metrics in one table: name, kind, unit, meaning and sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Source = Literal["replicate", "source", "listener"]
 Values = Iterator[tuple[tuple[str, ...], float | None]]
-"""The values of the labels after `slot`, and the figure; None for one that is unknown."""
+"""The values of the labels after `slot`, and the figure; None for an unknown figure."""
 
 _MODES = ("peek", "walsender")
 _ALL: tuple[Source, ...] = ("replicate", "source", "listener")
@@ -25,7 +25,7 @@ _READERS: tuple[Source, ...] = ("replicate", "source")
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric; each has the label `slot`, and more if `labels` names some."""
+    """A metric with the label `slot`, and the labels of `labels`."""
 
     name: str
     kind: Literal["counter", "gauge"]
@@ -34,7 +34,7 @@ class Metric:
     read: Callable[[Figures], Values]
     labels: tuple[str, ...] = ()
     sources: tuple[Source, ...] = _ALL
-    """`replicate`, the Spark source with the option `listen`, the listener of Spark's progress."""
+    """`replicate`, the Spark source with the option `listen` (`source`), `logicalrep.metrics.listener()`."""
 
 
 def _single(read: Callable[[Figures], float | None]) -> Callable[[Figures], Values]:
@@ -64,15 +64,15 @@ METRICS = (
         "logicalrep_lag_bytes",
         "gauge",
         "bytes",
-        "The WAL that the server has written and that is not yet in the tables, or in Spark's checkpoint.",
+        "The WAL that the server has written and that the tables, or Spark's checkpoint, lack.",
         _single(lambda figures: figures.lag_bytes),
     ),
     Metric(
         "logicalrep_lag_seconds",
         "gauge",
         "seconds",
-        "An upper bound of the delay: 0 if no WAL is missing; else the time since the last commit that the tables "
-        "have, or since they last had everything, whichever is later. It grows while the server does not answer.",
+        "An upper bound of the lag: 0 if the tables lack no WAL; otherwise the time since the last applied commit, or "
+        "since the tables last lacked no WAL, whichever is shorter. It grows while the server does not answer.",
         _single(lambda figures: figures.lag_seconds),
         sources=_READERS,
     ),
@@ -80,28 +80,28 @@ METRICS = (
         "logicalrep_retained_wal_bytes",
         "gauge",
         "bytes",
-        "The WAL that the slot keeps the server from removing.",
+        "The WAL that the server retains for the slot.",
         _single(lambda figures: figures.retained_bytes),
     ),
     Metric(
         "logicalrep_retained_wal_limit_bytes",
         "gauge",
         "bytes",
-        "The retained WAL at which the slot is lost, by `max_slot_wal_keep_size`; absent if there is no bound.",
+        "The retained WAL at which PostgreSQL invalidates the slot (`max_slot_wal_keep_size`); absent without a limit.",
         _single(lambda figures: figures.retained_limit),
     ),
     Metric(
         "logicalrep_changes_total",
         "counter",
         "changes",
-        "The changes that were applied, or kept for a table that loads; of a stream, the rows that Spark has got.",
+        "The changes that were applied, or buffered for a table that loads; of a stream, the rows that Spark received.",
         _single(lambda figures: figures.changes),
     ),
     Metric(
         "logicalrep_bytes_total",
         "counter",
         "bytes",
-        "The server's messages that were received.",
+        "The messages received from the server.",
         _single(lambda figures: figures.bytes),
         sources=_READERS,
     ),
@@ -109,14 +109,14 @@ METRICS = (
         "logicalrep_batches_total",
         "counter",
         "batches",
-        "The batches of changes that were applied, or that Spark has ended.",
+        "The batches of changes that replicate applied or Spark completed.",
         _single(lambda figures: figures.batches),
     ),
     Metric(
         "logicalrep_restarts_total",
         "counter",
         "connections",
-        "The connections to the server that were made anew after they had broken.",
+        "The reconnects after a connection to the server broke.",
         _single(lambda figures: figures.restarts),
         sources=_READERS,
     ),
@@ -124,10 +124,10 @@ METRICS = (
         "logicalrep_errors_total",
         "counter",
         "errors",
-        "The errors that did not end the command, by kind. `server`: a connection broke, or a query failed as the "
-        "server was away; `destination`: it could not be read or written, each try, or a file was gone; `load`: a "
-        "table could not be copied, each try; `changes`: changes of a table could not be applied, so that it is "
-        "stopped.",
+        "The errors that did not end the command, by kind. `server`: a connection broke, or a query failed because the "
+        "server was not available; `destination`: an attempt to read or write it failed, or a file was missing; "
+        "`load`: an attempt to copy a table failed; `changes`: a table's changes could not be applied, and replicate "
+        "stopped the table.",
         lambda figures: (((kind,), count) for kind, count in figures.errors.items()),
         ("kind",),
         _REPLICATE,
@@ -136,7 +136,7 @@ METRICS = (
         "logicalrep_mode",
         "gauge",
         "",
-        "1 for the way in which the slot is read, 0 for the other: `peek`, `walsender`.",
+        "1 for the mode that reads the slot, 0 for the other mode: `peek`, `walsender`.",
         _modes,
         ("mode",),
     ),
@@ -144,9 +144,9 @@ METRICS = (
         "logicalrep_seconds_total",
         "counter",
         "seconds",
-        "The time, by what it was spent on. `server`: receiving messages; `decoding`: making rows of them; "
-        "`applying`: writing batches into tables; `spark`: of `replicate` its tasks, of a stream each batch from its "
-        "plan to its end. They overlap, as batches are received ahead.",
+        "The time by stage. `server`: receiving messages; `decoding`: decoding them into rows; `applying`: writing "
+        "batches to tables; `spark`: tasks of `replicate`, or batches of a stream from plan to end. Stages overlap, "
+        "because batches are received in advance.",
         lambda figures: (((stage,), seconds) for stage, seconds in figures.seconds.items()),
         ("stage",),
     ),
@@ -154,7 +154,7 @@ METRICS = (
         "logicalrep_last_commit_timestamp_seconds",
         "gauge",
         "seconds since 1970",
-        "The time of the last commit with changes that was read.",
+        "The time of the last commit read that has changes.",
         _single(lambda figures: _since_1970(figures.committed)),
         sources=_READERS,
     ),
@@ -162,15 +162,15 @@ METRICS = (
         "logicalrep_noted_timestamp_seconds",
         "gauge",
         "seconds since 1970",
-        "The time at which the last checkpoint was saved at the destination, every few seconds, also if nothing "
-        "commits; of a stream, at which Spark last asked for a batch, or reported one.",
+        "When replicate last saved a checkpoint, which it does every few seconds, even without commits; of a stream, "
+        "when Spark last requested or reported a batch.",
         _single(lambda figures: figures.checkpointed),
     ),
     Metric(
         "logicalrep_load_snapshot_timestamp_seconds",
         "gauge",
         "seconds since 1970",
-        "The time since when the oldest snapshot of a load is held, which holds back VACUUM; absent without one.",
+        "When the oldest snapshot of a current load was exported; a snapshot holds back VACUUM. Absent without a load.",
         _single(lambda figures: _since_1970(figures.load_snapshot)),
         sources=_REPLICATE,
     ),
@@ -178,7 +178,7 @@ METRICS = (
         "logicalrep_table_rows",
         "gauge",
         "rows",
-        "The stored table's rows, with those that are marked as deleted.",
+        "The rows in the stored table's files, including rows marked as deleted.",
         _by_table(lambda table: table.rows),
         ("table",),
         _REPLICATE,
@@ -187,8 +187,8 @@ METRICS = (
         "logicalrep_table_unrepresentable_values",
         "gauge",
         "values",
-        "The values since a table's load that their columns' types cannot hold, which are NULL, as `--unrepresentable` "
-        "says.",
+        "The values since the table's load that the type of their column cannot hold and that were stored as NULL "
+        "(`--unrepresentable`).",
         _by_table(lambda table: table.unfit),
         ("table",),
         _REPLICATE,
@@ -197,7 +197,7 @@ METRICS = (
         "logicalrep_table_rows_copied_total",
         "counter",
         "rows",
-        "The rows that loads of a table have copied.",
+        "The rows that loads of the table copied.",
         _by_table(lambda table: table.rows_copied),
         ("table",),
         _REPLICATE,
@@ -215,7 +215,7 @@ METRICS = (
         "logicalrep_table_last_commit_timestamp_seconds",
         "gauge",
         "seconds since 1970",
-        "The time of the last commit with changes of the table; absent before the first one after its load.",
+        "The time of the last commit that changed the table; absent until the first such commit after the load.",
         _by_table(lambda table: _since_1970(table.committed)),
         ("table",),
         _REPLICATE,
@@ -224,7 +224,7 @@ METRICS = (
         "logicalrep_table_state",
         "gauge",
         "",
-        "1 for the state that a table is in, 0 for the others: `following`, `loading`, `stopped`.",
+        "1 for the table's state, 0 for the other states: `following`, `loading`, `stopped`.",
         _states,
         ("table", "state"),
         _REPLICATE,
@@ -233,7 +233,7 @@ METRICS = (
 
 
 def metric_families(readers: Sequence[Figures]) -> Iterator[Family]:
-    """Yield the known metrics of some readers, as a collector of prometheus_client does."""
+    """Yield the metrics of the readers for a collector of prometheus_client, without unknown figures."""
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
     for metric in METRICS:
@@ -248,18 +248,16 @@ def metric_families(readers: Sequence[Figures]) -> Iterator[Family]:
 
 
 class _Collector:
-    """Reads the figures at each scrape, so that a table that is gone has none."""
-
+    # The figures are read at each scrape, so that a dropped table disappears.
     def __init__(self, read: Callable[[], Iterable[Figures]]) -> None:
         self._read = read
 
     def collect(self) -> Iterator[Family]:
-        """Yield the metrics that are known."""
         return metric_families(list(self._read()))
 
 
 def registry(read: Callable[[], Iterable[Figures]]) -> CollectorRegistry:
-    """Return a registry of prometheus_client with the metrics of the figures that a function returns."""
+    """Return a registry of prometheus_client that calls `read` at each scrape."""
     from prometheus_client import CollectorRegistry
 
     metrics = CollectorRegistry()
@@ -269,28 +267,29 @@ def registry(read: Callable[[], Iterable[Figures]]) -> CollectorRegistry:
 
 _PAGE = """# Metrics
 
-One set of names, for Prometheus, from three sources:
+Three sources serve metrics for Prometheus under the same names:
 
-* `logicalrep replicate --listen HOST:PORT` serves them at `/metrics`;
-* the Spark source with the option `listen` does so in the driver, for its query: see
+* `logicalrep replicate --listen HOST:PORT` (`replicate`) serves them at `/metrics`;
+* the Spark source with the option `listen` (`source`) serves the metrics of its query from the driver: see
   [Monitoring](../how-to/spark-monitoring.md);
-* `logicalrep.metrics.listener()` takes them from Spark's progress reports, for all queries of a session; the lag, the
-  retained WAL and the mode from Spark 4.2 on.
+* `logicalrep.metrics.listener()` (`listener`) reads Spark's progress reports of all queries of a session; it has the
+  lag, the retained WAL and the mode since Spark 4.2.
 
-Each has the label `slot`, the replication slot. With [many databases from one file](../how-to/many-databases.md) each
-has the label `database` too, and `logicalrep_database_up` is 1 for one whose process answers, else 0.
+Each metric has the label `slot`, the replication slot. With [many databases from one
+file](../how-to/many-databases.md) each metric also has the label `database`, and `logicalrep_database_up` is 1 if the
+database's process answers, otherwise 0.
 
-Counters begin at 0 with each start. A figure that is not known yet is absent.
-[examples/alerts.yml](../../examples/alerts.yml) has rules for alerts,
+Counters start at 0 with each process. Unknown figures are absent.
+[examples/alerts.yml](../../examples/alerts.yml) has alert rules,
 [examples/grafana.json](../../examples/grafana.json) is a dashboard.
 
-| metric | kind | unit | more labels | given by | meaning |
+| metric | kind | unit | more labels | sources | meaning |
 | --- | --- | --- | --- | --- | --- |
 {}"""
 
 
 def page() -> str:
-    """Return the documentation's page of all metrics as Markdown."""
+    """Return the page docs/reference/metrics.md."""
     lines = (
         f"| `{metric.name}` | {metric.kind} | {metric.unit} | {', '.join(f'`{label}`' for label in metric.labels)} "
         f"| {'all' if metric.sources == _ALL else ', '.join(metric.sources)} | {metric.meaning} |\n"

@@ -1,4 +1,4 @@
-"""The page and the metrics of several databases, each from what its own process serves."""
+"""The page and the metrics of several databases, from the answers of their processes."""
 
 from __future__ import annotations
 
@@ -16,37 +16,34 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
 
 UP = "logicalrep_database_up"
-"""The metric of whether a database's process answers."""
-_UP_MEANING = "1 for a database of the command whose process answers, 0 for one that has ended, hangs or starts."
+_UP_MEANING = "1 if the database's process answers; 0 if it has ended, hangs or is starting."
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseAnswer:
-    """What the process of a database has answered."""
+    """The answer of a database's process."""
 
     name: str
     uri: str
     """The destination's URI."""
     process: str
-    """The state of its process, in a few words."""
+    """The state of the process, in a few words."""
     metrics: str | None
-    """The text of its metrics; None if it has not answered."""
+    """The metrics in Prometheus' text format; None if the process has not answered."""
 
     @cached_property
     def families(self) -> Sequence[Family]:
-        """The metrics; none if it has not answered."""
         from prometheus_client.parser import text_string_to_metric_families
 
         return list(text_string_to_metric_families(self.metrics or ""))
 
     def value(self, name: str) -> float | None:
-        """Return a metric that has one value; None if it is not known."""
+        """Return the value of a metric without further labels; None if unknown."""
         return next(
             (sample.value for family in self.families for sample in family.samples if sample.name == name), None
         )
 
     def count_state(self, state: str) -> int:
-        """Return the number of tables in a state."""
         return sum(
             int(sample.value)
             for family in self.families
@@ -56,13 +53,10 @@ class DatabaseAnswer:
 
 
 class _LabelledMetrics:
-    """The metrics of all processes, each with the label `database`."""
-
     def __init__(self, answers: Sequence[DatabaseAnswer]) -> None:
         self._answers = answers
 
     def collect(self) -> Iterator[Family]:
-        """Yield each metric once, with the figures of all databases."""
         from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
         up = GaugeMetricFamily(UP, _UP_MEANING, labels=["database"])
@@ -78,7 +72,7 @@ class _LabelledMetrics:
 
 
 def labelled_registry(answers: Sequence[DatabaseAnswer]) -> CollectorRegistry:
-    """Return a registry of prometheus_client with the metrics of several databases, each with the label `database`."""
+    """Return a registry of prometheus_client with the metrics of all databases, labelled with `database`."""
     from prometheus_client import CollectorRegistry
 
     metrics = CollectorRegistry()
@@ -87,7 +81,7 @@ def labelled_registry(answers: Sequence[DatabaseAnswer]) -> CollectorRegistry:
 
 
 def overview(answers: Sequence[DatabaseAnswer]) -> str:
-    """Return the page as HTML: a line for each database, with a link to its own page."""
+    """Return the page as HTML: a row for each database, with a link to the database's page."""
     up = sum(answer.metrics is not None for answer in answers)
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">

@@ -1,4 +1,4 @@
-"""The page that shows how `logicalrep replicate` does: one HTML text, without scripts."""
+"""The status page of `logicalrep replicate`: HTML without scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from logicalrep_runtime.visible import visible
 _WIDTH, _HEIGHT = 600, 120
 _CODE = re.compile(r"\[([A-Z_]+)\]")
 _POINTS = 200
-"""The most points of a picture."""
 
 STYLE = """
 :root{color-scheme:light dark;--paper:#f6f7f9;--card:#fff;--ink:#1b2430;--pale:#5d6979;--line:#dde2e8;--blue:#2563b8;
@@ -51,7 +50,7 @@ a{color:var(--blue)}.row:last-child{padding-bottom:0}
 
 
 def as_text(text: str) -> str:
-    """Return a text for HTML, with escapes in place of characters that are not seen."""
+    """Return a text escaped for HTML, with visible escapes in place of invisible characters."""
     return escape(visible(text))
 
 
@@ -61,12 +60,12 @@ def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -
     Args:
         observed: the figures.
         uri: the destination's URI.
-        query: the parameters of the request: `q`, a part of the names or of the states of the tables to show, and
-            `sort`, one of `state`, `name`, `rows` and `commit`. Without `q` the page is asked for again by itself.
+        query: the parameters of the request: `q`, a substring of the names or states of the tables to show, and
+            `sort`, one of `state`, `name`, `rows` and `commit`. Without `q` the page refreshes every five seconds.
     """
     time_now, query = time.time(), query or {}
     search_text = query.get("q", "")
-    # A refresh would clear what a person types.
+    # A refresh would clear the search field.
     refresh = "" if "q" in query else '<meta http-equiv="refresh" content="5">'
     samples, tables = observed.all_samples(), observed.tables
     counts = [f"{sum(table.state is state for table in tables.values()):,} {state}" for state in Standing]
@@ -89,7 +88,7 @@ def page(observed: Observed, uri: str, query: Mapping[str, str] | None = None) -
 {_messages(observed, tables)}
 <section class="card"><h2>Tables</h2>{_search_form(query)}{
         "".join(_table(name, tables[name]) for name in _matching_names(tables, search_text, query.get("sort", "")))
-        or f'<p class="pale">{"No table has that." if tables else "None yet."}</p>'
+        or f'<p class="pale">{"No table matches." if tables else "No tables yet."}</p>'
     }</section>
 </body></html>
 """
@@ -101,9 +100,9 @@ def _figure_tiles(observed: Observed, samples: Sequence[Sample]) -> str:
     rate = sum(value for _, value in rates) / len(rates) if rates else None
     headroom = ""
     if slot is not None:
-        headroom = "no bound" if slot.safe_wal_size is None else f"{bytes_text(slot.safe_wal_size)} left"
+        headroom = "no limit" if slot.safe_wal_size is None else f"{bytes_text(slot.safe_wal_size)} to the limit"
     tiles = (
-        ("behind", "unknown" if lag is None else bytes_text(lag), "" if seconds is None else seconds_text(seconds)),
+        ("lag", "unknown" if lag is None else bytes_text(lag), "" if seconds is None else seconds_text(seconds)),
         ("changes per second", "unknown" if rate is None else _number_text(rate), "in the last minute"),
         ("WAL retained by the slot", "unknown" if slot is None else bytes_text(slot.retained_bytes), headroom),
         ("changes since the start", f"{observed.changes:,}", f"in {observed.batches:,} batches"),
@@ -123,7 +122,7 @@ def _rates(samples: Sequence[Sample]) -> list[tuple[float, float]]:
 
 def _chart(title: str, points: Sequence[tuple[float, float]], value_text: Callable[[float], str]) -> str:
     if len(points) < 2:
-        return f'<section class="card"><h2>{title}</h2><p class="pale">There are no figures yet.</p></section>'
+        return f'<section class="card"><h2>{title}</h2><p class="pale">No figures yet.</p></section>'
     size = -(-len(points) // _POINTS)
     parts = [points[start : start + size] for start in range(0, len(points), size)]
     # The highest of each part, so that no peak is lost.
@@ -148,11 +147,11 @@ _ORDERS: Mapping[str, Callable[[str, TableFigures], tuple[Any, ...]]] = {
     "rows": lambda name, table: (-(table.rows or 0), name),
     "commit": lambda name, table: (_NEVER - (table.committed or _NEVER), name),
 }
-"""The orders of tables: first those that need a look, by name, the largest first, the last changed first."""
+"""The sort keys: stopped tables first, by name, the largest first, the last changed first."""
 
 
 def _matching_names(tables: Mapping[str, TableFigures], search_text: str, sort: str) -> list[str]:
-    """Return the names of the tables that have a text in their name or state, in an order."""
+    """Return the sorted names of the tables whose name or state contains a text."""
     order, folded_text = _ORDERS.get(sort, _ORDERS["state"]), search_text.casefold()
     names = [
         name for name, table in tables.items() if folded_text in f"{name} {table.state} {table.phase or ''}".casefold()
@@ -161,7 +160,6 @@ def _matching_names(tables: Mapping[str, TableFigures], search_text: str, sort: 
 
 
 def _search_form(query: Mapping[str, str]) -> str:
-    """Return the form that asks for some tables, in some order, or the link to it."""
     if "q" not in query:
         return '<p class="pale"><a href="?q=">search and sort</a></p>'
     search_text, sort = query["q"], query.get("sort", "")
@@ -206,7 +204,7 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
 def _messages(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     rows = [
         f'<div class="row"><div class="wide"><b class="bad">{as_text(name)} '
-        f"{'is stopped' if table.state == 'stopped' else 'waits for its next load'}</b><br>"
+        f"{'is stopped' if table.state == 'stopped' else 'waits for its reload'}</b><br>"
         f"{as_text(table.error)}{_remedies(table.error)}</div></div>"
         for name, table in sorted(tables.items())
         if table.error is not None
@@ -220,7 +218,7 @@ def _messages(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
 
 
 def _remedies(text: str) -> str:
-    """Return what helps against the errors in a text, by their codes, as docs/reference/errors.md has it."""
+    """Return the remedies of docs/reference/errors.md for the error codes in a text."""
     codes = dict.fromkeys(code for code in _CODE.findall(text) if code in CODES)
     return "".join(
         f"<br><small>{code}: {as_text(CODES[code][1].replace('`', ''))} See docs/reference/errors.md.</small>"
@@ -233,7 +231,7 @@ def _number_text(number: float) -> str:
 
 
 def bytes_text(count: float) -> str:
-    """Return a number of bytes in a unit that fits."""
+    """Return a number of bytes with a unit: `B`, `kB`, `MB` or `GB`."""
     for unit in ("B", "kB", "MB"):
         if abs(count) < 1000:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
@@ -242,12 +240,12 @@ def bytes_text(count: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return seconds in a unit that fits."""
+    """Return seconds with a unit: `s`, `min` or `h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def clock_text(moment: float) -> str:
-    """Return the time of day of a moment in seconds since 1970, in UTC."""
+    """Return the time of day (UTC) of a time in seconds since 1970."""
     return f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}"

@@ -1,4 +1,4 @@
-"""A thread that does the same again and again while something else goes on."""
+"""A thread that repeats an action at intervals."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _JOIN_TIMEOUT = 5.0
-"""The longest wait for an action that is being done at the end, in seconds."""
+"""The longest wait for an action that runs when the context ends, in seconds."""
 
 
 @contextmanager
 def repeating(action: Callable[[], None], pause: Callable[[], float], name: str) -> Iterator[None]:
-    """Do an action at once and again within this context, in a thread of its own.
+    """Run an action immediately and then at intervals, in its own thread, while this context lasts.
 
     Args:
-        action: the action, which raises no error.
-        pause: returns the seconds until the next one.
+        action: raises no error.
+        pause: returns the seconds until the next run of the action.
         name: the thread's name.
 
     Example:

@@ -1,4 +1,4 @@
-"""The HTTP server of the metrics and of pages, in threads that end with the process."""
+"""The HTTP server for metrics and pages, in daemon threads."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 _TIMEOUT = 10.0
-"""The seconds that a client has for its request, and for each part of the answer."""
+"""The seconds that a client has to send its request, and to receive each part of the answer."""
 _MOST_FIELDS = 20
 _MOST_POSTED_BYTES = 1 << 16
-"""The most bytes that are taken at a time."""
 
 TEXT, HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
-"""The types of answers."""
 Answer = Callable[[Mapping[str, str]], tuple[int, str, bytes]]
-"""A function that returns a status, the type of some content, and the content, for a query's parameters."""
+"""A function of a query's parameters that returns status, content type and content."""
 
 
 @contextmanager
@@ -41,18 +39,19 @@ def serve(
     """Serve metrics at `/metrics`, and pages; yield the server's URL.
 
     Args:
-        listen: `HOST:PORT`, or a port of 127.0.0.1; port 0 is any free one.
+        listen: `HOST:PORT`, or a port of 127.0.0.1; port 0 means any free port.
         read: returns the figures.
-        pages: functions that return HTML for a query's parameters, by paths such as `/`.
-        posts: functions that take what is sent to their paths; a ValueError, TypeError or KeyError refuses it.
-        checks: functions that return whether all is well, and a line about it: the status is 200 or 503.
-        answers: functions for other paths, or in place of those above, that return a whole answer.
+        pages: functions that return HTML for a query's parameters, by path, such as `/`.
+        posts: functions that handle the body of a POST, by path; they refuse it with ValueError, TypeError or
+            KeyError.
+        checks: functions that return whether a check passes (status 200, else 503), and a line of text, by path.
+        answers: functions that return a whole answer, by path; they override the arguments above.
 
     Raises:
-        ListenError: `listen` is no address, or cannot be listened at.
+        ListenError: `listen` is not an address, or the address is not available.
 
     Example:
-        >>> with serving("9400", lambda: [Figures(slot="spark", lag_bytes=0)]) as url:
+        >>> with serve("9400", lambda: [Figures(slot="spark", lag_bytes=0)]) as url:
         ...     print(urlopen(f"{url}metrics").read().decode())
     """
     host, port = listen_address(listen)
@@ -69,13 +68,13 @@ def serve(
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
         def server_bind(self) -> None:
-            # HTTPServer asks the name service for the host's name, which nothing here needs.
+            # HTTPServer would query the name service for the host's name.
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self.socket.bind(self.server_address)
             self.server_address = self.socket.getsockname()
 
         def handle_error(self, request: object, client_address: object) -> None:
-            """Say nothing of a client that went away."""
+            """Print nothing about a client that closed its connection."""
 
     try:
         server = Server((host, port), Handler)
@@ -135,12 +134,12 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         post, size = self.posts_by_path.get(self.path), self.headers.get("Content-Length", "")
         if post is None or not size.isdecimal() or int(size) > _MOST_POSTED_BYTES:
-            self._send_answer(404, TEXT, b"Nothing is taken there.\n")
+            self._send_answer(404, TEXT, b"This path takes no POST of this size.\n")
             return
         try:
             post(self.rfile.read(int(size)))
         except (ValueError, TypeError, KeyError):
-            self._send_answer(400, TEXT, b"That is not understood.\n")
+            self._send_answer(400, TEXT, b"The content is invalid.\n")
         else:
             self._send_answer(204, TEXT, b"")
 

@@ -1,4 +1,4 @@
-"""The samples of a slot, from which it is known how far its reader is behind."""
+"""Samples of a slot, and the lag of the slot's reader."""
 
 from __future__ import annotations
 
@@ -17,33 +17,32 @@ PAUSE = 5.0
 
 
 class SlotSamples:
-    """A slot as the server told it, and the lag of its reader; one thread at a time calls the methods."""
+    """The last state of a slot, and the lag of its reader; not safe for several threads."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self.last: Slot | None = None
-        """The slot when the server was last heard; None before that, or if there was no such slot."""
+        """The last recorded slot; None before the first record, or if the slot did not exist."""
         self._heads = WalHeads()
-        # By how much the server's clock is ahead of this machine's.
+        # The server's clock minus this machine's clock.
         self._ahead = timedelta()
 
     def record_slot(self, slot: Slot | None) -> None:
-        """Take the slot as the server has it now; None if it has none."""
+        """Record the slot's current state; None if the slot does not exist."""
         self.last = slot
         if slot is not None:
             self._ahead = slot.time - datetime.fromtimestamp(time.time(), UTC)
             self._heads.record_end(slot.time, slot.sent_up_to)
 
     def lag_bytes(self, position: Lsn | None) -> int | None:
-        """Return the bytes of WAL that a reader at an LSN lacks; None if either is unknown."""
+        """Return the bytes of WAL that a reader at a position lacks; None if slot or position is unknown."""
         return None if self.last is None or position is None else max(self.last.sent_up_to - position, 0)
 
     def lag_seconds(self, position: Lsn | None, committed: datetime | None) -> float | None:
-        """Return the most that a reader may be behind, in seconds; None if that is unknown.
+        """Return an upper bound of the reader's lag in seconds; None if unknown.
 
         Args:
-            reached: the LSN before which the reader has every commit; it never decreases.
-            committed: the time of the last commit that the reader has, in UTC.
+            position: the reader has every commit before it; positions never decrease.
+            committed: the time of the reader's last commit, in UTC.
         """
         if self.last is None or position is None:
             return None
@@ -54,11 +53,11 @@ class SlotSamples:
 
 
 def sampling(sample: Callable[[], None], on_error: Callable[[Exception], None]) -> AbstractContextManager[None]:
-    """Sample every few seconds, in a thread of its own: the reader may wait for its destination for hours.
+    """Sample every `PAUSE` seconds in a separate thread: the reader's own may wait for its destination for hours.
 
     Args:
         sample: takes one sample.
-        on_error: takes an error of it; the sampling goes on.
+        on_error: handles an error of `sample`; sampling continues.
     """
 
     def action() -> None:

@@ -34,19 +34,19 @@ from logicalrep_runtime.columnar.compiling import is_compiling
 from logicalrep_runtime.visible import visible
 
 _BATCH_LINES_INTERVAL = 5.0
-"""The seconds between two lines about batches."""
+"""The seconds between lines about batches."""
 LONGEST_SILENCE = 5.0
-"""The longest silence while the run starts or tables load, in seconds."""
+"""The longest time without a line while the run starts or tables load, in seconds."""
 _CHECK_INTERVAL = 0.5
-"""The seconds between two looks at how long it has been silent."""
+"""The seconds between checks of the silence."""
 _TENTH = 10
 
 
 @contextmanager
 def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Observer]:
-    """Yield a receiver that shows what happens, on standard error by default; only warnings if `quiet`."""
+    """Yield an observer that shows events on a stream, by default standard error; only warnings if `quiet`."""
     stream = sys.stderr if stream is None else stream
-    # Python writes warnings to standard error if nobody takes them, or once a library has logged: these are shown here.
+    # Without a handler, or once a library has logged, Python writes warnings to standard error a second time.
     log, handler = logging.getLogger("logicalrep.replicate"), logging.NullHandler()
     log.addHandler(handler)
     log.propagate = False
@@ -71,10 +71,12 @@ def show_progress(stream: IO[str] | None = None, *, quiet: bool = False) -> Iter
 
 
 class LinePrinter(Observer):
-    """A line for each event, with the time in UTC; for batches one every few seconds."""
+    """Prints a line for each event, with the time in UTC; for batches a line every few seconds.
+
+    With `quiet` it prints only warnings, errors and waits.
+    """
 
     def __init__(self, stream: IO[str], *, quiet: bool = False) -> None:
-        """Take the stream; `quiet` leaves only warnings, and what the work waits for."""
         self._stream = stream
         self._quiet = quiet
         self._lock = threading.Lock()
@@ -86,7 +88,7 @@ class LinePrinter(Observer):
         self._printed_at = time.monotonic()
 
     def print_progress(self) -> None:
-        """Say what the start does, or how far the loads are, unless another look comes before it is silent for long."""
+        """Print the current step or the progress of the loads, if the last line is nearly LONGEST_SILENCE old."""
         time_now, step = time.monotonic(), self._step
         if time_now - self._printed_at + _CHECK_INTERVAL < LONGEST_SILENCE:
             return
@@ -96,7 +98,6 @@ class LinePrinter(Observer):
             self._print_unless_quiet(self._summary.text())
 
     def on_event(self, event: RunEvent) -> None:
-        """Print an event's line, and count what other lines sum up."""
         self._summary.on_event(event)
         match event:
             case StepStarted(text):
@@ -129,9 +130,9 @@ class LinePrinter(Observer):
         self._changes += batch.changes
         time_now = time.monotonic()
         if time_now - self._batches_printed_at >= _BATCH_LINES_INTERVAL:
-            loading = f"; loading: {self._loading}, whose changes are buffered meanwhile" if self._loading else ""
+            loading = f"; {self._loading} loading, their changes are buffered" if self._loading else ""
             self._print_unless_quiet(
-                f"applied {self._changes:,} changes, the last of {_commit_time(batch)}; {_lag(batch)}{loading}"
+                f"applied {self._changes:,} changes, last commit at {_commit_time(batch)}; {_lag(batch)}{loading}"
             )
             self._changes, self._batches_printed_at = 0, time_now
 
@@ -146,10 +147,9 @@ class LinePrinter(Observer):
 
 
 class Bars(Observer):
-    """A bar for each table that loads, and one line for the changes that are applied."""
+    """Shows a bar for each table that loads, and a line for applied changes, on a running display."""
 
     def __init__(self, progress: Progress) -> None:
-        """Take the display, which is running."""
         self.progress = progress
         self._copies: dict[TableName, TaskID] = {}
         self._changes: TaskID | None = None
@@ -158,7 +158,6 @@ class Bars(Observer):
         self._status_task: TaskID | None = None
 
     def on_event(self, event: RunEvent) -> None:
-        """Print an event's line above the bars, and move those."""
         self._summary.on_event(event)
         match event:
             case StepStarted(text):
@@ -184,13 +183,13 @@ class Bars(Observer):
             case CopyEnded(table=table) | TableStopped(table=table):
                 self._remove_bar(table)
             case CheckpointSaved():
-                # A load may have ended without rows, as the load of a part that is refused.
+                # A load may end without rows, for example a refused load of a part.
                 loading = event.loading()
                 for table in [table for table in self._copies if str(table) not in loading]:
                     self._remove_bar(table)
 
     def _show(self, text: str | None) -> None:
-        """Show one line on all that goes on, above the bars of tables; none if there is nothing to show."""
+        """Show one status line above the bars of tables; None removes it."""
         if text is None:
             if self._status_task is not None:
                 self.progress.remove_task(self._status_task)
@@ -203,7 +202,7 @@ class Bars(Observer):
     def _advance_bar(self, table: TableName, rows: int) -> None:
         task = self._copies.get(table)
         if task is None:
-            # It was stopped meanwhile.
+            # The table was stopped meanwhile.
             return
         self.progress.advance(task, rows)
         bar = next(bar for bar in self.progress.tasks if bar.id == task)
@@ -224,7 +223,7 @@ class Bars(Observer):
         rate = batch.changes / max(batch.seconds, 0.001)
         self.progress.update(
             self._changes,
-            figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_commit_time(batch)}; {_lag(batch)}",
+            figures=f"{self._total:,} applied, {rate:,.0f}/s, last commit at {_commit_time(batch)}; {_lag(batch)}",
         )
 
 
